@@ -1,0 +1,2 @@
+//! The gfxpack command line.
+fn main() {}

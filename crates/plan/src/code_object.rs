@@ -1,0 +1,182 @@
+//! What a compiled kernel says of itself: an ELF code object or a clang
+//! offload bundle, and the gfx target in its header.
+
+use crate::processors;
+use crate::target::TargetId;
+
+/// First bytes of a clang offload bundle.
+///
+/// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
+pub const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
+const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
+const EM_AMDGPU: u16 = 0xe0;
+/// More entries than any compiler writes: a bound on what a bad header can ask.
+const MAX_BUNDLE_ENTRIES: u64 = 4096;
+
+/// Why bytes are no code object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeObjectError {
+    /// Neither magic stands at the start.
+    #[error("failed to recognise a code object: {0} bytes, neither ELF nor an offload bundle")]
+    Unknown(usize),
+    /// The header or a bundle entry points outside the bytes.
+    #[error("failed to read the {0}: it is cut short")]
+    Truncated(&'static str),
+    /// An ELF file for another machine.
+    #[error("failed to accept the ELF file: machine {0:#x} is not AMDGPU (0xe0)")]
+    Machine(u16),
+    /// A processor number that is not in the table.
+    #[error("failed to name the gfx target of the ELF file: unknown processor number {0:#x}")]
+    Processor(u32),
+    /// A bundle without any AMDGPU code object in it.
+    #[error("failed to find a code object in the offload bundle")]
+    EmptyBundle,
+}
+
+/// The gfx targets that the bytes hold code for: one for an ELF code object,
+/// one per device entry for an offload bundle.
+///
+/// # Errors
+/// [`CodeObjectError`] where the bytes are neither, or cut short.
+pub fn targets(bytes: &[u8]) -> Result<Vec<TargetId>, CodeObjectError> {
+    if bytes.starts_with(ELF_MAGIC) {
+        return Ok(vec![elf_target(bytes)?]);
+    }
+    if !bytes.starts_with(BUNDLE_MAGIC) {
+        return Err(CodeObjectError::Unknown(bytes.len()));
+    }
+    let mut targets = Vec::new();
+    let mut at = BUNDLE_MAGIC.len();
+    let entries = u64_at(bytes, &mut at)?;
+    for _ in 0..entries.min(MAX_BUNDLE_ENTRIES) {
+        let offset = u64_at(bytes, &mut at)?;
+        let size = u64_at(bytes, &mut at)?;
+        let id_len = u64_at(bytes, &mut at)?;
+        slice(bytes, at as u64, id_len)?;
+        at += id_len as usize;
+        let entry = slice(bytes, offset, size)?;
+        // Host entries are empty or for the host's machine.
+        if entry.starts_with(ELF_MAGIC) && elf_machine(entry)? == EM_AMDGPU {
+            targets.push(elf_target(entry)?);
+        }
+    }
+    if targets.is_empty() { Err(CodeObjectError::EmptyBundle) } else { Ok(targets) }
+}
+
+fn slice(bytes: &[u8], offset: u64, size: u64) -> Result<&[u8], CodeObjectError> {
+    let start = usize::try_from(offset).ok();
+    let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
+    start
+        .zip(end)
+        .and_then(|(start, end)| bytes.get(start..end))
+        .ok_or(CodeObjectError::Truncated("offload bundle"))
+}
+
+fn u64_at(bytes: &[u8], at: &mut usize) -> Result<u64, CodeObjectError> {
+    let field = slice(bytes, *at as u64, 8)?;
+    *at += 8;
+    Ok(u64::from_le_bytes(field.try_into().expect("eight bytes")))
+}
+
+fn elf_machine(elf: &[u8]) -> Result<u16, CodeObjectError> {
+    let field = elf.get(18..20).ok_or(CodeObjectError::Truncated("ELF header"))?;
+    Ok(u16::from_le_bytes(field.try_into().expect("two bytes")))
+}
+
+/// Reads `e_flags`, whose feature bits changed with code object version 4.
+///
+/// Source: LLVM, `AMDGPUUsage`, "ELF header", `e_flags` for V3 and for V4 on.
+fn elf_target(elf: &[u8]) -> Result<TargetId, CodeObjectError> {
+    // The 64-byte header of ELFCLASS64; code objects have no other class.
+    if elf.len() < 64 {
+        return Err(CodeObjectError::Truncated("ELF header"));
+    }
+    let machine = elf_machine(elf)?;
+    if machine != EM_AMDGPU {
+        return Err(CodeObjectError::Machine(machine));
+    }
+    const ABI_VERSION_V4: u8 = 2;
+    let flags = u32::from_le_bytes(elf[48..52].try_into().expect("four bytes"));
+    let mach = flags & 0xff;
+    let processor = processors::by_mach(mach).ok_or(CodeObjectError::Processor(mach))?;
+    let (xnack, sramecc) = if elf[8] >= ABI_VERSION_V4 {
+        let feature = |bits: u32| match bits & 3 {
+            2 => Some(false),
+            3 => Some(true),
+            _ => None,
+        };
+        (feature(flags >> 8), feature(flags >> 10))
+    } else {
+        let feature = |supported: bool, bit: u32| supported.then_some(flags & bit != 0);
+        (feature(processor.xnack, 0x100), feature(processor.sramecc, 0x200))
+    };
+    Ok(TargetId::new(processor.name).with_features(sramecc, xnack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elf(abi_version: u8, flags: u32) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        bytes[..4].copy_from_slice(ELF_MAGIC);
+        bytes[8] = abi_version;
+        bytes[18..20].copy_from_slice(&EM_AMDGPU.to_le_bytes());
+        bytes[48..52].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut header = BUNDLE_MAGIC.to_vec();
+        header.extend((entries.len() as u64).to_le_bytes());
+        let mut offset = header.len() + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+        for (id, body) in entries {
+            for number in [offset, body.len(), id.len()] {
+                header.extend((number as u64).to_le_bytes());
+            }
+            header.extend(id.as_bytes());
+            offset += body.len();
+        }
+        header.extend(entries.iter().flat_map(|(_, body)| body.iter()));
+        header
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        let ids: Vec<String> = targets(bytes).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(ids.join(" "), expected);
+    }
+
+    #[test]
+    fn flags_name_the_target() {
+        check(&elf(2, 0x52f), "gfx906");
+        check(&elf(2, 0x63f), "gfx90a:xnack-");
+        check(&elf(3, 0xb3f), "gfx90a:sramecc-:xnack+");
+        check(&elf(2, 0x36), "gfx1030");
+        check(&elf(1, 0x22f), "gfx906:sramecc+:xnack-");
+    }
+
+    #[test]
+    fn bundles_name_their_device_entries() {
+        let code = elf(2, 0x36);
+        check(
+            &bundle(&[("host-x86_64-unknown-linux--", b""), ("hipv4-amdgcn-amd-amdhsa--gfx1030", &code)]),
+            "gfx1030",
+        );
+        let empty = bundle(&[("host-x86_64-unknown-linux--", b"")]);
+        assert_eq!(targets(&empty), Err(CodeObjectError::EmptyBundle));
+    }
+
+    #[test]
+    fn every_cut_is_an_error_and_no_panic() {
+        let whole = bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1030", &elf(2, 0x36))]);
+        for length in 0..whole.len() {
+            assert!(targets(&whole[..length]).is_err(), "cut at {length}");
+        }
+        let mut huge = whole;
+        huge[24..32].fill(0xff);
+        assert!(targets(&huge).is_err());
+        assert!(matches!(targets(&elf(2, 0xff)), Err(CodeObjectError::Processor(0xff))));
+    }
+}

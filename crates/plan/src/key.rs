@@ -1,0 +1,186 @@
+//! Kernel keys: the name and the arguments under which MIOpen asks for a
+//! code object, byte for byte.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What MIOpen looks a code object up by. Opaque: never trimmed, sorted or
+/// normalised. Ordered by name, then by arguments, bytewise.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelKey {
+    /// Source file name and `.o`: `MIOpenConvDirUni.cl.o`.
+    pub kernel_name: String,
+    /// The options as the solver wrote them, and ` -mcpu=<device>`.
+    pub kernel_args: String,
+}
+
+/// What a source is written in, told by its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// HIP C++ (`.cpp`).
+    Hip,
+    /// OpenCL C (`.cl`).
+    OpenclC,
+    /// AMDGCN assembly (`.s`).
+    Assembly,
+}
+
+/// Why a key can't be one that MIOpen finds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// MIOpen splices the key into SQL text unescaped.
+    #[error("failed to accept key `{0}`: it holds a `'`, so MIOpen could never find it")]
+    Quote(String),
+    /// SQLite would cut the text, or MIOpen could not ask for it.
+    #[error("failed to accept key `{0}`: it holds a NUL byte")]
+    Nul(String),
+    /// The name does not end in `.o` after a known source extension.
+    #[error("failed to accept kernel name `{0}`: it is no source name with `.o` after it")]
+    Name(String),
+    /// The arguments end in no ` -mcpu=<device>`.
+    #[error("failed to accept the arguments of `{0}`: they do not end in ` -mcpu=<device>`")]
+    Device(String),
+}
+
+impl KeyError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Quote(_) => "write string defines with \" quotes, or without quotes",
+            Self::Nul(_) => "check how the keys were written: no option holds a NUL byte",
+            Self::Name(_) => "MIOpen's kernel names look like conv.cpp.o, conv.cl.o or conv.s.o",
+            Self::Device(_) => {
+                "MIOpen appends the device to the options of every kernel; take the key from its log \
+                 or database unchanged"
+            }
+        }
+    }
+}
+
+impl Language {
+    /// The language of a source file, by its extension.
+    #[must_use]
+    pub fn of_source(file_name: &str) -> Option<Self> {
+        let (stem, extension) = file_name.rsplit_once('.')?;
+        match extension {
+            _ if stem.is_empty() => None,
+            "cpp" => Some(Self::Hip),
+            "cl" => Some(Self::OpenclC),
+            "s" => Some(Self::Assembly),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hip => "HIP",
+            Self::OpenclC => "OpenCL C",
+            Self::Assembly => "assembly",
+        })
+    }
+}
+
+impl KernelKey {
+    /// The key under which MIOpen will ask for `source` built with `options`
+    /// on `processor`.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary`/`SaveBinary` in binary_cache.cpp.
+    #[must_use]
+    pub fn for_source(source_file_name: &str, options: &str, processor: &str) -> Self {
+        Self {
+            kernel_name: format!("{source_file_name}.o"),
+            kernel_args: format!("{options} -mcpu={processor}"),
+        }
+    }
+
+    /// The source file's name: the kernel name without its last `.o`.
+    #[must_use]
+    pub fn source_name(&self) -> Option<&str> {
+        self.kernel_name.strip_suffix(".o")
+    }
+
+    /// The processor after the last ` -mcpu=`, and the options before it.
+    #[must_use]
+    pub fn split_device(&self) -> Option<(&str, &str)> {
+        let (options, device) = self.kernel_args.rsplit_once(" -mcpu=")?;
+        let plain = !device.is_empty() && device.bytes().all(|b| b.is_ascii_alphanumeric());
+        plain.then_some((options, device))
+    }
+
+    /// Checks what MIOpen needs of a key that can be found and compiled.
+    ///
+    /// # Errors
+    /// [`KeyError`] for a `'` or NUL in either part, a name that is no
+    /// source's, or arguments without device.
+    pub fn check(&self) -> Result<(), KeyError> {
+        self.check_text()?;
+        if self.source_name().and_then(Language::of_source).is_none()
+            || self.kernel_name.contains(['/', '\\'])
+        {
+            return Err(KeyError::Name(self.kernel_name.clone()));
+        }
+        if self.split_device().is_none() {
+            return Err(KeyError::Device(self.kernel_name.clone()));
+        }
+        Ok(())
+    }
+
+    /// The part of [`KernelKey::check`] that holds for every row of a kdb,
+    /// those of unknown languages included.
+    ///
+    /// # Errors
+    /// [`KeyError::Quote`] or [`KeyError::Nul`].
+    pub fn check_text(&self) -> Result<(), KeyError> {
+        let holds = |c: char| self.kernel_name.contains(c) || self.kernel_args.contains(c);
+        if holds('\'') {
+            Err(KeyError::Quote(self.to_string()))
+        } else if holds('\0') {
+            Err(KeyError::Nul(self.to_string().replace('\0', "\\0")))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Display for KernelKey {
+    /// For people: the name, then the arguments as they are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.kernel_name, self.kernel_args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, args: &str) -> KernelKey {
+        KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }
+    }
+
+    #[test]
+    fn options_stay_as_they_are() {
+        let built = KernelKey::for_source("a.cl", "  -DX=1   -DY", "gfx906");
+        assert_eq!(built, key("a.cl.o", "  -DX=1   -DY -mcpu=gfx906"));
+        assert_eq!(built.split_device(), Some(("  -DX=1   -DY", "gfx906")));
+        assert_eq!(KernelKey::for_source("a.s", "", "gfx906").kernel_args, " -mcpu=gfx906");
+    }
+
+    #[test]
+    fn what_miopen_could_not_find_is_refused() {
+        let check = |name: &str, args: &str| key(name, args).check();
+        assert_eq!(check("a.cpp.o", " -DX=1 -mcpu=gfx906"), Ok(()));
+        assert!(matches!(check("a.cpp.o", " -DX='a' -mcpu=gfx906"), Err(KeyError::Quote(_))));
+        assert!(matches!(check("a.cpp", " -mcpu=gfx906"), Err(KeyError::Name(_))));
+        assert!(matches!(check("d/a.cpp.o", " -mcpu=gfx906"), Err(KeyError::Name(_))));
+        assert!(matches!(check("a.f90.o", " -mcpu=gfx906"), Err(KeyError::Name(_))));
+        assert!(matches!(check("a.cpp.o", " -DX=1"), Err(KeyError::Device(_))));
+        assert!(matches!(check("a.cpp.o", " -DX\0 -mcpu=gfx906"), Err(KeyError::Nul(_))));
+    }
+}

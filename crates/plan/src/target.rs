@@ -1,0 +1,419 @@
+//! The one place that knows how a GPU is spelled: target IDs, compute-unit
+//! counts, MIOpen's db ids and file names, `--offload-arch`, package names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::processors::{self, PROCESSORS};
+
+/// A compiler target: processor and features, as `gfx90a:sramecc+:xnack-`.
+///
+/// A feature that is `None` means "any": such a code object runs on devices
+/// with the feature on or off.
+///
+/// Source: LLVM, Clang "OffloadArch / Target ID" definition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TargetId {
+    processor: String,
+    sramecc: Option<bool>,
+    xnack: Option<bool>,
+}
+
+/// A target ID with the compute units that a kdb is for; none = device-wide.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    id: TargetId,
+    compute_units: Option<u32>,
+}
+
+/// Why a target's spelling was not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// The text does not begin with a processor name.
+    #[error("failed to parse target `{0}`: it names no gfx processor")]
+    Processor(String),
+    /// A feature the processor does not have, or one named twice or unknown.
+    #[error("failed to parse target `{target}`: `{feature}` is no feature of {processor}")]
+    Feature {
+        /// The whole text.
+        target: String,
+        /// The feature as written.
+        feature: String,
+        /// The processor it was asked of.
+        processor: String,
+    },
+    /// The compute-unit count is no number from 1 to 4095.
+    #[error("failed to parse target `{target}`: `{count}` is no compute-unit count")]
+    ComputeUnits {
+        /// The whole text.
+        target: String,
+        /// The part that should be a count.
+        count: String,
+    },
+}
+
+impl TargetError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Processor(_) => {
+                "write gfx906_60, gfx90a@104, gfx90a:xnack+@104, or gfx1030 for all compute-unit counts; \
+                 `gfxpack targets` lists the processors"
+                    .to_owned()
+            }
+            Self::Feature { processor, .. } => match processors::by_name(processor) {
+                Some(known) if known.sramecc => {
+                    format!("{processor} takes :sramecc+, :sramecc-, :xnack+ and :xnack-, each once")
+                }
+                Some(known) if known.xnack => {
+                    format!("{processor} takes :xnack+ or :xnack-, once")
+                }
+                _ => format!("write {processor} without features"),
+            },
+            Self::ComputeUnits { .. } => {
+                "after @ comes a decimal count from 1 to 4095; in MIOpen's own spelling _ and a \
+                 decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// Largest compute-unit count taken; the biggest device sold has 304.
+const MAX_COMPUTE_UNITS: u32 = 4095;
+/// Above this MIOpen writes the count in hexadecimal without separator.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `Handle::GetDbBasename`.
+const MAX_DECIMAL_COMPUTE_UNITS: u32 = 64;
+
+impl TargetId {
+    /// A target of that processor with features at "any".
+    #[must_use]
+    pub fn new(processor: &str) -> Self {
+        Self { processor: processor.to_owned(), sramecc: None, xnack: None }
+    }
+
+    /// The same target with the features given.
+    #[must_use]
+    pub fn with_features(mut self, sramecc: Option<bool>, xnack: Option<bool>) -> Self {
+        self.sramecc = sramecc;
+        self.xnack = xnack;
+        self
+    }
+
+    /// The base gfx name, which MIOpen calls the device name: `gfx90a`.
+    #[must_use]
+    pub fn processor(&self) -> &str {
+        &self.processor
+    }
+
+    /// SRAM ECC: on, off, or any.
+    #[must_use]
+    pub fn sramecc(&self) -> Option<bool> {
+        self.sramecc
+    }
+
+    /// XNACK (page-fault replay): on, off, or any.
+    #[must_use]
+    pub fn xnack(&self) -> Option<bool> {
+        self.xnack
+    }
+
+    /// MIOpen's DbId: the device name, and `_xnack` where XNACK is on.
+    ///
+    /// SRAM ECC never shows: MIOpen assumes it on for gfx906 and gfx908 and
+    /// leaves it unset for all others.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
+    #[must_use]
+    pub fn db_id(&self) -> String {
+        let xnack = if self.xnack == Some(true) { "_xnack" } else { "" };
+        format!("{}{xnack}", self.processor)
+    }
+
+    /// Whether code built for `self` can run on a device or kdb of `other`:
+    /// the same processor, and no feature that contradicts.
+    #[must_use]
+    pub fn serves(&self, other: &Self) -> bool {
+        let agrees = |a: Option<bool>, b: Option<bool>| a.is_none() || b.is_none() || a == b;
+        self.processor == other.processor
+            && agrees(self.sramecc, other.sramecc)
+            && agrees(self.xnack, other.xnack)
+    }
+}
+
+impl fmt::Display for TargetId {
+    /// The compiler's spelling (`--offload-arch`): features in alphabetical order.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.processor)?;
+        for (name, value) in [("sramecc", self.sramecc), ("xnack", self.xnack)] {
+            if let Some(on) = value {
+                write!(f, ":{name}{}", if on { '+' } else { '-' })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for TargetId {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let target: Target = text.parse()?;
+        match target.compute_units {
+            None => Ok(target.id),
+            Some(_) => Err(TargetError::Processor(text.to_owned())),
+        }
+    }
+}
+
+impl Target {
+    /// A kdb's target: with a count, exactly such devices; without, all of them.
+    #[must_use]
+    pub fn new(id: TargetId, compute_units: Option<u32>) -> Self {
+        Self { id, compute_units }
+    }
+
+    /// The compiler's part of the target.
+    #[must_use]
+    pub fn id(&self) -> &TargetId {
+        &self.id
+    }
+
+    /// Compute units as HIP reports them; `None` for a device-wide kdb.
+    #[must_use]
+    pub fn compute_units(&self) -> Option<u32> {
+        self.compute_units
+    }
+
+    /// MIOpen's DbBasename: DbId, then `_` and the decimal count up to 64, or
+    /// the count in lowercase hexadecimal without separator above; the DbId
+    /// alone for a device-wide target.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `Handle::GetDbBasename`.
+    #[must_use]
+    pub fn db_basename(&self) -> String {
+        let db_id = self.id.db_id();
+        match self.compute_units {
+            None => db_id,
+            Some(count) if count <= MAX_DECIMAL_COMPUTE_UNITS => format!("{db_id}_{count}"),
+            Some(count) => format!("{db_id}{count:x}"),
+        }
+    }
+
+    /// The name of the installed kernel database: `gfx90a68.kdb`.
+    #[must_use]
+    pub fn kdb_file_name(&self) -> String {
+        format!("{}.kdb", self.db_basename())
+    }
+
+    /// The name of the user's kernel database: `gfx90a68.ukdb`.
+    #[must_use]
+    pub fn ukdb_file_name(&self) -> String {
+        format!("{}.ukdb", self.db_basename())
+    }
+
+    /// The spelling in package names, where `_`, `:` and `@` are not allowed
+    /// or not safe: `gfx90a-xnack-104`.
+    #[must_use]
+    pub fn package_suffix(&self) -> String {
+        let db_id = self.id.db_id().replace('_', "-");
+        match self.compute_units {
+            None => db_id,
+            Some(count) => format!("{db_id}-{count}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    /// gfxpack's plain spelling, which parses back: `gfx90a:xnack+@104`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id)?;
+        self.compute_units.map_or(Ok(()), |count| write!(f, "@{count}"))
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    /// Parses every spelling in use: `gfx90a`, `gfx90a@104`,
+    /// `gfx90a:xnack+@104`, and MIOpen's `gfx906_60`, `gfx90a68`,
+    /// `gfx90a_xnack68`.
+    ///
+    /// # Errors
+    /// [`TargetError`] with the part that was not understood.
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let processor = split_processor(text)?;
+        let mut rest = &text[processor.len()..];
+        let mut id = TargetId::new(processor);
+        if let Some(after) = rest.strip_prefix("_xnack") {
+            set_feature(&mut id, "xnack+", text)?;
+            rest = after;
+        } else {
+            let (features, after) = rest.split_at(rest.find('@').unwrap_or(rest.len()));
+            if features.starts_with(':') {
+                for feature in features[1..].split(':') {
+                    set_feature(&mut id, feature, text)?;
+                }
+                rest = after;
+            }
+        }
+        let count = |digits: &str, radix: u32| {
+            let plain = !digits.is_empty()
+                && !digits.starts_with('0')
+                && digits.chars().all(|c| c.is_digit(radix) && !c.is_ascii_uppercase());
+            u32::from_str_radix(digits, radix)
+                .ok()
+                .filter(|count| plain && (1..=MAX_COMPUTE_UNITS).contains(count))
+                .ok_or_else(|| TargetError::ComputeUnits {
+                    target: text.to_owned(),
+                    count: digits.to_owned(),
+                })
+        };
+        let compute_units = if rest.is_empty() {
+            None
+        } else if let Some(digits) = rest.strip_prefix('@') {
+            Some(count(digits, 10)?)
+        } else if let Some(digits) = rest.strip_prefix('_') {
+            Some(count(digits, 10)?)
+        } else {
+            let hex = count(rest, 16)?;
+            if hex <= MAX_DECIMAL_COMPUTE_UNITS {
+                // MIOpen would have written `_` and a decimal: most likely a typo.
+                return Err(TargetError::ComputeUnits {
+                    target: text.to_owned(),
+                    count: rest.to_owned(),
+                });
+            }
+            Some(hex)
+        };
+        Ok(Self { id, compute_units })
+    }
+}
+
+/// The processor at the start of `text`: the longest known name, else text
+/// that is shaped like one and ends there.
+fn split_processor(text: &str) -> Result<&str, TargetError> {
+    let known = PROCESSORS
+        .iter()
+        .filter(|processor| text.starts_with(processor.name))
+        .max_by_key(|processor| processor.name.len());
+    if let Some(processor) = known {
+        return Ok(&text[..processor.name.len()]);
+    }
+    let end = text.find([':', '@', '_']).unwrap_or(text.len());
+    let shaped = text[..end].strip_prefix("gfx").is_some_and(|digits| {
+        (3..=4).contains(&digits.len())
+            && digits.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
+            && digits.starts_with(|c: char| c.is_ascii_digit())
+    });
+    if shaped { Ok(&text[..end]) } else { Err(TargetError::Processor(text.to_owned())) }
+}
+
+fn set_feature(id: &mut TargetId, feature: &str, text: &str) -> Result<(), TargetError> {
+    let error = || TargetError::Feature {
+        target: text.to_owned(),
+        feature: feature.to_owned(),
+        processor: id.processor.clone(),
+    };
+    let on = match feature.chars().last() {
+        Some('+') => true,
+        Some('-') => false,
+        _ => return Err(error()),
+    };
+    let known = processors::by_name(&id.processor);
+    let (slot, supported) = match &feature[..feature.len() - 1] {
+        "sramecc" => (id.sramecc, known.is_none_or(|processor| processor.sramecc)),
+        "xnack" => (id.xnack, known.is_none_or(|processor| processor.xnack)),
+        _ => return Err(error()),
+    };
+    if slot.is_some() || !supported {
+        return Err(error());
+    }
+    if feature.starts_with('s') {
+        id.sramecc = Some(on);
+    } else {
+        id.xnack = Some(on);
+    }
+    Ok(())
+}
+
+macro_rules! serde_as_text {
+    ($($type:ty),*) => {$(
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+serde_as_text!(Target, TargetId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, plain: &str, basename: &str, suffix: &str) {
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.to_string(), plain);
+        assert_eq!(target.db_basename(), basename);
+        assert_eq!(target.package_suffix(), suffix);
+        assert_eq!(plain.parse::<Target>().unwrap(), target, "the plain spelling parses back");
+        if target.id.sramecc.is_none() && target.id.xnack != Some(false) {
+            assert_eq!(basename.parse::<Target>().unwrap(), target, "MIOpen's spelling parses back");
+        }
+    }
+
+    #[test]
+    fn every_spelling_names_the_file_miopen_asks_for() {
+        check("gfx906_60", "gfx906@60", "gfx906_60", "gfx906-60");
+        check("gfx900@64", "gfx900@64", "gfx900_64", "gfx900-64");
+        check("gfx900@65", "gfx900@65", "gfx90041", "gfx900-65");
+        check("gfx90a@104", "gfx90a@104", "gfx90a68", "gfx90a-104");
+        check("gfx90a68", "gfx90a@104", "gfx90a68", "gfx90a-104");
+        check("gfx90878", "gfx908@120", "gfx90878", "gfx908-120");
+        check("gfx942130", "gfx942@304", "gfx942130", "gfx942-304");
+        check("gfx1030_40", "gfx1030@40", "gfx1030_40", "gfx1030-40");
+        check("gfx1030", "gfx1030", "gfx1030", "gfx1030");
+        check("gfx90a_xnack68", "gfx90a:xnack+@104", "gfx90a_xnack68", "gfx90a-xnack-104");
+        check("gfx90a:xnack+@104", "gfx90a:xnack+@104", "gfx90a_xnack68", "gfx90a-xnack-104");
+        check("gfx906_xnack_60", "gfx906:xnack+@60", "gfx906_xnack_60", "gfx906-xnack-60");
+        check("gfx90a:xnack-:sramecc+", "gfx90a:sramecc+:xnack-", "gfx90a", "gfx90a");
+    }
+
+    #[test]
+    fn an_unknown_processor_is_still_a_name() {
+        let target: Target = "gfx1310@40".parse().unwrap();
+        assert_eq!(target.db_basename(), "gfx1310_40");
+    }
+
+    #[test]
+    fn wrong_spellings_are_refused() {
+        for text in [
+            "", "gfx", "906", "gfx906@", "gfx906@0", "gfx906@060", "gfx906_0x3c", "gfx906@99999",
+            "gfx90a6", "gfx90a40", "gfx90aFF", "gfx1030:xnack+", "gfx900:sramecc+", "gfx90a:xnack",
+            "gfx90a:xnack+:xnack-", "gfx90a:", "gfx90a:speed+", "gfx906 ", "gfx9-generic", "gfx90a@+5",
+        ] {
+            let error = text.parse::<Target>().expect_err(text);
+            assert!(!error.hint().is_empty());
+        }
+    }
+
+    #[test]
+    fn code_for_any_setting_serves_each() {
+        let id = |text: &str| text.parse::<TargetId>().unwrap();
+        assert!(id("gfx90a").serves(&id("gfx90a:xnack+")));
+        assert!(!id("gfx90a:xnack-").serves(&id("gfx90a:xnack+")));
+        assert!(!id("gfx90a").serves(&id("gfx908")));
+    }
+}

@@ -1,0 +1,2 @@
+//! A checkout's front door.
+fn main() {}
