@@ -1,6 +1,8 @@
 //! The AMD GPU processors that ROCm knows: names, ELF machine numbers,
 //! features, and what a person would call the hardware.
 
+mod table;
+
 /// One processor (gfx target without features) that the tools know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Processor {
@@ -8,75 +10,49 @@ pub struct Processor {
     pub name: &'static str,
     /// `EF_AMDGPU_MACH` in the low byte of an ELF code object's `e_flags`.
     ///
-    /// Source: LLVM, `AMDGPUUsage`, "ELF header", table of `EF_AMDGPU_MACH` values.
+    /// Source: LLVM 22, `AMDGPUUsage`, "ELF header", table of `EF_AMDGPU_MACH`
+    /// values; `gfx940` and `gfx941`, since removed, as LLVM 15 and 19 have them.
     pub mach: u32,
     /// Whether target IDs of this processor may carry `:xnack+` or `:xnack-`.
+    ///
+    /// Source: LLVM 22, `AMDGPUUsage`, "Processors", column "Target Features".
     pub xnack: bool,
     /// Whether target IDs of this processor may carry `:sramecc+` or `:sramecc-`.
+    ///
+    /// Source: as for [`xnack`](Self::xnack).
     pub sramecc: bool,
     /// The architecture's family, as `CDNA 2`.
     pub family: &'static str,
-    /// Compute units of the products sold, as HIP counts them, ascending.
+    /// The counts in kdb names of the products sold, ascending.
+    ///
+    /// To gfx9 these are compute units. From gfx10 on they are work-group
+    /// processors, of two compute units each: HIP counts those, so MIOpen
+    /// looks for `gfx1030_40` on a Radeon RX 6900 XT, which is sold as having
+    /// 80. One device of a product with two dies (MI250) is one die.
+    ///
+    /// Source: ROCm documentation, "AMD GPU specifications"; for products it
+    /// leaves out, AMD GPUOpen `device_info`, `DeviceInfo.cpp`, and published
+    /// product specifications. ROCm/MIOpen issue 1999 for the halving.
     pub compute_units: &'static [u32],
     /// Product names, shortened where a series shares one.
+    ///
+    /// Source: LLVM 22, `AMDGPUUsage`, "Processors"; libdrm, `amdgpu.ids`.
     pub products: &'static [&'static str],
     /// PCI device IDs (vendor 1002) where public, ascending.
+    ///
+    /// An ID that revisions of two processors share stands with the one that
+    /// most of them have: 15d8 and 15dd with gfx902 (gfx909 has them too), 73ff
+    /// with gfx1032 (one board has a gfx1031). IDs that the sources disagree on
+    /// are left out.
+    ///
+    /// Source: ROCm/ROCR-Runtime, `libhsakmt/src/topology.c`,
+    /// `gfxip_lookup_table`; AMD GPUOpen `device_info`, `DeviceInfo.cpp`; for
+    /// what is newer, `pci.ids` and libdrm's `amdgpu.ids`.
     pub pci_ids: &'static [u16],
 }
 
-const fn p(
-    name: &'static str,
-    mach: u32,
-    (xnack, sramecc): (bool, bool),
-    family: &'static str,
-    compute_units: &'static [u32],
-    products: &'static [&'static str],
-    pci_ids: &'static [u16],
-) -> Processor {
-    Processor { name, mach, xnack, sramecc, family, compute_units, products, pci_ids }
-}
-
-const NONE: (bool, bool) = (false, false);
-const XNACK: (bool, bool) = (true, false);
-const BOTH: (bool, bool) = (true, true);
-
 /// Every known processor, ordered by name length and then by name.
-pub const PROCESSORS: &[Processor] = &[
-    p("gfx803", 0x2a, NONE, "GCN 3", &[], &[], &[]),
-    p("gfx900", 0x2c, XNACK, "GCN 5", &[56, 64], &["Radeon RX Vega 56", "Radeon RX Vega 64"], &[0x687f]),
-    p("gfx902", 0x2d, XNACK, "GCN 5", &[], &[], &[]),
-    p("gfx904", 0x2e, XNACK, "GCN 5", &[], &[], &[]),
-    p("gfx906", 0x2f, BOTH, "GCN 5.1", &[60, 64], &["Radeon Instinct MI50", "Radeon Instinct MI60", "Radeon VII"], &[0x66a0, 0x66a1, 0x66af]),
-    p("gfx908", 0x30, BOTH, "CDNA 1", &[120], &["Instinct MI100"], &[0x738c]),
-    p("gfx909", 0x31, XNACK, "GCN 5", &[], &[], &[]),
-    p("gfx90a", 0x3f, BOTH, "CDNA 2", &[104, 110], &["Instinct MI210", "Instinct MI250", "Instinct MI250X"], &[0x7408, 0x740c, 0x740f]),
-    p("gfx90c", 0x32, XNACK, "GCN 5", &[], &[], &[]),
-    p("gfx940", 0x40, BOTH, "CDNA 3", &[], &[], &[]),
-    p("gfx941", 0x4b, BOTH, "CDNA 3", &[], &[], &[]),
-    p("gfx942", 0x4c, BOTH, "CDNA 3", &[228, 304], &["Instinct MI300A", "Instinct MI300X"], &[0x74a0, 0x74a1]),
-    p("gfx950", 0x4f, BOTH, "CDNA 4", &[], &[], &[]),
-    p("gfx1010", 0x33, XNACK, "RDNA 1", &[], &[], &[]),
-    p("gfx1011", 0x34, XNACK, "RDNA 1", &[], &[], &[]),
-    p("gfx1012", 0x35, XNACK, "RDNA 1", &[], &[], &[]),
-    p("gfx1013", 0x42, XNACK, "RDNA 1", &[], &[], &[]),
-    p("gfx1030", 0x36, NONE, "RDNA 2", &[30, 36, 40], &["Radeon RX 6800"], &[0x73bf]),
-    p("gfx1031", 0x37, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1032", 0x38, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1033", 0x39, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1034", 0x3e, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1035", 0x3d, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1036", 0x45, NONE, "RDNA 2", &[], &[], &[]),
-    p("gfx1100", 0x41, NONE, "RDNA 3", &[], &[], &[]),
-    p("gfx1101", 0x46, NONE, "RDNA 3", &[], &[], &[]),
-    p("gfx1102", 0x47, NONE, "RDNA 3", &[], &[], &[]),
-    p("gfx1103", 0x44, NONE, "RDNA 3", &[], &[], &[]),
-    p("gfx1150", 0x43, NONE, "RDNA 3.5", &[], &[], &[]),
-    p("gfx1151", 0x4a, NONE, "RDNA 3.5", &[], &[], &[]),
-    p("gfx1152", 0x55, NONE, "RDNA 3.5", &[], &[], &[]),
-    p("gfx1153", 0x58, NONE, "RDNA 3.5", &[], &[], &[]),
-    p("gfx1200", 0x48, NONE, "RDNA 4", &[], &[], &[]),
-    p("gfx1201", 0x4e, NONE, "RDNA 4", &[], &[], &[]),
-];
+pub const PROCESSORS: &[Processor] = table::TABLE;
 
 /// The processor of that name, if known.
 #[must_use]
@@ -88,4 +64,70 @@ pub fn by_name(name: &str) -> Option<&'static Processor> {
 #[must_use]
 pub fn by_mach(mach: u32) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.mach == mach)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[track_caller]
+    fn ascending<T: PartialOrd + std::fmt::Debug>(what: &str, items: &[T]) {
+        assert!(items.is_sorted_by(|a, b| a < b), "{what} not ascending: {items:?}");
+    }
+
+    #[test]
+    fn processors_stand_in_order_and_once() {
+        let names: Vec<_> = PROCESSORS.iter().map(|p| (p.name.len(), p.name)).collect();
+        ascending("names", &names);
+        let mut machs = BTreeMap::new();
+        for processor in PROCESSORS {
+            let other = machs.insert(processor.mach, processor.name);
+            assert_eq!(other, None, "{} has the machine number of another", processor.name);
+            assert!(processor.name.starts_with("gfx"));
+            assert_eq!(by_name(processor.name), Some(processor));
+            assert_eq!(by_mach(processor.mach), Some(processor));
+        }
+        assert_eq!(by_name("gfx9"), None);
+        assert_eq!(by_mach(0), None);
+    }
+
+    #[test]
+    fn a_pci_id_names_one_processor() {
+        let mut owners = BTreeMap::new();
+        for processor in PROCESSORS {
+            ascending(processor.name, processor.pci_ids);
+            for id in processor.pci_ids {
+                let other = owners.insert(id, processor.name);
+                assert_eq!(other, None, "{id:04x} of {} has another owner", processor.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sold_is_named_and_counted() {
+        for processor in PROCESSORS {
+            let name = processor.name;
+            ascending(name, processor.compute_units);
+            assert_eq!(processor.compute_units.is_empty(), processor.products.is_empty(), "{name}");
+            assert!(processor.pci_ids.is_empty() || !processor.products.is_empty(), "{name}");
+            assert!(processor.compute_units.iter().all(|&count| count > 0), "{name}");
+            assert!(!processor.family.is_empty(), "{name}");
+            // SRAM ECC comes with the compute families only, and never without XNACK.
+            assert!(processor.xnack || !processor.sramecc, "{name}");
+        }
+    }
+
+    #[test]
+    fn counts_are_what_miopen_asks_for() {
+        // The kdb names of AMD's own packages, and the reports of users without one.
+        for (name, count) in
+            [("gfx900", 56), ("gfx906", 60), ("gfx908", 120), ("gfx90a", 104), ("gfx90a", 110)]
+        {
+            assert!(by_name(name).unwrap().compute_units.contains(&count), "{name}@{count}");
+        }
+        let rx6900xt = by_name("gfx1030").unwrap().compute_units;
+        assert!(rx6900xt.contains(&40) && !rx6900xt.contains(&80), "work-group processors");
+    }
 }
