@@ -85,7 +85,11 @@ mod tests {
         for processor in PROCESSORS {
             let other = machs.insert(processor.mach, processor.name);
             assert_eq!(other, None, "{} has the machine number of another", processor.name);
-            assert!(processor.name.starts_with("gfx"));
+            // Major in decimal, then minor and stepping as one hexadecimal digit each.
+            let digits = processor.name.strip_prefix("gfx").unwrap();
+            let (major, rest) = digits.split_at(digits.len() - 2);
+            assert!(matches!(major.parse(), Ok(8..=12)), "{}", processor.name);
+            assert!(u8::from_str_radix(rest, 16).is_ok(), "{}", processor.name);
             assert_eq!(by_name(processor.name), Some(processor));
             assert_eq!(by_mach(processor.mach), Some(processor));
         }

@@ -1,0 +1,105 @@
+//! The processor table against the compilers installed: names, machine
+//! numbers, features.
+
+use std::process::{Command, Output, Stdio};
+
+use gfxpack_plan::TargetId;
+use gfxpack_plan::code_object;
+use gfxpack_plan::processors::{self, Processor};
+
+/// hipcc's own on Debian 12, then what later suites and backports bring.
+const COMPILERS: &[&str] = &[
+    "clang-15", "clang-16", "clang-17", "clang-18", "clang-19", "clang-20", "clang-21", "clang-22",
+];
+
+#[expect(clippy::disallowed_methods, reason = "the compiler is the judge here")]
+fn run(compiler: &str, arguments: &[&str]) -> Option<Output> {
+    Command::new(compiler)
+        .args(["-target", "amdgcn--amdhsa", "-nogpulib"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .ok()
+}
+
+/// What the compiler says that it can build for, from `gfx803` on.
+fn known_to(compiler: &str) -> Vec<&'static Processor> {
+    let output = run(compiler, &["--print-supported-cpus"]).expect("starts, since it was found");
+    // Clang 15 lists them on stderr.
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8(text)
+        .expect("names are ASCII")
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("gfx") && !line.ends_with("-generic"))
+        .filter_map(|name| {
+            let known = processors::by_name(name);
+            // Before gfx9 ROCm has gfx803 alone; from gfx1250 on nothing is sold.
+            let expected = name.len() == "gfx1010".len() || name >= "gfx900";
+            let unsold = name.starts_with("gfx125") || name.starts_with("gfx13");
+            assert!(known.is_some() || !expected || unsold, "{compiler} knows {name}, we don't");
+            known
+        })
+        .collect()
+}
+
+/// The code object that an empty source gives, if the target ID is accepted.
+fn assemble(compiler: &str, target: &str) -> Option<Vec<u8>> {
+    let mcpu = format!("-mcpu={target}");
+    let output = run(compiler, &["-x", "assembler", &mcpu, "-c", "-o", "-", "/dev/null"])?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() || stderr.contains("invalid target ID"),
+        "{compiler} failed for {target} in another way:\n{stderr}"
+    );
+    output.status.success().then_some(output.stdout)
+}
+
+#[test]
+fn the_table_says_what_the_compilers_say() {
+    let compilers: Vec<_> = COMPILERS
+        .iter()
+        .copied()
+        .filter(|compiler| run(compiler, &["--version"]).is_some())
+        .collect();
+    assert!(
+        !compilers.is_empty(),
+        "no clang with the AMDGPU backend (clang-15 of hipcc): `cargo xtask test --setup` installs it"
+    );
+    for compiler in compilers {
+        let known = known_to(compiler);
+        for name in ["gfx803", "gfx906", "gfx90a", "gfx1030", "gfx1100"] {
+            assert!(
+                known.iter().any(|processor| processor.name == name),
+                "{compiler} lacks {name}"
+            );
+        }
+        for processor in known {
+            check_target_ids(compiler, processor);
+        }
+    }
+}
+
+/// Each feature that the table grants is accepted and shows in the code
+/// object; each that it denies is refused.
+fn check_target_ids(compiler: &str, processor: &Processor) {
+    let name = processor.name;
+    let features = [
+        ("", true),
+        (":xnack+", processor.xnack),
+        (":xnack-", processor.xnack),
+        (":sramecc+", processor.sramecc),
+        (":sramecc-", processor.sramecc),
+        (":sramecc+:xnack-", processor.sramecc),
+    ];
+    for (feature, granted) in features {
+        let target = format!("{name}{feature}");
+        let object = assemble(compiler, &target);
+        assert_eq!(object.is_some(), granted, "{compiler} -mcpu={target}");
+        if let Some(object) = object {
+            let expected: TargetId = target.parse().expect("the table grants it");
+            let found = code_object::targets(&object).expect("an ELF code object");
+            assert_eq!(found, [expected], "{compiler} -mcpu={target}");
+        }
+    }
+}
