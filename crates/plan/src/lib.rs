@@ -4,11 +4,20 @@
 //! This crate knows no file system, no process, no environment, no clock and
 //! no SQLite. What the shell finds out comes in as a value.
 
+pub mod arguments;
 pub mod code_object;
+pub mod digest;
+pub mod expand;
+pub mod include;
 mod key;
-pub mod processors;
+mod location;
+pub mod manifest;
 pub mod package;
+pub mod plan;
+pub mod processors;
 pub mod target;
 
+pub use digest::Digest;
 pub use key::{KernelKey, KeyError, Language};
+pub use location::{InputError, Location, Problem};
 pub use target::{Target, TargetError, TargetId};

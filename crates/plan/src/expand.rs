@@ -1,0 +1,297 @@
+//! From a manifest to the keys that one processor's kdb holds.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::key::{KernelKey, Language};
+use crate::location::{InputError, Location, Problem};
+use crate::manifest::{Kernel, Manifest, Value, Variant};
+
+/// One key to build, with where its source and options come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRequest {
+    /// What MIOpen will ask for.
+    pub key: KernelKey,
+    /// The options in the key, without the device.
+    pub options: String,
+    /// The source's language.
+    pub language: Language,
+    /// The source as the manifest names it, or the bare file name of a key.
+    pub source: PathBuf,
+    /// The line that asked for it.
+    pub location: Location,
+}
+
+/// All keys of the manifest for one processor, in the order written.
+///
+/// # Errors
+/// [`InputError`] where a variant expands to nothing, where two entries give
+/// the same key or use different sources of one name, and where MIOpen could
+/// never find a key.
+pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, InputError> {
+    let mut by_name: HashMap<&str, &Kernel> = HashMap::new();
+    let mut seen: HashMap<KernelKey, Location> = HashMap::new();
+    let mut requests = Vec::new();
+    for kernel in &manifest.kernels {
+        if let Some(other) = by_name.insert(&kernel.source_name, kernel)
+            && other.source != kernel.source
+        {
+            return Err(kernel.location.error(Problem::SameName {
+                source_path: kernel.source.display().to_string(),
+                other: other.source.display().to_string(),
+            }));
+        }
+        let included = kernel.targets.matches(processor);
+        for (options, targets, location) in option_sets(kernel)? {
+            if shlex::split(&options).is_none() {
+                return Err(location.error(Problem::Options(options)));
+            }
+            let key = KernelKey::for_source(&kernel.source_name, &options, processor);
+            key.check().map_err(|error| location.error(error.into()))?;
+            if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {
+                continue;
+            }
+            if let Some(first) = seen.insert(key.clone(), location.clone()) {
+                let key = key.to_string();
+                return Err(location.error(Problem::DuplicateKey { key, first }));
+            }
+            requests.push(KeyRequest {
+                key,
+                options,
+                language: kernel.language,
+                source: kernel.source.clone(),
+                location,
+            });
+        }
+    }
+    Ok(requests)
+}
+
+type OptionSet<'a> = (String, Option<&'a Variant>, Location);
+
+fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, InputError> {
+    let common = joined("", &kernel.options);
+    if kernel.variants.is_empty() {
+        return Ok(vec![(common, None, kernel.location.clone())]);
+    }
+    let mut sets = Vec::new();
+    for variant in &kernel.variants {
+        let matrix = combinations(variant, kernel.language);
+        if matrix.is_empty() {
+            let name = kernel.source_name.clone();
+            return Err(variant.location.error(Problem::EmptyExpansion(name)));
+        }
+        let none = [String::new()];
+        let literal = if variant.options.is_empty() { &none[..] } else { &variant.options };
+        for text in literal {
+            let base = joined(&common, text);
+            for defines in &matrix {
+                let options = format!("{base}{defines}");
+                sets.push((options, Some(variant), variant.location.clone()));
+            }
+        }
+    }
+    Ok(sets)
+}
+
+/// MIOpen's keys begin with a blank and have one before every option; text
+/// that brings its own is left as it is.
+fn joined(before: &str, text: &str) -> String {
+    let blank = if text.is_empty() || text.starts_with(' ') { "" } else { " " };
+    format!("{before}{blank}{text}")
+}
+
+/// The option texts of the matrix, the last define varying fastest.
+fn combinations(variant: &Variant, language: Language) -> Vec<String> {
+    let mut rows: Vec<Vec<&Value>> = vec![Vec::new()];
+    for (_, values) in &variant.defines {
+        rows = rows
+            .into_iter()
+            .flat_map(|row| {
+                values.iter().map(move |value| {
+                    let mut row = row.clone();
+                    row.push(value);
+                    row
+                })
+            })
+            .collect();
+    }
+    let excluded = |row: &[&Value]| {
+        variant.exclude.iter().any(|pairs| {
+            pairs.iter().all(|(name, value)| {
+                let position = variant.defines.iter().position(|(define, _)| define == name);
+                position.is_some_and(|position| row[position] == value)
+            })
+        })
+    };
+    let option = |(name, value): (&String, &Value)| match (language, value) {
+        (_, Value::Flag(false)) => String::new(),
+        (_, Value::Flag(true)) => format!(" -D{name}"),
+        (Language::Assembly, Value::Integer(number)) => format!(" -Wa,-defsym,{name}={number}"),
+        (_, Value::Integer(number)) => format!(" -D{name}={number}"),
+        (_, Value::Text(text)) => format!(" -D{name}={text}"),
+    };
+    rows.into_iter()
+        .filter(|row| !excluded(row))
+        .map(|row| {
+            let names = variant.defines.iter().map(|(name, _)| name);
+            names.zip(row).map(option).collect()
+        })
+        .collect()
+}
+
+/// The keys of a JSON Lines list: one object with `kernel_name` and
+/// `kernel_args` a line, taken byte for byte; empty lines are passed over.
+///
+/// # Errors
+/// [`InputError`] with the line that is no such object, repeats a key, or
+/// holds a key that MIOpen could never find.
+pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError> {
+    let mut seen: HashMap<KernelKey, Location> = HashMap::new();
+    let mut requests = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let location = Location::new(file, index + 1);
+        if line.trim().is_empty() {
+            continue;
+        }
+        let key: KernelKey = serde_json::from_str(line)
+            .map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+        key.check().map_err(|error| location.error(error.into()))?;
+        let source_name = key.source_name().unwrap_or_default();
+        let language = Language::of_source(source_name)
+            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
+        let (options, _) = key.split_device().unwrap_or_default();
+        if shlex::split(options).is_none() {
+            return Err(location.error(Problem::Options(options.to_owned())));
+        }
+        if let Some(first) = seen.insert(key.clone(), location.clone()) {
+            let key = key.to_string();
+            return Err(location.error(Problem::DuplicateKey { key, first }));
+        }
+        requests.push(KeyRequest {
+            options: options.to_owned(),
+            language,
+            source: PathBuf::from(source_name),
+            location,
+            key,
+        });
+    }
+    if requests.is_empty() {
+        return Err(Location::new(file, 1).error(Problem::NoKernels));
+    }
+    Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::parse;
+    use expect_test::{Expect, expect};
+
+    const HEAD: &str =
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\n";
+
+    fn keys(body: &str, processor: &str) -> Result<String, InputError> {
+        let manifest = parse("k.toml", &format!("{HEAD}{body}"))?;
+        let lines: Vec<String> =
+            expand(&manifest, processor)?.iter().map(|request| request.key.to_string()).collect();
+        Ok(lines.join("\n"))
+    }
+
+    #[track_caller]
+    fn check(body: &str, expected: Expect) {
+        expected.assert_eq(&keys(body, "gfx906").unwrap());
+    }
+
+    #[track_caller]
+    fn check_error(body: &str, expected: Expect) {
+        let error = keys(body, "gfx906").unwrap_err();
+        assert!(!error.hint().is_empty());
+        expected.assert_eq(&error.to_string());
+    }
+
+    #[test]
+    fn a_matrix_expands_in_the_order_written() {
+        check(
+            "[[kernel]]\nsource = \"d/a.cl\"\noptions = \"-DX\"\n[[kernel.variant]]\noptions = [\"-DM=1\", \"  -DM=2\"]\ndefines = { B = [1, 2], A = [\"half\"], F = [true, false] }\nexclude = [{ B = 2, F = true }]\n",
+            expect![[r#"
+                a.cl.o -DX -DM=1 -DB=1 -DA=half -DF -mcpu=gfx906
+                a.cl.o -DX -DM=1 -DB=1 -DA=half -mcpu=gfx906
+                a.cl.o -DX -DM=1 -DB=2 -DA=half -mcpu=gfx906
+                a.cl.o -DX  -DM=2 -DB=1 -DA=half -DF -mcpu=gfx906
+                a.cl.o -DX  -DM=2 -DB=1 -DA=half -mcpu=gfx906
+                a.cl.o -DX  -DM=2 -DB=2 -DA=half -mcpu=gfx906"#]],
+        );
+    }
+
+    #[test]
+    fn no_variant_is_one_key_and_assembly_takes_symbols() {
+        check(
+            "[[kernel]]\nsource = \"a.cpp\"\n[[kernel]]\nsource = \"b.s\"\n[[kernel.variant]]\ndefines = { n = [4, 8] }\n",
+            expect![[r#"
+                a.cpp.o -mcpu=gfx906
+                b.s.o -Wa,-defsym,n=4 -mcpu=gfx906
+                b.s.o -Wa,-defsym,n=8 -mcpu=gfx906"#]],
+        );
+    }
+
+    #[test]
+    fn filters_leave_processors_out() {
+        let body = "[[kernel]]\nsource = \"a.cl\"\ntargets = [\"gfx9*\", \"!gfx90c\"]\n[[kernel.variant]]\ntargets = [\"!gfx906\"]\n[[kernel.variant]]\noptions = [\"-DOLD\"]\n";
+        assert_eq!(keys(body, "gfx906").unwrap(), "a.cl.o -DOLD -mcpu=gfx906");
+        assert_eq!(keys(body, "gfx908").unwrap().lines().count(), 2);
+        assert_eq!(keys(body, "gfx90c").unwrap(), "");
+        assert_eq!(keys(body, "gfx1030").unwrap(), "");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        check_error(
+            "[[kernel]]\nsorce = \"a.cl\"\n",
+            expect!["k.toml:8: failed to parse: unknown field `sorce`, expected one of `source`, `license`, `copyright`, `targets`, `options`, `variant`"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.f90\"\n",
+            expect!["k.toml:8: failed to tell the language of `a.f90`"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.cl\"\n[[kernel]]\nsource = \"a.cl\"\n",
+            expect!["k.toml:9: failed to accept key `a.cl.o -mcpu=gfx906`: it stands at k.toml:7 already"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.cl\"\n[[kernel]]\nsource = \"b/a.cl\"\noptions = \"-DB\"\n",
+            expect!["k.toml:9: failed to accept source `b/a.cl`: `a.cl` has the same file name"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.cl\"\noptions = \"-DA='x'\"\n",
+            expect!["k.toml:7: failed to accept key `a.cl.o -DA='x' -mcpu=gfx906`: it holds a `'`, so MIOpen could never find it"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.cl\"\n\n[[kernel.variant]]\ndefines = { A = [1] }\nexclude = [{ A = 1 }]\n",
+            expect!["k.toml:10: failed to expand `a.cl`: no combination is left"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.cl\"\ntargets = [\"gfx77*\"]\n",
+            expect!["k.toml:9: failed to match target pattern `gfx77*`: no known processor fits it"],
+        );
+        check_error(
+            "[[kernel]]\nsource = \"a.s\"\n[[kernel.variant]]\ndefines = { A = [\"x\"] }\n",
+            expect!["k.toml:10: failed to accept the value of define `A`"],
+        );
+        check_error("", expect!["k.toml:1: failed to find any kernel"]);
+    }
+
+    #[test]
+    fn json_lines_are_taken_byte_for_byte() {
+        let text = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\"  -DA=1  -mcpu=gfx906\"}\n\n{\"kernel_name\":\"b.s.o\",\"kernel_args\":\" -mcpu=gfx906\"}\n";
+        let requests = parse_keys("k.jsonl", text).unwrap();
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
+        assert_eq!(requests[0].options, "  -DA=1 ");
+        assert_eq!(requests[1].location.line, 3);
+        let twice = format!("{text}{}", text.lines().next().unwrap());
+        assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
+        let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
+        assert!(parse_keys("k.jsonl", unknown).is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! Where something stands in the user's input, and what is wrong there.
+
+use std::fmt;
+
+use crate::key::{KeyError, Language};
+
+/// A file and a line, as every message about input names them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Location {
+    /// The file as the user gave it.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+}
+
+impl Location {
+    /// A place in a file.
+    #[must_use]
+    pub fn new(file: &str, line: usize) -> Self {
+        Self { file: file.to_owned(), line }
+    }
+
+    /// The place of a byte offset in the file's text.
+    #[must_use]
+    pub fn of_offset(file: &str, text: &str, offset: usize) -> Self {
+        let before = &text.as_bytes()[..offset.min(text.len())];
+        Self::new(file, 1 + before.iter().filter(|&&byte| byte == b'\n').count())
+    }
+
+    /// That `problem` is here.
+    #[must_use]
+    pub fn error(&self, problem: Problem) -> InputError {
+        InputError { location: self.clone(), problem }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Something wrong in a manifest or key list, with its file and line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{location}: {problem}")]
+pub struct InputError {
+    /// Where.
+    pub location: Location,
+    /// What.
+    pub problem: Problem,
+}
+
+/// What can be wrong in a manifest or key list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Not TOML or JSON, or not of the expected shape.
+    #[error("failed to parse: {0}")]
+    Syntax(String),
+    /// A format version that this version does not read.
+    #[error("failed to read manifest format {0}: only format 1 is known")]
+    Format(i64),
+    /// No `[[kernel]]` at all, or no keys.
+    #[error("failed to find any kernel")]
+    NoKernels,
+    /// The source's extension names no language.
+    #[error("failed to tell the language of `{0}`")]
+    Language(String),
+    /// A pattern in `targets` that matches no known processor.
+    #[error("failed to match target pattern `{0}`: no known processor fits it")]
+    TargetPattern(String),
+    /// A define's name is no identifier.
+    #[error("failed to accept define `{0}`: it is no identifier")]
+    DefineName(String),
+    /// A define's value can't be put on a command line of that language.
+    #[error("failed to accept the value of define `{name}`")]
+    DefineValue {
+        /// The define.
+        name: String,
+        /// The source's language.
+        language: Language,
+    },
+    /// A define with an empty list of values.
+    #[error("failed to expand define `{0}`: it has no values")]
+    NoValues(String),
+    /// `exclude` names a define that the variant does not have.
+    #[error("failed to exclude by `{0}`: the variant defines no such name")]
+    UnknownDefine(String),
+    /// Every combination is excluded.
+    #[error("failed to expand `{0}`: no combination is left")]
+    EmptyExpansion(String),
+    /// The same key twice.
+    #[error("failed to accept key `{key}`: it stands at {first} already")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// Where it was seen first.
+        first: Location,
+    },
+    /// Two sources of one name, so that their kernels can't be told apart.
+    #[error("failed to accept source `{source_path}`: `{other}` has the same file name")]
+    SameName {
+        /// The second source.
+        source_path: String,
+        /// The first one.
+        other: String,
+    },
+    /// The source does not exist.
+    #[error("failed to find source `{0}`")]
+    MissingSource(String),
+    /// Several different files could be the source.
+    #[error("failed to choose a source for `{name}`: {} different files have that name", .candidates.len())]
+    AmbiguousSource {
+        /// The source's file name.
+        name: String,
+        /// The files.
+        candidates: Vec<String>,
+    },
+    /// The source or a file it includes can't be read or staged.
+    #[error("failed to read source `{name}`: {reason}")]
+    UnreadableSource {
+        /// The source.
+        name: String,
+        /// The reason, in words.
+        reason: String,
+    },
+    /// The key is none that MIOpen can find.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The options can't be split into words.
+    #[error("failed to split options `{0}` into words: a quote is not closed")]
+    Options(String),
+    /// An option that gfxpack must not pass on.
+    #[error("failed to accept option `{0}`: it would replace what gfxpack itself asks of the compiler")]
+    ForbiddenOption(String),
+}
+
+impl InputError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match &self.problem {
+            Problem::Syntax(_) => "the format is described in docs/manifest.md".to_owned(),
+            Problem::Format(_) => "use a gfxpack that knows this format, or write `format = 1`".to_owned(),
+            Problem::NoKernels => "add a [[kernel]] with its source, or a line with a key".to_owned(),
+            Problem::Language(_) => {
+                "sources end in .cpp (HIP), .cl (OpenCL C) or .s (AMDGCN assembly)".to_owned()
+            }
+            Problem::TargetPattern(_) => {
+                "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or !gfx90c".to_owned()
+            }
+            Problem::DefineName(_) => "use letters, digits and _".to_owned(),
+            Problem::DefineValue { language: Language::Assembly, .. } => {
+                "assembly symbols (-defsym) take integers".to_owned()
+            }
+            Problem::DefineValue { .. } => {
+                "values are integers, true, false, or text without blanks and quotes; anything else can stand in `options`".to_owned()
+            }
+            Problem::NoValues(_) => "give it values, or take it out".to_owned(),
+            Problem::UnknownDefine(_) => "spell it as in `defines` of the same variant".to_owned(),
+            Problem::EmptyExpansion(_) => "loosen `exclude`, or take the variant out".to_owned(),
+            Problem::DuplicateKey { .. } => "take one of the two out".to_owned(),
+            Problem::SameName { .. } => {
+                "rename one: a kernel's name is its source's file name".to_owned()
+            }
+            Problem::MissingSource(_) => {
+                "check the path, or give the directory that holds it (--source-dir)".to_owned()
+            }
+            Problem::AmbiguousSource { candidates, .. } => {
+                format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
+            }
+            Problem::UnreadableSource { .. } => "see the reason above".to_owned(),
+            Problem::Key(error) => error.hint().to_owned(),
+            Problem::Options(_) => "close the quote".to_owned(),
+            Problem::ForbiddenOption(_) => "take it out: gfxpack chooses target, output and stage".to_owned(),
+        }
+    }
+}

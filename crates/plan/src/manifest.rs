@@ -1,0 +1,303 @@
+//! The kernel manifest that people write (TOML): which sources there are,
+//! and which argument sets each of them is built with.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::key::Language;
+use crate::location::{InputError, Location, Problem};
+use crate::processors::PROCESSORS;
+
+/// The manifest format that this version reads.
+pub const FORMAT: i64 = 1;
+
+/// A manifest as written, checked field by field but not yet expanded.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The file's name, for messages.
+    pub file: String,
+    /// What the whole library says of itself.
+    pub library: Library,
+    /// The kernels in the order written.
+    pub kernels: Vec<Kernel>,
+}
+
+/// The `[library]` table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Library {
+    /// What the library is called.
+    pub name: String,
+    /// Its version, the packages' version unless one is given.
+    pub version: String,
+    /// SPDX licence expression of every source that names none.
+    pub license: String,
+    /// Copyright holders, one line.
+    #[serde(default)]
+    pub copyright: Option<String>,
+    /// Home page.
+    #[serde(default)]
+    pub homepage: Option<String>,
+    /// A paragraph for package descriptions.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Include directories, relative to the manifest.
+    #[serde(default)]
+    pub include_dirs: Vec<PathBuf>,
+}
+
+/// One `[[kernel]]`: a source and its variants.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Where it stands in the manifest.
+    pub location: Location,
+    /// The source, relative to the manifest.
+    pub source: PathBuf,
+    /// The source's file name, from which the kernel name is made.
+    pub source_name: String,
+    /// Told by the extension.
+    pub language: Language,
+    /// SPDX licence, if not the library's.
+    pub license: Option<String>,
+    /// Copyright holders, if not the library's.
+    pub copyright: Option<String>,
+    /// For which processors it is built.
+    pub targets: TargetFilter,
+    /// Text before the options of every variant, byte for byte.
+    pub options: String,
+    /// Argument sets; none means one key with [`Kernel::options`] alone.
+    pub variants: Vec<Variant>,
+}
+
+/// One `[[kernel.variant]]`: literal options times a matrix of defines.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Where it stands in the manifest.
+    pub location: Location,
+    /// Literal option strings; empty means one empty string.
+    pub options: Vec<String>,
+    /// Defines in the order written, each with its values.
+    pub defines: Vec<(String, Vec<Value>)>,
+    /// Combinations left out: all pairs of one entry must match.
+    pub exclude: Vec<Vec<(String, Value)>>,
+    /// For which processors this variant is built, within the kernel's own.
+    pub targets: TargetFilter,
+}
+
+/// The value of a define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `-DNAME=TEXT`.
+    Text(String),
+    /// `-DNAME=NUMBER`.
+    Integer(i64),
+    /// `-DNAME` for true, nothing for false.
+    Flag(bool),
+}
+
+/// Globs over processor names; `!` excludes. Empty: every processor.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TargetFilter(Vec<String>);
+
+impl TargetFilter {
+    /// Whether the processor passes: no `!` pattern matches, and some other
+    /// pattern does or there is none.
+    #[must_use]
+    pub fn matches(&self, processor: &str) -> bool {
+        let (excluding, including): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|pattern| pattern.starts_with('!'));
+        !excluding.iter().any(|pattern| glob(&pattern[1..], processor))
+            && (including.is_empty() || including.iter().any(|pattern| glob(pattern, processor)))
+    }
+}
+
+/// `*` stands for any run of characters.
+fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
+            (0..=rest.len()).any(|at| rest.is_char_boundary(at) && glob(tail, &rest[at..]))
+        }),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawManifest {
+    format: Spanned<i64>,
+    library: Library,
+    #[serde(default)]
+    kernel: Vec<Spanned<RawKernel>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawKernel {
+    source: Spanned<PathBuf>,
+    license: Option<String>,
+    copyright: Option<String>,
+    targets: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    options: String,
+    #[serde(default)]
+    variant: Vec<Spanned<RawVariant>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVariant {
+    #[serde(default)]
+    options: Vec<String>,
+    defines: Option<Spanned<toml::Table>>,
+    #[serde(default)]
+    exclude: Vec<Spanned<toml::Table>>,
+    targets: Option<Spanned<Vec<String>>>,
+}
+
+/// Reads a manifest's text. `file` is used in messages only.
+///
+/// # Errors
+/// [`InputError`] with the file and line of the first thing wrong: TOML
+/// syntax, unknown fields, another format version, an unknown language, a
+/// define that is no list of scalars, a target pattern that matches nothing.
+pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
+    let at = |span: std::ops::Range<usize>| Location::of_offset(file, text, span.start);
+    let raw: RawManifest = toml::from_str(text).map_err(|error| {
+        let location = at(error.span().unwrap_or(0..0));
+        location.error(Problem::Syntax(error.message().trim().replace('\n', ", ")))
+    })?;
+    if *raw.format.get_ref() != FORMAT {
+        return Err(at(raw.format.span()).error(Problem::Format(*raw.format.get_ref())));
+    }
+    let kernels = raw
+        .kernel
+        .into_iter()
+        .map(|kernel| {
+            let location = at(kernel.span());
+            let kernel = kernel.into_inner();
+            let source_at = at(kernel.source.span());
+            let source = kernel.source.into_inner();
+            let source_name = source
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default()
+                .to_owned();
+            let language = Language::of_source(&source_name)
+                .ok_or_else(|| source_at.error(Problem::Language(source.display().to_string())))?;
+            let variants = kernel
+                .variant
+                .into_iter()
+                .map(|variant| {
+                    let location = at(variant.span());
+                    checked_variant(variant.into_inner(), location, language, &at)
+                })
+                .collect::<Result<_, _>>()?;
+            Ok(Kernel {
+                location,
+                source,
+                source_name,
+                language,
+                license: kernel.license,
+                copyright: kernel.copyright,
+                targets: checked_filter(kernel.targets, &at)?,
+                options: kernel.options,
+                variants,
+            })
+        })
+        .collect::<Result<Vec<_>, InputError>>()?;
+    if kernels.is_empty() {
+        return Err(Location::new(file, 1).error(Problem::NoKernels));
+    }
+    Ok(Manifest { file: file.to_owned(), library: raw.library, kernels })
+}
+
+type At<'a> = dyn Fn(std::ops::Range<usize>) -> Location + 'a;
+
+fn checked_filter(
+    patterns: Option<Spanned<Vec<String>>>,
+    at: &At<'_>,
+) -> Result<TargetFilter, InputError> {
+    let Some(patterns) = patterns else { return Ok(TargetFilter::default()) };
+    let location = at(patterns.span());
+    let patterns = patterns.into_inner();
+    for pattern in &patterns {
+        let plain = pattern.strip_prefix('!').unwrap_or(pattern);
+        if !PROCESSORS.iter().any(|processor| glob(plain, processor.name)) {
+            return Err(location.error(Problem::TargetPattern(pattern.clone())));
+        }
+    }
+    Ok(TargetFilter(patterns))
+}
+
+fn checked_variant(
+    raw: RawVariant,
+    location: Location,
+    language: Language,
+    at: &At<'_>,
+) -> Result<Variant, InputError> {
+    let mut defines = Vec::new();
+    if let Some(table) = raw.defines {
+        let here = at(table.span());
+        for (name, values) in table.into_inner() {
+            let values = match values {
+                toml::Value::Array(values) => values,
+                single => vec![single],
+            };
+            let values = values
+                .into_iter()
+                .map(|value| checked_value(&name, value, language, &here))
+                .collect::<Result<Vec<_>, _>>()?;
+            if values.is_empty() {
+                return Err(here.error(Problem::NoValues(name)));
+            }
+            defines.push((name, values));
+        }
+    }
+    let mut exclude = Vec::new();
+    for table in raw.exclude {
+        let here = at(table.span());
+        let mut pairs = Vec::new();
+        for (name, value) in table.into_inner() {
+            if !defines.iter().any(|(define, _)| *define == name) {
+                return Err(here.error(Problem::UnknownDefine(name)));
+            }
+            let value = checked_value(&name, value, language, &here)?;
+            pairs.push((name, value));
+        }
+        exclude.push(pairs);
+    }
+    Ok(Variant {
+        location,
+        options: raw.options,
+        defines,
+        exclude,
+        targets: checked_filter(raw.targets, at)?,
+    })
+}
+
+fn checked_value(
+    name: &str,
+    value: toml::Value,
+    language: Language,
+    here: &Location,
+) -> Result<Value, InputError> {
+    let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !identifier {
+        return Err(here.error(Problem::DefineName(name.to_owned())));
+    }
+    match value {
+        toml::Value::Integer(number) => Ok(Value::Integer(number)),
+        toml::Value::Boolean(flag) if language != Language::Assembly => Ok(Value::Flag(flag)),
+        toml::Value::String(text)
+            if language != Language::Assembly
+                && !text.is_empty()
+                && !text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c)) =>
+        {
+            Ok(Value::Text(text))
+        }
+        _ => Err(here.error(Problem::DefineValue { name: name.to_owned(), language })),
+    }
+}

@@ -1,0 +1,259 @@
+//! The plan: every compile job and every kdb, decided before anything runs.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::{self, CompilerFacts, Program};
+use crate::digest::{Digest, Hasher};
+use crate::expand::KeyRequest;
+use crate::key::{KernelKey, Language};
+use crate::location::InputError;
+use crate::target::{Target, TargetId};
+
+/// A source with everything it includes, as it is laid out for the compiler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The source's file name.
+    pub name: String,
+    /// The source's path in the staged directory.
+    pub main: String,
+    /// Include directories in the staged directory, in search order.
+    pub include_dirs: Vec<String>,
+    /// Every file with the digest of its content, sorted by path.
+    pub files: Vec<StagedFile>,
+}
+
+/// One file of a staged directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedFile {
+    /// Relative to the staged directory.
+    pub path: String,
+    /// SHA-256 of the content.
+    pub digest: Digest,
+}
+
+impl Source {
+    /// The identity of the whole closure.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let files = self.files.iter();
+        Hasher::new("gfxpack source 1")
+            .field(self.main.as_bytes())
+            .list(self.include_dirs.iter().map(String::as_bytes))
+            .list(files.clone().map(|file| file.path.as_bytes()))
+            .list(files.map(|file| file.digest))
+            .finish()
+    }
+}
+
+/// What the plan needs to know of the compiler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanToolchain {
+    /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
+    pub identity: String,
+    /// Digest of the whole closure: programs, their libraries, device
+    /// libraries, headers.
+    pub digest: Digest,
+    /// What the arguments depend on.
+    pub facts: CompilerFacts,
+}
+
+/// One code object to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Identity: toolchain, arguments and source closure.
+    pub digest: Digest,
+    /// A key that wants it, for people.
+    pub key: KernelKey,
+    /// The source's language.
+    pub language: Language,
+    /// The target that the object must be for.
+    pub target_id: TargetId,
+    /// Index into [`Plan::sources`].
+    pub source: usize,
+    /// Which program.
+    pub program: Program,
+    /// Its arguments, without the output; placeholders as in [`arguments`].
+    pub arguments: Vec<String>,
+}
+
+/// One kdb to assemble.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KdbPlan {
+    /// Which devices it serves.
+    pub target: Target,
+    /// Keys in canonical order, each with its index into [`Plan::jobs`].
+    pub rows: Vec<Row>,
+}
+
+/// One row of a kdb.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The key.
+    pub key: KernelKey,
+    /// Index into [`Plan::jobs`].
+    pub job: usize,
+}
+
+/// Everything a build will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The compiler.
+    pub toolchain: PlanToolchain,
+    /// Source closures.
+    pub sources: Vec<Source>,
+    /// Each distinct job once, however many kdbs want it.
+    pub jobs: Vec<Job>,
+    /// One per target, in the order asked for.
+    pub kdbs: Vec<KdbPlan>,
+}
+
+/// What one target's kdb should hold: requests with their source's index
+/// into the list of sources.
+#[derive(Debug, Clone)]
+pub struct TargetRequest {
+    /// Which devices.
+    pub target: Target,
+    /// The keys.
+    pub keys: Vec<(KeyRequest, usize)>,
+}
+
+/// Makes the plan. The same input gives the same plan, whatever the order of
+/// keys; jobs that agree in everything are one job.
+///
+/// # Errors
+/// [`InputError`] where a key's options can't be given to a compiler.
+pub fn plan(
+    toolchain: PlanToolchain,
+    sources: Vec<Source>,
+    requests: &[TargetRequest],
+) -> Result<Plan, InputError> {
+    let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut by_digest: HashMap<Digest, usize> = HashMap::new();
+    let mut kdbs = Vec::new();
+    for request in requests {
+        let mut rows = Vec::with_capacity(request.keys.len());
+        for (key, source) in &request.keys {
+            let words =
+                arguments::words(&key.options).map_err(|problem| key.location.error(problem))?;
+            let staged = &sources[*source];
+            let (program, arguments) = arguments::arguments(
+                key.language,
+                &words,
+                request.target.id(),
+                &toolchain.facts,
+                &staged.main,
+                &staged.include_dirs,
+            );
+            let digest = Hasher::new("gfxpack job 1")
+                .field(toolchain.digest.as_ref())
+                .field(format!("{program:?}").as_bytes())
+                .list(arguments.iter().map(String::as_bytes))
+                .field(source_digests[*source].as_ref())
+                .finish();
+            let job = *by_digest.entry(digest).or_insert_with(|| {
+                jobs.push(Job {
+                    digest,
+                    key: key.key.clone(),
+                    language: key.language,
+                    target_id: arguments::compile_target(key.language, request.target.id()),
+                    source: *source,
+                    program,
+                    arguments,
+                });
+                jobs.len() - 1
+            });
+            rows.push(Row { key: key.key.clone(), job });
+        }
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        kdbs.push(KdbPlan { target: request.target.clone(), rows });
+    }
+    Ok(Plan { toolchain, sources, jobs, kdbs })
+}
+
+impl Plan {
+    /// The identity of all that the plan makes: which objects under which
+    /// keys, in which kdbs.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.kdbs.iter().fold(Hasher::new("gfxpack plan 1"), |hasher, kdb| {
+            hasher
+                .field(kdb.target.to_string().as_bytes())
+                .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
+                .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
+                .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
+        })
+        .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expand::parse_keys;
+
+    fn source(content: &[u8]) -> Source {
+        Source {
+            name: "a.cl".to_owned(),
+            main: "a.cl".to_owned(),
+            include_dirs: Vec::new(),
+            files: vec![StagedFile { path: "a.cl".to_owned(), digest: Digest::of(content) }],
+        }
+    }
+
+    fn toolchain(content: &[u8]) -> PlanToolchain {
+        PlanToolchain {
+            identity: "test".to_owned(),
+            digest: Digest::of(content),
+            facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
+        }
+    }
+
+    fn made(targets: &[&str], options: &[&str], source_text: &[u8], compiler: &[u8]) -> Plan {
+        let lines: Vec<String> = options
+            .iter()
+            .map(|options| {
+                format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
+            })
+            .collect();
+        let keys = parse_keys("k", &lines.join("\n")).unwrap();
+        let requests: Vec<TargetRequest> = targets
+            .iter()
+            .map(|target| TargetRequest {
+                target: target.parse().unwrap(),
+                keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+            })
+            .collect();
+        plan(toolchain(compiler), vec![source(source_text)], &requests).unwrap()
+    }
+
+    #[test]
+    fn compute_units_share_jobs_and_features_do_not() {
+        let plan = made(&["gfx906_60", "gfx906_64"], &[" -DA=1", " -DA=2"], b"s", b"c");
+        assert_eq!((plan.kdbs.len(), plan.jobs.len()), (2, 2));
+        let plan = made(&["gfx906_60", "gfx906:xnack+@60"], &[" -DA=1"], b"s", b"c");
+        assert_eq!((plan.kdbs.len(), plan.jobs.len()), (2, 2));
+    }
+
+    #[test]
+    fn keys_that_differ_only_in_blanks_share_a_job() {
+        let plan = made(&["gfx906"], &[" -DA=1", "  -DA=1 "], b"s", b"c");
+        assert_eq!((plan.kdbs[0].rows.len(), plan.jobs.len()), (2, 1));
+        assert!(plan.kdbs[0].rows[0].key < plan.kdbs[0].rows[1].key);
+    }
+
+    #[test]
+    fn the_digest_covers_source_compiler_and_options_and_not_order() {
+        let base = made(&["gfx906"], &[" -DA=1", " -DA=2"], b"s", b"c");
+        assert_eq!(made(&["gfx906"], &[" -DA=2", " -DA=1"], b"s", b"c").digest(), base.digest());
+        for other in [
+            made(&["gfx906"], &[" -DA=1", " -DA=2"], b"t", b"c"),
+            made(&["gfx906"], &[" -DA=1", " -DA=2"], b"s", b"d"),
+            made(&["gfx906"], &[" -DA=1", " -DA=3"], b"s", b"c"),
+        ] {
+            assert_ne!(other.digest(), base.digest());
+        }
+    }
+}
