@@ -1,1 +1,34 @@
-//! Placeholder line replaced by the crate's own text.
+//! The kernel database (kdb) that MIOpen loads compiled kernels from: an
+//! SQLite file with one row per kernel key. Writes it, reads it, checks it.
+//!
+//! The bytes are described in `docs/kdb-format.md`. This crate knows the
+//! table, bzip2, MD5 and row order; it knows no compiler, no package, and not
+//! which directory is the system's.
+//!
+//! - [`write`] builds a whole file from keys in canonical order; equal input
+//!   gives equal bytes.
+//! - [`Reader`] looks up, lists and streams, and never writes beside the file.
+//! - [`verify`] goes through everything a file can have wrong and reports it.
+
+mod check_row;
+mod codec;
+mod error;
+mod header;
+mod info;
+mod open;
+mod pipeline;
+mod read;
+mod report;
+mod row;
+mod schema;
+mod verify;
+mod write;
+
+pub use error::{ReadError, RowError};
+pub use header::{Header, Journal};
+pub use info::Info;
+pub use read::{Entry, ReadOptions, Reader, Record};
+pub use report::{Finding, FindingClass, Report};
+pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
+pub use verify::{VerifyOptions, verify};
+pub use write::{Blob, Progress, Row, WriteError, WriteOptions, Written, write};

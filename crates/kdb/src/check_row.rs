@@ -1,0 +1,199 @@
+//! What one stored row must fulfil, apart from SQLite.
+
+use std::error::Error as _;
+
+use gfxpack_plan::code_object::{self, CodeObjectError};
+use gfxpack_plan::{KernelKey, KeyError, Target, TargetId, processors};
+
+use crate::codec;
+use crate::error::RowError;
+use crate::report::{Finding, FindingClass};
+use crate::row::{self, MAX_SHOWN_BYTES};
+use crate::schema::MAX_KEY_BYTES;
+
+/// A row taken out of SQLite, so that another thread can look at it.
+pub(crate) struct StoredRow {
+    number: u64,
+    name: Result<String, RowError>,
+    args: Result<String, RowError>,
+    shown: KernelKey,
+    blob: Result<Vec<u8>, RowError>,
+    hash: Result<String, RowError>,
+    size: Result<i64, RowError>,
+}
+
+/// What became of a row.
+pub(crate) struct Checked {
+    pub(crate) raw: bool,
+    pub(crate) stored_bytes: u64,
+    pub(crate) object_bytes: u64,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl StoredRow {
+    /// Copies a row of `SELECT_ALL`.
+    pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64) -> Self {
+        Self {
+            number,
+            name: row::text(row, 0, "kernel_name").map(str::to_owned),
+            args: row::text(row, 1, "kernel_args").map(str::to_owned),
+            shown: KernelKey {
+                kernel_name: row::lossy_text(row, 0),
+                kernel_args: row::lossy_text(row, 1),
+            },
+            blob: row::blob(row, 2, "kernel_blob").map(<[u8]>::to_vec),
+            hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
+            size: row::integer(row, 4, "uncompressed_size"),
+        }
+    }
+
+    /// Bytes that checking this row may take.
+    pub(crate) fn cost(&self, max_object_bytes: u64) -> u64 {
+        let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
+        let blob = self.blob.as_ref().map_or(0, Vec::len) as u64;
+        let declared = *self.size.as_ref().unwrap_or(&0);
+        let unpacked = u64::try_from(declared).unwrap_or(0).min(max_object_bytes);
+        blob + unpacked + text(&self.name) + text(&self.args) + text(&self.hash)
+    }
+}
+
+/// Checks one row, and lists everything that is wrong with it.
+pub(crate) fn check(row: StoredRow, target: Option<&Target>, max_object_bytes: u64) -> Checked {
+    let StoredRow { number, name, args, shown, blob, hash, size } = row;
+    let mut checked = Checked {
+        raw: matches!(size, Ok(0)),
+        stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
+        object_bytes: 0,
+        findings: Vec::new(),
+    };
+    let mut found = |class, detail| {
+        let key = Some(shown.clone());
+        checked.findings.push(Finding { class, row: Some(number), key, detail });
+    };
+    let mut usable = |fault: RowError| found(class_of(&fault), with_source(&fault));
+
+    let key = match (name, args) {
+        (Ok(kernel_name), Ok(kernel_args)) => Some(KernelKey { kernel_name, kernel_args }),
+        (name, args) => {
+            name.err().into_iter().chain(args.err()).for_each(&mut usable);
+            None
+        }
+    };
+    let hash = hash.map_err(&mut usable).ok();
+    let size = size.map_err(&mut usable).ok();
+    let blob = blob.map_err(&mut usable).ok();
+    let object = match (&blob, size) {
+        (Some(blob), Some(size)) => {
+            codec::unpack(blob, size, max_object_bytes).map_err(&mut usable).ok()
+        }
+        _ => None,
+    };
+    if let (Some(object), Some(hash)) = (&object, &hash) {
+        codec::check_hash(object, hash).unwrap_or_else(&mut usable);
+    }
+
+    let device = key.as_ref().and_then(|key| check_key(key, target, &mut found));
+    if let Some(object) = &object {
+        check_target(object, target, device, &mut found);
+        checked.object_bytes = object.len() as u64;
+    }
+    checked
+}
+
+/// Checks the key's text, and returns the device it names.
+fn check_key<'a>(
+    key: &'a KernelKey,
+    target: Option<&Target>,
+    found: &mut impl FnMut(FindingClass, String),
+) -> Option<&'a str> {
+    match key.check_text() {
+        Ok(()) => {}
+        Err(KeyError::Nul(_)) => found(FindingClass::Key, "the key holds a NUL byte".to_owned()),
+        Err(_) => {
+            let detail = "the key holds a `'`, so MIOpen can never find it";
+            found(FindingClass::Key, detail.to_owned());
+        }
+    }
+    let bytes = key.kernel_name.len() + key.kernel_args.len();
+    if bytes > MAX_KEY_BYTES {
+        let detail = format!("the key has {bytes} bytes, the limit is {MAX_KEY_BYTES}");
+        found(FindingClass::Key, detail);
+    }
+    // MIOpen appends the device for every source but these.
+    //
+    // Source: ROCm/MIOpen 2d1fd997a, `HIPOCProgramImpl` and `Handle::LoadProgram`.
+    if key.kernel_name.ends_with(".mlir.o") {
+        return None;
+    }
+    let device = key.split_device().map(|(_, device)| device);
+    match (device, target) {
+        (None, _) => {
+            let detail = "the arguments do not end in ` -mcpu=<device>`";
+            found(FindingClass::Device, detail.to_owned());
+        }
+        (Some(device), Some(target)) if device != target.id().processor() => {
+            let shown: String = device.chars().take(MAX_SHOWN_BYTES).collect();
+            let detail = format!("the arguments name {shown}, not {}", target.id().processor());
+            found(FindingClass::Device, detail);
+        }
+        _ => {}
+    }
+    device
+}
+
+/// Checks that the bytes are a code object that devices of the kdb's target
+/// and of the key can load.
+fn check_target(
+    object: &[u8],
+    target: Option<&Target>,
+    device: Option<&str>,
+    found: &mut impl FnMut(FindingClass, String),
+) {
+    let built_for = match code_object::targets(object) {
+        Ok(targets) => targets,
+        Err(error) => {
+            let class = match error {
+                CodeObjectError::Machine(_) | CodeObjectError::Processor(_) => FindingClass::Target,
+                _ => FindingClass::CodeObject,
+            };
+            found(class, error.to_string());
+            return;
+        }
+    };
+    let needed = target.map(|target| loaded_by(target.id())).or_else(|| device.map(TargetId::new));
+    let Some(needed) = needed else { return };
+    if !built_for.iter().any(|id| id.serves(&needed)) {
+        let ids: Vec<String> = built_for.iter().take(20).map(ToString::to_string).collect();
+        let detail = format!("the code object is for {}, not {needed}", ids.join(", "));
+        found(FindingClass::Target, detail);
+    }
+}
+
+/// The devices that look into a kdb of this target: where XNACK is on, they
+/// look for another file name, so XNACK unsaid means off.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
+fn loaded_by(id: &TargetId) -> TargetId {
+    let has_xnack = processors::by_name(id.processor()).is_some_and(|known| known.xnack);
+    let xnack = id.xnack().or(has_xnack.then_some(false));
+    id.clone().with_features(id.sramecc(), xnack)
+}
+
+fn class_of(fault: &RowError) -> FindingClass {
+    match fault {
+        RowError::ColumnType { .. } | RowError::NotUtf8 { .. } => FindingClass::Column,
+        RowError::HashForm(_) => FindingClass::HashForm,
+        RowError::HashMismatch { .. } => FindingClass::Hash,
+        RowError::Size { .. }
+        | RowError::Bzip2(_)
+        | RowError::Length { .. }
+        | RowError::Trailing(_) => FindingClass::Blob,
+    }
+}
+
+fn with_source(fault: &RowError) -> String {
+    match fault.source() {
+        Some(source) => format!("{fault}: {source}"),
+        None => fault.to_string(),
+    }
+}

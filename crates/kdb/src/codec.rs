@@ -1,0 +1,212 @@
+//! One row's bytes: bzip2 or raw, the MD5 beside it, and what can be wrong.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use bzip2::bufread::BzDecoder;
+use bzip2::{Action, Compress, Compression, Status};
+use md5::{Digest as _, Md5};
+
+use crate::error::RowError;
+use crate::write::Blob;
+
+/// bzip2's block size in units of 100 kB, and its work factor.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `compress` in bz2.cpp.
+const BLOCK_SIZE: u32 = 9;
+const WORK_FACTOR: u32 = 30;
+
+/// A code object in the form a row stores.
+pub(crate) struct Encoded {
+    /// `kernel_blob`.
+    pub(crate) blob: Vec<u8>,
+    /// `kernel_hash`.
+    pub(crate) hash: String,
+    /// `uncompressed_size`; 0 = stored raw.
+    pub(crate) uncompressed_size: u64,
+    /// Bytes of the code object, however stored.
+    pub(crate) object_bytes: u64,
+}
+
+/// Encodes a code object as `form` asks.
+pub(crate) fn encode(object: Vec<u8>, form: Blob) -> Encoded {
+    let hash = md5_hex(&object);
+    let object_bytes = object.len() as u64;
+    let compressed = match form {
+        Blob::Raw => None,
+        Blob::Auto => compress(&object, object.len().saturating_sub(1)),
+        // bzip2's own bound on what incompressible data grows to.
+        Blob::Bz2 => compress(&object, object.len() + object.len() / 100 + 600),
+    };
+    match compressed {
+        Some(blob) => Encoded { blob, hash, uncompressed_size: object_bytes, object_bytes },
+        None => Encoded { blob: object, hash, uncompressed_size: 0, object_bytes },
+    }
+}
+
+/// The bytes as one bzip2 stream, unless it takes more than `limit` bytes.
+fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let mut stream = Compress::new(Compression::new(BLOCK_SIZE), WORK_FACTOR);
+    let mut out = Vec::with_capacity(limit);
+    loop {
+        let taken = usize::try_from(stream.total_in()).expect("no more than was given");
+        match stream.compress_vec(&bytes[taken..], &mut out, Action::Finish) {
+            Ok(Status::StreamEnd) => break,
+            Ok(_) if out.len() < out.capacity() => {}
+            Ok(_) | Err(_) => return None,
+        }
+    }
+    // The vector may have been given more room than asked for.
+    if out.len() > limit {
+        return None;
+    }
+    out.shrink_to_fit();
+    Some(out)
+}
+
+/// The code object of a stored blob, not yet checked against its hash. Memory
+/// is bounded by what comes out and by the declared size, whatever the blob.
+///
+/// # Errors
+/// [`RowError`] of the size and bzip2 kinds.
+pub(crate) fn unpack(
+    blob: &[u8],
+    uncompressed_size: i64,
+    limit: u64,
+) -> Result<Cow<'_, [u8]>, RowError> {
+    let declared = u64::try_from(uncompressed_size)
+        .ok()
+        .filter(|size| *size <= limit)
+        .ok_or(RowError::Size { size: uncompressed_size, limit })?;
+    if declared == 0 {
+        if blob.len() as u64 > limit {
+            return Err(RowError::Size { size: blob.len() as i64, limit });
+        }
+        return Ok(Cow::Borrowed(blob));
+    }
+    // A small blob that declares much gets memory only as bytes come out.
+    let likely = declared.min(blob.len() as u64 * 64) as usize;
+    let mut out = Vec::with_capacity(likely + 1);
+    let mut bounded = BzDecoder::new(blob).take(declared + 1);
+    bounded.read_to_end(&mut out).map_err(RowError::Bzip2)?;
+    let actual = out.len() as u64;
+    if actual != declared {
+        let relation = if actual > declared { "at least" } else { "only" };
+        return Err(RowError::Length { declared, relation, actual });
+    }
+    match bounded.into_inner().into_inner() {
+        [] => Ok(Cow::Owned(out)),
+        rest => Err(RowError::Trailing(rest.len())),
+    }
+}
+
+/// Holds a code object against its stored hash.
+///
+/// MIOpen compares text, so upper-case digits are a mismatch to it.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `KernDb::FindRecordUnsafe`.
+///
+/// # Errors
+/// [`RowError::HashForm`] or [`RowError::HashMismatch`].
+pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if stored.len() != 32 || !stored.bytes().all(digit) {
+        return Err(RowError::HashForm(stored.chars().take(64).collect()));
+    }
+    let computed = md5_hex(object);
+    if computed == stored {
+        Ok(())
+    } else {
+        Err(RowError::HashMismatch { stored: stored.to_owned(), computed })
+    }
+}
+
+fn md5_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut hex = String::with_capacity(32);
+    for byte in Md5::digest(bytes) {
+        write!(hex, "{byte:02x}").expect("a String takes all");
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let step = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..len).map(step).collect()
+    }
+
+    #[track_caller]
+    fn round_trip(object: &[u8], form: Blob, raw: bool) {
+        let row = encode(object.to_vec(), form);
+        assert_eq!(row.uncompressed_size == 0, raw, "{form:?} of {} bytes", object.len());
+        let back = unpack(&row.blob, row.uncompressed_size as i64, 1 << 20).unwrap();
+        assert_eq!(back, object);
+        check_hash(&back, &row.hash).unwrap();
+    }
+
+    #[test]
+    fn each_form_stores_what_it_says_and_reads_back() {
+        let text = vec![7; 5000];
+        round_trip(&text, Blob::Auto, false);
+        round_trip(&text, Blob::Raw, true);
+        round_trip(&noise(5000), Blob::Auto, true);
+        for len in [1, 10, 1000, 100_000] {
+            round_trip(&noise(len), Blob::Bz2, false);
+        }
+        round_trip(b"x", Blob::Auto, true);
+    }
+
+    #[test]
+    fn the_hash_is_md5_in_lower_case() {
+        // Source: RFC 1321, A.5.
+        assert_eq!(md5_hex(b"abc"), "900150983cd24fb0d6963f7d28e17f72");
+        assert!(matches!(
+            check_hash(b"abc", "900150983CD24FB0D6963F7D28E17F72"),
+            Err(RowError::HashForm(_))
+        ));
+        assert!(matches!(
+            check_hash(b"abd", "900150983cd24fb0d6963f7d28e17f72"),
+            Err(RowError::HashMismatch { .. })
+        ));
+        assert!(matches!(check_hash(b"abc", ""), Err(RowError::HashForm(_))));
+    }
+
+    #[test]
+    fn a_blob_that_is_not_what_the_row_says_is_refused() {
+        let object = vec![7; 5000];
+        let row = encode(object, Blob::Bz2);
+        let unpack = |blob: &[u8], size| unpack(blob, size, 1 << 20).unwrap_err();
+        assert!(matches!(unpack(&row.blob, 4999), RowError::Length { relation: "at least", .. }));
+        assert!(matches!(
+            unpack(&row.blob, 5001),
+            RowError::Length { relation: "only", actual: 5000, .. }
+        ));
+        assert!(matches!(unpack(&row.blob, -1), RowError::Size { .. }));
+        assert!(matches!(unpack(&row.blob, 1 << 30), RowError::Size { .. }));
+        assert!(matches!(unpack(b"no bzip2", 5000), RowError::Bzip2(_)));
+        assert!(matches!(unpack(b"", 5000), RowError::Bzip2(_)));
+        for cut in 0..row.blob.len() {
+            assert!(matches!(unpack(&row.blob[..cut], 5000), RowError::Bzip2(_)), "cut at {cut}");
+        }
+        let longer = [&row.blob[..], b"more"].concat();
+        assert!(matches!(unpack(&longer, 5000), RowError::Trailing(4)));
+    }
+
+    #[test]
+    fn a_bomb_gives_no_more_than_it_declares() {
+        let bomb = encode(vec![0; 64 << 20], Blob::Bz2);
+        assert!(bomb.blob.len() < 1000, "small on disk");
+        let error = unpack(&bomb.blob, 1000, 1 << 20).unwrap_err();
+        assert!(matches!(error, RowError::Length { actual: 1001, .. }), "{error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What reading a kdb can fail with, and what the user can do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_plan::KernelKey;
+
+use crate::schema::MIN_FILE_BYTES;
+
+/// Why a kdb, or a kernel in it, could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file system refuses: absent, no permission, a failing disk.
+    #[error("failed to read kdb `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the file system says.
+        source: io::Error,
+    },
+    /// A directory, pipe or device.
+    #[error("failed to read kdb `{path}`: it is no regular file")]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Less than MIOpen looks at: a Git LFS pointer most likely.
+    #[error("failed to read kdb `{path}`: {size} bytes are less than {MIN_FILE_BYTES}")]
+    TooSmall {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        size: u64,
+    },
+    /// Another magic at the start.
+    #[error("failed to read kdb `{path}`: it is no SQLite 3 file")]
+    NotSqlite {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Write-ahead logging: readable only by who may write beside it.
+    #[error("failed to read kdb `{path}`: its journal mode is `{mode}`, not `delete`")]
+    JournalMode {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's word for the mode found.
+        mode: &'static str,
+    },
+    /// The table or a column that MIOpen asks for is not there.
+    #[error("failed to read kdb `{path}`: column `{column}` of kern_db is missing")]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// The first column missing.
+        column: &'static str,
+    },
+    /// SQLite refuses: a damaged or hostile file.
+    #[error("failed to read kdb `{path}`")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// A query that would not end: only a view made for that does so.
+    #[error("failed to read kdb `{path}`: its kern_db yields no end of work or rows")]
+    Runaway {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row that is no kernel.
+    #[error("failed to read kernel `{key}` of kdb `{path}`")]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The row's key, as far as it could be read.
+        key: Box<KernelKey>,
+        /// What is wrong with it.
+        source: RowError,
+    },
+}
+
+impl ReadError {
+    /// Whether the file is simply not there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Io { .. } if self.is_absent() => {
+                "check the path, or install the package that holds it"
+            }
+            Self::Io { .. } => "check the permissions of the file and of the directories above it",
+            Self::NotAFile { .. } => "name the .kdb file itself",
+            Self::TooSmall { .. } => {
+                "a Git LFS pointer looks like this: run `git lfs pull`, or install the package again"
+            }
+            Self::NotSqlite { .. } => "check the download: the file holds something else",
+            Self::JournalMode { .. } => {
+                "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
+            }
+            Self::Schema { .. } => {
+                "the file is no kernel database of MIOpen's, or a performance database: check its name"
+            }
+            Self::Sqlite { .. } | Self::Row { .. } => {
+                "`gfxpack kdb verify` lists all that is wrong; build the file or install its package again"
+            }
+            Self::Runaway { .. } => "the file was made to do this: do not use it",
+        }
+    }
+}
+
+/// Why a stored row is no kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowError {
+    /// A column holds a value of another type than the table declares.
+    #[error("failed to read column `{column}`: it holds {found}")]
+    ColumnType {
+        /// The column.
+        column: &'static str,
+        /// SQLite's name of the type found.
+        found: &'static str,
+    },
+    /// Text that is not UTF-8.
+    #[error("failed to read column `{column}`: its text is not UTF-8")]
+    NotUtf8 {
+        /// The column.
+        column: &'static str,
+    },
+    /// `uncompressed_size` is negative, or an object is larger than allowed.
+    #[error("failed to accept a code object of {size} bytes: the limit is {limit}")]
+    Size {
+        /// Bytes as the row says.
+        size: i64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// The blob is no bzip2 stream, or a damaged one.
+    #[error("failed to decompress the blob")]
+    Bzip2(#[source] io::Error),
+    /// The blob decompresses to another length than `uncompressed_size`.
+    #[error("failed to decompress the blob to {declared} bytes: it holds {relation} {actual}")]
+    Length {
+        /// `uncompressed_size`.
+        declared: u64,
+        /// `only`, or `at least` where decoding stopped at the bound.
+        relation: &'static str,
+        /// Bytes that came out.
+        actual: u64,
+    },
+    /// Bytes after the end of the bzip2 stream.
+    #[error("failed to accept the blob: {0} bytes follow its bzip2 stream")]
+    Trailing(usize),
+    /// A hash that is not 32 lower-case hexadecimal digits.
+    #[error("failed to accept hash `{0}`: it is not 32 lower-case hexadecimal digits")]
+    HashForm(String),
+    /// The bytes have another MD5.
+    #[error("failed to match hash `{stored}`: the code object has `{computed}`")]
+    HashMismatch {
+        /// `kernel_hash`.
+        stored: String,
+        /// MD5 of the uncompressed bytes.
+        computed: String,
+    },
+}

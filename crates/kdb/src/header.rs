@@ -1,0 +1,84 @@
+//! The first hundred bytes of an SQLite file, as far as a kdb cares.
+
+/// Bytes of the header.
+pub(crate) const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// How a file says it is to be written, and by that read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Journal {
+    /// A rollback journal (`journal_mode=DELETE`): what a kdb must have.
+    Delete,
+    /// A write-ahead log: readable only by who may write beside the file.
+    Wal,
+    /// A format version that no known SQLite writes.
+    Unknown,
+}
+
+/// What the header of an SQLite file says.
+///
+/// Source: SQLite, "Database File Format", section 1.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Page size in bytes.
+    pub page_size: u32,
+    /// Journal mode, from the read and write format versions.
+    pub journal: Journal,
+    /// Version of the SQLite that wrote last: 3045001 for 3.45.1.
+    pub sqlite_version: u32,
+}
+
+impl Header {
+    /// Reads the header; none where the magic is another's.
+    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        if !bytes.starts_with(MAGIC) {
+            return None;
+        }
+        let page_size = match u16::from_be_bytes([bytes[16], bytes[17]]) {
+            1 => 65536,
+            size => u32::from(size),
+        };
+        let journal = match (bytes[18], bytes[19]) {
+            (1, 1) => Journal::Delete,
+            (2, _) | (_, 2) => Journal::Wal,
+            _ => Journal::Unknown,
+        };
+        let sqlite_version = u32::from_be_bytes([bytes[96], bytes[97], bytes[98], bytes[99]]);
+        Some(Self { page_size, journal, sqlite_version })
+    }
+}
+
+impl Journal {
+    /// SQLite's word for the mode.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Wal => "wal",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_where_the_format_puts_them() {
+        let mut bytes = [0; HEADER_BYTES];
+        assert_eq!(Header::parse(&bytes), None);
+        bytes[..16].copy_from_slice(MAGIC);
+        bytes[16..20].copy_from_slice(&[0x10, 0x00, 1, 1]);
+        bytes[96..].copy_from_slice(&3_045_001_u32.to_be_bytes());
+        let expected =
+            Header { page_size: 4096, journal: Journal::Delete, sqlite_version: 3_045_001 };
+        assert_eq!(Header::parse(&bytes), Some(expected));
+        bytes[16..20].copy_from_slice(&[0, 1, 2, 2]);
+        let header = Header::parse(&bytes).unwrap();
+        assert_eq!((header.page_size, header.journal), (65536, Journal::Wal));
+        bytes[18..20].copy_from_slice(&[3, 1]);
+        assert_eq!(Header::parse(&bytes).unwrap().journal, Journal::Unknown);
+    }
+}

@@ -1,0 +1,143 @@
+//! Opening a file of unknown origin: what is checked before SQLite sees it,
+//! and what SQLite may not do with it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::ReadError;
+use crate::header::{HEADER_BYTES, Header};
+use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
+
+/// SQLite instructions between two looks at the budget.
+const TICK_OPERATIONS: i32 = 1_000_000;
+/// Ticks that one step of a query may take. A scan of a million rows without
+/// index takes some tens.
+const TICKS_PER_STEP: u32 = 500;
+/// Page cache of one connection, in KiB.
+const CACHE_KIB: i32 = 4096;
+
+/// The file's header and its size in bytes.
+///
+/// # Errors
+/// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`] or
+/// [`ReadError::NotSqlite`].
+pub(crate) fn probe(path: &Path) -> Result<(Header, u64), ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    // Asked before opening: a pipe without writer would block.
+    let metadata = std::fs::metadata(path).map_err(io)?;
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile { path: path.to_owned() });
+    }
+    let mut file = File::open(path).map_err(io)?;
+    let size = metadata.len();
+    if size < MIN_FILE_BYTES {
+        return Err(ReadError::TooSmall { path: path.to_owned(), size });
+    }
+    let mut bytes = [0; HEADER_BYTES];
+    file.read_exact(&mut bytes).map_err(io)?;
+    let header =
+        Header::parse(&bytes).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
+    Ok((header, size))
+}
+
+/// A connection that can only read, creates nothing beside the file, trusts
+/// nothing in it, and holds no value larger than `max_object_bytes` and a key.
+///
+/// # Errors
+/// [`ReadError::Io`] where the path can't be made absolute, else
+/// [`ReadError::Sqlite`].
+pub(crate) fn connect(
+    path: &Path,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), ReadError> {
+    let absolute = std::path::absolute(path)
+        .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+    connect_absolute(&absolute, max_object_bytes).map_err(|source| sqlite_error(path, source))
+}
+
+fn connect_absolute(
+    path: &Path,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    let largest = max_object_bytes.saturating_add(2 * MAX_KEY_BYTES as u64);
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(largest).unwrap_or(i32::MAX))?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    let budget = Budget::default();
+    let ticks = Arc::clone(&budget.ticks);
+    let spent = move || ticks.fetch_add(1, Ordering::Relaxed) >= TICKS_PER_STEP;
+    connection.progress_handler(TICK_OPERATIONS, Some(spent))?;
+    Ok((connection, budget))
+}
+
+/// How much work SQLite may still put into the step at hand. A view can be
+/// written so that its first row never comes.
+#[derive(Default)]
+pub(crate) struct Budget {
+    ticks: Arc<AtomicU32>,
+}
+
+impl Budget {
+    /// Gives the next step its full measure.
+    pub(crate) fn renew(&self) {
+        self.ticks.store(0, Ordering::Relaxed);
+    }
+}
+
+/// SQLite's error, told apart where our own budget ended the query.
+pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => ReadError::Runaway { path },
+        _ => ReadError::Sqlite { path, source },
+    }
+}
+
+/// `immutable` keeps SQLite from locking, and from looking for or creating
+/// journals beside the file, so that a read-only directory will do.
+///
+/// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
+fn immutable_uri(path: &Path) -> String {
+    use std::fmt::Write as _;
+    let mut uri = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            write!(uri, "%{byte:02X}").expect("a String takes all");
+        }
+    }
+    uri + "?immutable=1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_survives_as_a_uri() {
+        let uri = |path: &str| immutable_uri(Path::new(path));
+        assert_eq!(uri("/a/gfx906_60.kdb"), "file:///a/gfx906_60.kdb?immutable=1");
+        assert_eq!(
+            uri("/a b/50%?x=1#é.kdb"),
+            "file:///a%20b/50%25%3Fx%3D1%23%C3%A9.kdb?immutable=1"
+        );
+    }
+}

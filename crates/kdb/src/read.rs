@@ -1,0 +1,265 @@
+//! Reading a kdb: one kernel by its key, or all of them one after another.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::KernelKey;
+use rusqlite::{Connection, Rows, Statement};
+
+use crate::codec;
+use crate::error::{ReadError, RowError};
+use crate::header::{Header, Journal};
+use crate::info::{Collect, Info};
+use crate::open::{self, Budget, sqlite_error};
+use crate::row;
+use crate::schema::{COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, TABLE};
+
+/// How a kdb is read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Largest code object that is handed out, in bytes.
+    pub max_object_bytes: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_object_bytes: MAX_OBJECT_BYTES }
+    }
+}
+
+/// A kdb open for reading. Nothing is ever created or changed beside the
+/// file, which must not change while it is open.
+///
+/// `kern_db` may be a view, and may have more columns than MIOpen's.
+pub struct Reader {
+    path: PathBuf,
+    connection: Connection,
+    budget: Budget,
+    header: Header,
+    file_bytes: u64,
+    options: ReadOptions,
+}
+
+/// A row without its code object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What MIOpen asks for.
+    pub key: KernelKey,
+    /// Bytes of the blob as stored.
+    pub stored_bytes: u64,
+    /// Bytes of the code object, as the row declares.
+    pub object_bytes: u64,
+    /// Whether the blob is a bzip2 stream.
+    pub compressed: bool,
+    /// MD5 of the code object, as the row declares.
+    pub hash: String,
+}
+
+/// A row with its code object, decoded and held against its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// What MIOpen asks for.
+    pub key: KernelKey,
+    /// What MIOpen loads.
+    pub code_object: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens a kdb with the default options.
+    ///
+    /// # Errors
+    /// As [`Reader::open_with`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        Self::open_with(path, ReadOptions::default())
+    }
+
+    /// Opens a kdb, and makes sure that it has what MIOpen selects.
+    ///
+    /// # Errors
+    /// [`ReadError`] where the file is absent, too small, no SQLite file, not
+    /// in journal mode DELETE, damaged, or without the table's columns.
+    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        let (header, file_bytes) = open::probe(path)?;
+        if header.journal != Journal::Delete {
+            let mode = header.journal.name();
+            return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+        }
+        let (connection, budget) = open::connect(path, options.max_object_bytes)?;
+        let missing = missing_column(&connection).map_err(|source| sqlite_error(path, source))?;
+        if let Some(column) = missing {
+            return Err(ReadError::Schema { path: path.to_owned(), column });
+        }
+        Ok(Self { path: path.to_owned(), connection, budget, header, file_bytes, options })
+    }
+
+    /// The file's path, as it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The code object of one key, decoded and held against its hash; none
+    /// where the kdb does not have the key.
+    ///
+    /// # Errors
+    /// [`ReadError::Row`] for a row that is damaged, [`ReadError::Sqlite`] for
+    /// a file that is.
+    pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        let mut statement = self.prepare_cached(SELECT_ONE)?;
+        let found = statement.query((&key.kernel_name, &key.kernel_args));
+        let mut rows = Steps::new(self, found.map_err(|source| self.sqlite(source))?);
+        let Some(row) = rows.next()? else { return Ok(None) };
+        self.decode(row, 0).map(Some).map_err(|source| self.row(key.clone(), source))
+    }
+
+    /// Every row without its code object, by name and then by arguments,
+    /// bytewise. Blobs are not read.
+    ///
+    /// # Errors
+    /// The first of a damaged row, a damaged file, or `each`.
+    pub fn for_each_entry<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.for_each(SELECT_ENTRIES, |row| {
+            let entry = entry(row).map_err(|source| self.row(shown_key(row), source))?;
+            each(entry)
+        })
+    }
+
+    /// Every row with its code object, in the order of the file. One code
+    /// object is held at a time.
+    ///
+    /// # Errors
+    /// The first of a damaged row, a damaged file, or `each`.
+    pub fn for_each_record<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(Record) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.for_each(SELECT_ALL, |row| {
+            let fault = |source| self.row(shown_key(row), source);
+            let key = key(row).map_err(fault)?;
+            let code_object = self.decode(row, 2).map_err(fault)?;
+            each(Record { key, code_object })
+        })
+    }
+
+    /// What the file holds, in numbers. Blobs are not read.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_entry`].
+    pub fn info(&self) -> Result<Info, ReadError> {
+        let mut collect = Collect::new(self.header, self.file_bytes);
+        self.for_each_entry(|entry| {
+            collect.add(&entry);
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(collect.finish())
+    }
+
+    fn for_each<E: From<ReadError>>(
+        &self,
+        sql: &str,
+        mut each: impl FnMut(&rusqlite::Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut statement = self.prepare_cached(sql)?;
+        let found = statement.query(()).map_err(|source| self.sqlite(source))?;
+        let mut rows = Steps::new(self, found);
+        while let Some(row) = rows.next()? {
+            each(row)?;
+        }
+        Ok(())
+    }
+
+    fn prepare_cached(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>, ReadError> {
+        self.budget.renew();
+        self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
+    }
+
+    /// The code object of a row whose blob, hash and size stand from `first` on.
+    fn decode(&self, row: &rusqlite::Row<'_>, first: usize) -> Result<Vec<u8>, RowError> {
+        let blob = row::blob(row, first, "kernel_blob")?;
+        let hash = row::text(row, first + 1, "kernel_hash")?;
+        let size = row::integer(row, first + 2, "uncompressed_size")?;
+        let object = codec::unpack(blob, size, self.options.max_object_bytes)?;
+        codec::check_hash(&object, hash)?;
+        Ok(object.into_owned())
+    }
+
+    fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+        sqlite_error(&self.path, source)
+    }
+
+    fn row(&self, key: KernelKey, source: RowError) -> ReadError {
+        ReadError::Row { path: self.path.clone(), key: Box::new(key), source }
+    }
+}
+
+/// The rows of a query, each with its own budget, and no more of them than
+/// the file has bytes.
+struct Steps<'a, 'stmt> {
+    reader: &'a Reader,
+    rows: Rows<'stmt>,
+    left: u64,
+}
+
+impl<'a, 'stmt> Steps<'a, 'stmt> {
+    fn new(reader: &'a Reader, rows: Rows<'stmt>) -> Self {
+        Self { reader, rows, left: reader.file_bytes }
+    }
+
+    fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
+        self.reader.budget.renew();
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(ReadError::Runaway { path: self.reader.path.clone() });
+        };
+        self.left = left;
+        self.rows.next().map_err(|source| self.reader.sqlite(source))
+    }
+}
+
+/// The first column that MIOpen's check or its query would miss.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `SQLiteBase::CheckTableColumns` and
+/// `KernDb::FindRecordUnsafe`.
+pub(crate) fn missing_column(
+    connection: &Connection,
+) -> Result<Option<&'static str>, rusqlite::Error> {
+    let mut statement: Statement<'_> =
+        connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+    let names: Vec<String> =
+        statement.query_map((), |row| row.get("name"))?.collect::<Result<_, _>>()?;
+    let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
+    let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
+    Ok(missing.next())
+}
+
+fn key(row: &rusqlite::Row<'_>) -> Result<KernelKey, RowError> {
+    Ok(KernelKey {
+        kernel_name: row::text(row, 0, "kernel_name")?.to_owned(),
+        kernel_args: row::text(row, 1, "kernel_args")?.to_owned(),
+    })
+}
+
+fn entry(row: &rusqlite::Row<'_>) -> Result<Entry, RowError> {
+    let key = key(row)?;
+    let bytes = |index, column| {
+        let number = row::integer(row, index, column)?;
+        u64::try_from(number).map_err(|_| RowError::Size { size: number, limit: MAX_OBJECT_BYTES })
+    };
+    let stored_bytes = bytes(2, "kernel_blob")?;
+    let uncompressed_size = bytes(4, "uncompressed_size")?;
+    Ok(Entry {
+        key,
+        stored_bytes,
+        object_bytes: if uncompressed_size == 0 { stored_bytes } else { uncompressed_size },
+        compressed: uncompressed_size != 0,
+        hash: row::text(row, 3, "kernel_hash")?.to_owned(),
+    })
+}
+
+/// A key to name in an error, whatever the columns hold.
+fn shown_key(row: &rusqlite::Row<'_>) -> KernelKey {
+    KernelKey { kernel_name: row::lossy_text(row, 0), kernel_args: row::lossy_text(row, 1) }
+}

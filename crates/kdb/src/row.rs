@@ -1,0 +1,81 @@
+//! One row's columns, with the types that the table declares and SQLite does
+//! not enforce.
+
+use rusqlite::Row;
+use rusqlite::types::{Type, ValueRef};
+
+use crate::error::RowError;
+
+/// Text of a column.
+///
+/// # Errors
+/// [`RowError::ColumnType`] or [`RowError::NotUtf8`].
+pub(crate) fn text<'a>(
+    row: &'a Row<'_>,
+    index: usize,
+    column: &'static str,
+) -> Result<&'a str, RowError> {
+    match value(row, index) {
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map_err(|_| RowError::NotUtf8 { column })
+        }
+        other => Err(mistyped(column, other)),
+    }
+}
+
+/// Bytes of a column.
+///
+/// # Errors
+/// [`RowError::ColumnType`].
+pub(crate) fn blob<'a>(
+    row: &'a Row<'_>,
+    index: usize,
+    column: &'static str,
+) -> Result<&'a [u8], RowError> {
+    match value(row, index) {
+        ValueRef::Blob(bytes) => Ok(bytes),
+        other => Err(mistyped(column, other)),
+    }
+}
+
+/// Integer of a column.
+///
+/// # Errors
+/// [`RowError::ColumnType`].
+pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Result<i64, RowError> {
+    match value(row, index) {
+        ValueRef::Integer(number) => Ok(number),
+        other => Err(mistyped(column, other)),
+    }
+}
+
+/// Text of a column for people, whatever it holds.
+pub(crate) fn lossy_text(row: &Row<'_>, index: usize) -> String {
+    match value(row, index) {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_BYTES)]).into_owned()
+        }
+        other => format!("({})", type_name(other)),
+    }
+}
+
+/// Bytes of a key kept to show it; real ones stay below 4 KiB.
+pub(crate) const MAX_SHOWN_BYTES: usize = 16 << 10;
+
+fn value<'a>(row: &'a Row<'_>, index: usize) -> ValueRef<'a> {
+    row.get_ref(index).expect("an index of the statement's columns")
+}
+
+fn mistyped(column: &'static str, value: ValueRef<'_>) -> RowError {
+    RowError::ColumnType { column, found: type_name(value) }
+}
+
+fn type_name(value: ValueRef<'_>) -> &'static str {
+    match value.data_type() {
+        Type::Null => "NULL",
+        Type::Integer => "an integer",
+        Type::Real => "a real number",
+        Type::Text => "text",
+        Type::Blob => "a blob",
+    }
+}

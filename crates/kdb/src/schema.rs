@@ -1,0 +1,73 @@
+//! The table that MIOpen asks, in the words of SQL, and the limits that hold
+//! for every file.
+
+/// Pages of a written file, in bytes. SQLite's default, so that no reader is
+/// surprised.
+pub const PAGE_SIZE: u32 = 4096;
+
+/// MIOpen treats a smaller file as absent: it takes it for a Git LFS pointer.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `SQLite::impl::CreateFileDb`.
+pub const MIN_FILE_BYTES: u64 = 512;
+
+/// Largest code object written, and read unless
+/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise: 512
+/// MiB. SQLite itself stores no row above 10^9 bytes.
+pub const MAX_OBJECT_BYTES: u64 = 512 << 20;
+
+/// Largest key taken, name and arguments together: 1 MiB. MIOpen splices both
+/// into one SQL statement.
+pub const MAX_KEY_BYTES: usize = 1 << 20;
+
+/// The table's name, which MIOpen has in its queries.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::table_name`.
+pub(crate) const TABLE: &str = "kern_db";
+
+/// A column: name, declared type, NOT NULL.
+pub(crate) type Column = (&'static str, &'static str, bool);
+
+/// The columns in order. MIOpen makes sure of the name, args and blob columns
+/// and selects blob, hash and size.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::CreateQuery`.
+pub(crate) const COLUMNS: [Column; 6] = [
+    ("id", "INTEGER", false),
+    ("kernel_name", "TEXT", true),
+    ("kernel_args", "TEXT", true),
+    ("kernel_blob", "BLOB", true),
+    ("kernel_hash", "TEXT", true),
+    ("uncompressed_size", "INT", true),
+];
+
+/// The columns of the unique index, in order.
+pub(crate) const KEY_COLUMNS: [&str; 2] = ["kernel_name", "kernel_args"];
+
+/// Makes the table. The text is kept in the file, so it is part of the format.
+pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
+    id INTEGER PRIMARY KEY ASC, \
+    kernel_name TEXT NOT NULL, \
+    kernel_args TEXT NOT NULL, \
+    kernel_blob BLOB NOT NULL, \
+    kernel_hash TEXT NOT NULL, \
+    uncompressed_size INT NOT NULL)";
+
+/// Makes the unique index that lookups go through.
+pub(crate) const CREATE_INDEX: &str =
+    "CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)";
+
+/// Adds one row, every column given.
+pub(crate) const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// The stored row of one key.
+pub(crate) const SELECT_ONE: &str = "SELECT kernel_blob, kernel_hash, uncompressed_size \
+    FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
+
+/// Every row as stored, in the order of the file.
+pub(crate) const SELECT_ALL: &str =
+    "SELECT kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
+
+/// Every row without its blob, in canonical order.
+pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
+    octet_length(kernel_blob), kernel_hash, uncompressed_size \
+    FROM kern_db ORDER BY kernel_name, kernel_args";

@@ -1,0 +1,284 @@
+//! Goes through everything that a kdb can have wrong, and does not stop at
+//! the first.
+
+use std::path::Path;
+
+use gfxpack_plan::Target;
+use rusqlite::Connection;
+
+use crate::check_row::{self, StoredRow};
+use crate::error::ReadError;
+use crate::header::Journal;
+use crate::open::{self, Budget, sqlite_error};
+use crate::pipeline;
+use crate::read::missing_column;
+use crate::report::{Finding, FindingClass, Report};
+use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
+use crate::write::Progress;
+
+/// How a kdb is verified.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct VerifyOptions<'a> {
+    /// Findings listed; those beyond are only counted.
+    pub max_findings: usize,
+    /// Bytes of code objects in memory at a time.
+    pub window_bytes: u64,
+    /// Largest code object accepted, in bytes.
+    pub max_object_bytes: u64,
+    /// Called on the calling thread after every row.
+    pub progress: Option<&'a dyn Fn(Progress)>,
+}
+
+impl Default for VerifyOptions<'_> {
+    fn default() -> Self {
+        Self {
+            max_findings: 1000,
+            window_bytes: 64 << 20,
+            max_object_bytes: MAX_OBJECT_BYTES,
+            progress: None,
+        }
+    }
+}
+
+/// Verifies a kdb: SQLite's integrity check, journal mode, table and index;
+/// of every row the key, the blob, the hash and the code object's gfx target.
+///
+/// Code objects must serve `expected`; without it, the target that the file's
+/// name spells; and always the device in their own key. Memory is bounded by
+/// the window, not by the file. Work runs in the current rayon pool.
+///
+/// # Errors
+/// [`ReadError::Io`] or [`ReadError::NotAFile`]: there is nothing to verify.
+/// All else that is wrong is in the report.
+pub fn verify(
+    path: &Path,
+    expected: Option<&Target>,
+    options: &VerifyOptions<'_>,
+) -> Result<Report, ReadError> {
+    let target = expected.cloned().or_else(|| target_of_name(path));
+    let mut run = Run { path, options, report: Report { target, ..Report::default() } };
+    let (header, file_bytes) = match open::probe(path) {
+        Ok(probed) => probed,
+        Err(error @ (ReadError::Io { .. } | ReadError::NotAFile { .. })) => return Err(error),
+        Err(error) => return Ok(run.end_with(error)),
+    };
+    if header.journal != Journal::Delete {
+        let mode = header.journal.name();
+        run.file(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
+    }
+    if let Err(error) = run.content(file_bytes) {
+        return Ok(run.end_with(error));
+    }
+    Ok(run.report)
+}
+
+/// The target that a kdb's file name spells: `gfx90a68.kdb`.
+fn target_of_name(path: &Path) -> Option<Target> {
+    let extension = path.extension()?;
+    (extension == "kdb" || extension == "ukdb").then_some(())?;
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+struct Run<'a> {
+    path: &'a Path,
+    options: &'a VerifyOptions<'a>,
+    report: Report,
+}
+
+impl Run<'_> {
+    fn content(&mut self, file_bytes: u64) -> Result<(), ReadError> {
+        let (connection, budget) = open::connect(self.path, self.options.max_object_bytes)?;
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        // Damage that ends one check may leave the next one possible.
+        if let Err(error) = self.integrity(&connection, &budget) {
+            self.add_error(sqlite(error));
+        }
+        self.schema(&connection).map_err(sqlite)?;
+        if missing_column(&connection).map_err(sqlite)?.is_none() {
+            self.rows(&connection, &budget, file_bytes)?;
+        }
+        Ok(())
+    }
+
+    fn integrity(
+        &mut self,
+        connection: &Connection,
+        budget: &Budget,
+    ) -> Result<(), rusqlite::Error> {
+        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+        let mut rows = statement.query(())?;
+        loop {
+            budget.renew();
+            let Some(row) = rows.next()? else { return Ok(()) };
+            let line: String = row.get(0)?;
+            if line != "ok" {
+                self.file(FindingClass::Integrity, line);
+            }
+        }
+    }
+
+    /// Compares a table's columns and index with MIOpen's. A view needs the
+    /// columns alone: nobody could insert through it.
+    fn schema(&mut self, connection: &Connection) -> Result<(), rusqlite::Error> {
+        let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+        let found = statement
+            .query_map((), |row| {
+                Ok((
+                    row.get::<_, String>("name")?,
+                    row.get::<_, String>("type")?,
+                    row.get("notnull")?,
+                ))
+            })?
+            .collect::<Result<Vec<(String, String, bool)>, _>>()?;
+        let kind = connection.query_row(
+            "SELECT coalesce(max(type), 'nothing') FROM sqlite_schema WHERE name = ?1",
+            [TABLE],
+            |row| row.get::<_, String>(0),
+        )?;
+        if found.is_empty() {
+            self.file(FindingClass::Schema, format!("there is no table {TABLE}"));
+            return Ok(());
+        }
+        for (name, declared, not_null) in COLUMNS {
+            match found.iter().find(|(found, ..)| found == name) {
+                // A view gives no row ids, and MIOpen does not ask for them.
+                None if name == "id" && kind == "view" => {}
+                None => self.file(FindingClass::Schema, format!("column `{name}` is missing")),
+                Some((_, of, null)) if kind == "table" => {
+                    if !of.eq_ignore_ascii_case(declared) || *null != not_null {
+                        let null = if not_null { " NOT NULL" } else { "" };
+                        let detail = format!("column `{name}` is not declared {declared}{null}");
+                        self.file(FindingClass::Schema, detail);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        if kind == "table" && !has_key_index(connection)? {
+            let detail = format!("there is no unique index on ({})", KEY_COLUMNS.join(", "));
+            self.file(FindingClass::Schema, detail);
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &mut self,
+        connection: &Connection,
+        budget: &Budget,
+        file_bytes: u64,
+    ) -> Result<(), ReadError> {
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        let options = self.options;
+        let total = match options.progress {
+            None => 0,
+            Some(_) => {
+                budget.renew();
+                let sql = format!("SELECT count(*) FROM {TABLE}");
+                connection
+                    .query_row(&sql, (), |row| row.get::<_, i64>(0))
+                    .map_err(sqlite)?
+                    .unsigned_abs()
+            }
+        };
+        let mut statement = connection.prepare(SELECT_ALL).map_err(sqlite)?;
+        let mut rows = statement.query(()).map_err(sqlite)?;
+        let target = self.report.target.clone();
+        let report = &mut self.report;
+        let mut number = 0;
+        pipeline::in_order(
+            options.window_bytes,
+            || {
+                budget.renew();
+                let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };
+                number += 1;
+                // No row takes less than a byte of the file.
+                if number > file_bytes {
+                    return Err(ReadError::Runaway { path: path.to_owned() });
+                }
+                let row = StoredRow::take(row, number);
+                let cost = row.cost(options.max_object_bytes);
+                Ok(Some((row, cost)))
+            },
+            |row| check_row::check(row, target.as_ref(), options.max_object_bytes),
+            |checked| {
+                report.rows += 1;
+                report.raw_rows += u64::from(checked.raw);
+                report.stored_bytes += checked.stored_bytes;
+                report.object_bytes += checked.object_bytes;
+                for finding in checked.findings {
+                    report.add(finding, options.max_findings);
+                }
+                if let Some(progress) = options.progress {
+                    progress(Progress { rows: report.rows, total });
+                }
+                Ok(())
+            },
+        )
+    }
+
+    fn file(&mut self, class: FindingClass, detail: String) {
+        let finding = Finding { class, row: None, key: None, detail };
+        self.report.add(finding, self.options.max_findings);
+    }
+
+    fn end_with(mut self, error: ReadError) -> Report {
+        self.add_error(error);
+        self.report
+    }
+
+    /// Notes what keeps the file, or the rest of it, from being read.
+    fn add_error(&mut self, error: ReadError) {
+        let (class, detail) = match error {
+            ReadError::TooSmall { size, .. } => {
+                (FindingClass::TooSmall, format!("{size} bytes: MIOpen takes the file for absent"))
+            }
+            ReadError::NotSqlite { .. } => {
+                (FindingClass::NotSqlite, "it is no SQLite 3 file".to_owned())
+            }
+            ReadError::Sqlite { source, .. } => (FindingClass::Unreadable, source.to_string()),
+            ReadError::Runaway { .. } => {
+                (FindingClass::Unreadable, format!("{TABLE} yields no end of work or rows"))
+            }
+            other => (FindingClass::Unreadable, other.to_string()),
+        };
+        self.file(class, detail);
+    }
+}
+
+/// Whether a unique index of the whole table stands on exactly the key.
+fn has_key_index(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let mut statement = connection.prepare(
+        "SELECT group_concat(info.name, ' ' ORDER BY info.seqno) \
+         FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info \
+         WHERE list.\"unique\" AND NOT list.partial GROUP BY list.name",
+    )?;
+    let indices = statement.query_map([TABLE], |row| row.get::<_, Option<String>>(0))?;
+    let wanted = KEY_COLUMNS.join(" ");
+    for columns in indices {
+        if columns?.is_some_and(|columns| columns == wanted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_spells_the_target() {
+        let check = |path: &str, expected: Option<&str>| {
+            let target = target_of_name(Path::new(path)).map(|target| target.to_string());
+            assert_eq!(target.as_deref(), expected, "{path}");
+        };
+        check("/db/gfx90a68.kdb", Some("gfx90a@104"));
+        check("gfx906_60.ukdb", Some("gfx906@60"));
+        check("gfx1030.kdb", Some("gfx1030"));
+        check("gfx906_60.db.txt", None);
+        check("kernels.kdb", None);
+    }
+}
