@@ -1,1 +1,29 @@
-//! Placeholder line replaced by the crate's own text.
+//! One compile job in, one checked code object out: probes the toolchain,
+//! stages sources, starts compilers, checks what they made, and keeps it in
+//! an object store by digest.
+//!
+//! This crate knows nothing of kdbs, packages and terminals.
+
+mod error;
+mod executor;
+mod file_digest;
+mod job;
+mod memory;
+mod probe;
+mod process;
+mod source;
+mod store;
+mod support;
+mod toolchain;
+mod work;
+
+pub use error::CompileError;
+pub use executor::{Event, ExecutorOptions, Summary, run};
+pub use file_digest::FileDigests;
+pub use job::{Built, Failure, FailureKind};
+pub use memory::{available_memory, default_jobs};
+pub use process::Cancel;
+pub use source::{SourceDirs, SourceSet};
+pub use store::{ObjectInfo, ObjectStore};
+pub use support::{Buildable, first_support};
+pub use toolchain::{Search, Toolchain};

@@ -1,0 +1,108 @@
+//! What can stop a build as a whole. A kernel that a compiler refuses is no
+//! such thing: that is data, see [`crate::Failure`].
+
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_plan::Language;
+
+/// Why compiling could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// No hipcc anywhere.
+    #[error("failed to find hipcc")]
+    NoHipcc,
+    /// A program that was named does not exist or can't be run.
+    #[error("failed to find `{0}`: it is no executable file")]
+    NoProgram(PathBuf),
+    /// A program could not be started or waited for.
+    #[error("failed to run `{program}`")]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A toolchain's program answered something else than expected.
+    #[error("failed to probe `{program}`: {reason}")]
+    Probe {
+        /// The program.
+        program: PathBuf,
+        /// What was wrong, with the program's words.
+        reason: String,
+    },
+    /// No directory with the device libraries' bitcode.
+    #[error("failed to find ROCm's device libraries")]
+    NoDeviceLibs,
+    /// The toolchain can't build for a processor.
+    #[error("failed to find a way to build {language} for `{processor}`: {reason}")]
+    Unbuildable {
+        /// The processor.
+        processor: String,
+        /// The language asked for.
+        language: Language,
+        /// What is missing, with the compiler's name and version.
+        reason: String,
+        /// What could build it.
+        remedy: String,
+    },
+    /// A file could not be read or written.
+    #[error("failed to {action} `{path}`")]
+    Io {
+        /// `read`, `write`, `create`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// An object of the store was found damaged; it has been dropped.
+    #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
+    CorruptObject(gfxpack_plan::Digest),
+    /// Someone asked to stop.
+    #[error("failed to finish: interrupted")]
+    Interrupted,
+}
+
+impl CompileError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoHipcc => "install it (Debian, Ubuntu: apt-get install hipcc; Fedora: dnf install hipcc; \
+                 AMD's packages: hip-dev, in /opt/rocm), or give its path with --hipcc, or a clang with --clang"
+                .to_owned(),
+            Self::NoProgram(_) => "check the path".to_owned(),
+            Self::Start { .. } => "check that the program is there and may be run, and that memory is left".to_owned(),
+            Self::Probe { .. } => {
+                "run it by hand to see what it says; --hipcc and --clang choose another".to_owned()
+            }
+            Self::NoDeviceLibs => "install them (Debian, Ubuntu: apt-get install rocm-device-libs), or give \
+                 their directory with --device-libs"
+                .to_owned(),
+            Self::Unbuildable { remedy, .. } => remedy.clone(),
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    "make room on that disk, or choose another directory (--cache-dir, --out); what is built \
+                     already is kept"
+                        .to_owned()
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "choose a directory that you may write to (--cache-dir, --out)".to_owned()
+                }
+                _ => "check that the path exists and may be used".to_owned(),
+            },
+            Self::CorruptObject(_) => "run again: it is compiled anew".to_owned(),
+            Self::Interrupted => "run the same command again: what is built already is kept".to_owned(),
+        }
+    }
+
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

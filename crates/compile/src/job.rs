@@ -1,0 +1,239 @@
+//! One job: a compiler started, its result checked.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gfxpack_plan::plan::Job;
+use gfxpack_plan::{Digest, Language, code_object};
+
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::process::{self, Cancel, End, Program};
+use crate::toolchain::Toolchain;
+
+/// A code object, as made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// Bytes.
+    pub size: u64,
+    /// How long the compiler ran.
+    pub duration: Duration,
+}
+
+/// A kernel that could not be made, with the compiler's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// What the compiler wrote, cut at a limit.
+    pub output: String,
+}
+
+/// Why a kernel could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The compiler said no, with this exit code.
+    Refused(i32),
+    /// The compiler was ended by this signal.
+    Crashed(i32),
+    /// It did not end within the time limit.
+    TimedOut(Duration),
+    /// It said yes and wrote nothing.
+    NoOutput,
+    /// It wrote something that is no code object.
+    NoCodeObject(String),
+    /// The object is for other targets than asked.
+    WrongTarget {
+        /// What was asked for.
+        expected: String,
+        /// What the object is for.
+        found: String,
+    },
+}
+
+impl FailureKind {
+    /// One word for machines.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Crashed(_) => "crashed",
+            Self::TimedOut(_) => "timeout",
+            Self::NoOutput => "no-output",
+            Self::NoCodeObject(_) => "no-code-object",
+            Self::WrongTarget { .. } => "wrong-target",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(code) => write!(f, "the compiler refused it (exit code {code})"),
+            Self::Crashed(signal) => write!(f, "the compiler crashed (signal {signal})"),
+            Self::TimedOut(limit) => {
+                write!(f, "the compiler was stopped after {} s", limit.as_secs())
+            }
+            Self::NoOutput => f.write_str("the compiler reported success and wrote no object"),
+            Self::NoCodeObject(reason) => {
+                write!(f, "the compiler wrote something that is no code object: {reason}")
+            }
+            Self::WrongTarget { expected, found } => {
+                write!(f, "the object is for {found}, not for {expected}")
+            }
+        }
+    }
+}
+
+/// A code object with the system's files that went into it.
+pub(crate) struct Object {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    pub(crate) duration: Duration,
+}
+
+/// What a job runs with.
+pub(crate) struct Bench<'a> {
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) digests: &'a FileDigests,
+    pub(crate) time_limit: Duration,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// Runs the job in the directory of its staged source; `scratch` is its own.
+pub(crate) fn run(
+    bench: &Bench<'_>,
+    job: &Job,
+    stage: &Path,
+    scratch: &Path,
+) -> Result<Result<Object, Failure>, CompileError> {
+    let toolchain = bench.toolchain;
+    let (output_file, deps_file) = (scratch.join("o"), scratch.join("d"));
+    let mut arguments: Vec<_> = job.arguments.iter().map(|word| toolchain.fill(word)).collect();
+    if job.language != Language::Assembly {
+        arguments.extend(["-MD".into(), "-MF".into(), deps_file.clone().into()]);
+    }
+    arguments.extend(["-o".into(), output_file.clone().into()]);
+    let started = Instant::now();
+    let output = process::run(
+        &Program {
+            path: toolchain.program(job.program),
+            arguments,
+            directory: stage,
+            environment: &toolchain.environment,
+            temp_dir: scratch,
+            time_limit: bench.time_limit,
+        },
+        bench.cancel,
+    )?;
+    let duration = started.elapsed();
+    let kind = match output.end {
+        End::Exited(0) => match checked_object(job, &output_file)? {
+            Ok(bytes) => {
+                let deps = outside_deps(bench, stage, &deps_file)?;
+                return Ok(Ok(Object { bytes, deps, duration }));
+            }
+            Err(kind) => kind,
+        },
+        End::Exited(code) => FailureKind::Refused(code),
+        End::Killed(signal) => FailureKind::Crashed(signal),
+        End::TimedOut => FailureKind::TimedOut(bench.time_limit),
+        End::Cancelled => return Err(CompileError::Interrupted),
+    };
+    let words = [output.stderr.trim_end(), output.stdout.trim_end()];
+    let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+    Ok(Err(Failure { kind, output: words.join("\n") }))
+}
+
+fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) if !bytes.is_empty() => bytes,
+        Ok(_) => return Ok(Err(FailureKind::NoOutput)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Err(FailureKind::NoOutput));
+        }
+        Err(error) => return Err(CompileError::io("read", file)(error)),
+    };
+    Ok(match code_object::targets(&bytes) {
+        Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
+        Ok(targets) if targets.iter().all(|target| target.serves(&job.target_id)) => Ok(bytes),
+        Ok(targets) => Err(FailureKind::WrongTarget {
+            expected: job.target_id.to_string(),
+            found: targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }),
+    })
+}
+
+/// The files that the compiler read and neither the source's digest nor the
+/// toolchain's covers: the C and C++ libraries' headers.
+fn outside_deps(
+    bench: &Bench<'_>,
+    stage: &Path,
+    deps_file: &Path,
+) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
+    let text = match fs::read_to_string(deps_file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(CompileError::io("read", deps_file)(error)),
+    };
+    let mut deps = Vec::new();
+    for path in depfile_paths(&text) {
+        let covered = !path.is_absolute()
+            || path.starts_with(stage)
+            || bench.toolchain.covered.iter().any(|dir| path.starts_with(dir));
+        if !covered {
+            let digest = bench.digests.digest(&path)?;
+            deps.push((path, digest));
+        }
+    }
+    Ok(deps)
+}
+
+/// The prerequisites of a depfile's one rule.
+fn depfile_paths(text: &str) -> Vec<PathBuf> {
+    let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
+    let mut paths = Vec::new();
+    let mut current = String::new();
+    let mut letters = rule.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.peek() == Some(&'\n') => {
+                letters.next();
+            }
+            '\\' if matches!(letters.peek(), Some(' ' | '#' | '\\')) => {
+                current.extend(letters.next());
+            }
+            '$' if letters.peek() == Some(&'$') => {
+                letters.next();
+                current.push('$');
+            }
+            c if c.is_whitespace() => {
+                if !current.is_empty() {
+                    paths.push(PathBuf::from(std::mem::take(&mut current)));
+                }
+            }
+            c => current.push(c),
+        }
+    }
+    if !current.is_empty() {
+        paths.push(PathBuf::from(current));
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depfiles_are_read_with_their_escapes() {
+        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h\n";
+        let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h"].map(PathBuf::from);
+        assert_eq!(depfile_paths(text), expected);
+        assert!(depfile_paths("").is_empty());
+    }
+}

@@ -1,0 +1,292 @@
+//! What a toolchain's own programs say of it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::CompileError;
+use crate::process::{self, Cancel, Output, Program};
+
+/// Far longer than any answer takes, for machines under load.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// Processors that some release of every toolchain in use can build for.
+const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
+
+/// Asks programs questions in a scratch directory.
+pub(crate) struct Asker<'a> {
+    scratch: &'a Path,
+    environment: &'a [(OsString, OsString)],
+}
+
+/// What was found out.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) clang: PathBuf,
+    pub(crate) lld: Option<PathBuf>,
+    pub(crate) resource_dir: PathBuf,
+    pub(crate) device_libs: PathBuf,
+    pub(crate) rocm: PathBuf,
+    pub(crate) hip_version: Option<[u32; 3]>,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn new(scratch: &'a Path, environment: &'a [(OsString, OsString)]) -> Self {
+        Self { scratch, environment }
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
+        process::run(
+            &Program {
+                path: program,
+                arguments: arguments.iter().map(OsString::from).collect(),
+                directory: self.scratch,
+                environment: self.environment,
+                temp_dir: self.scratch,
+                time_limit: TIME_LIMIT,
+            },
+            &Cancel::default(),
+        )
+    }
+
+    fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
+        let output = self.run(program, arguments)?;
+        if output.ok() {
+            return Ok(output);
+        }
+        let words = output.stderr.lines().last().unwrap_or("no output").trim().to_owned();
+        Err(self.nonsense(program, &format!("`{}`: {words}", arguments.join(" "))))
+    }
+
+    fn nonsense(&self, program: &Path, reason: &str) -> CompileError {
+        CompileError::Probe { program: program.to_owned(), reason: reason.to_owned() }
+    }
+
+    /// `15.0.6` out of `Debian clang version 15.0.6`.
+    pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, CompileError> {
+        let output = self.ask(clang, &["--version"])?;
+        let version = output.stdout.split("clang version ").nth(1).and_then(|rest| {
+            rest.split(|c: char| c.is_whitespace() || c == '-' || c == '+').next()
+        });
+        version
+            .map(str::to_owned)
+            .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
+    }
+
+    /// The gfx names that clang's AMDGPU backend knows.
+    pub(crate) fn processors(&self, clang: &Path) -> Result<BTreeSet<String>, CompileError> {
+        let target = "--target=amdgcn-amd-amdhsa";
+        let output = self.ask(clang, &[target, "-nogpulib", "--print-supported-cpus"])?;
+        let both = format!("{}\n{}", output.stdout, output.stderr);
+        let names: BTreeSet<String> = both
+            .lines()
+            .map(str::trim)
+            .filter(|word| word.starts_with("gfx") && !word.contains(char::is_whitespace))
+            .map(str::to_owned)
+            .collect();
+        if names.is_empty() {
+            return Err(self.nonsense(clang, "it has no AMDGPU backend"));
+        }
+        Ok(names)
+    }
+
+    /// The program behind all links, and every shared library it loads.
+    pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, CompileError> {
+        let real = fs::canonicalize(program).map_err(CompileError::io("read", program))?;
+        let mut files = vec![real.clone()];
+        // A script or static program has none, and ldd says so by failing.
+        let ldd = process::find_in_path("ldd", &std::ffi::OsString::from("/usr/bin:/bin"));
+        if let Some(ldd) = ldd {
+            let output = self.run(&ldd, &[&real.to_string_lossy()])?;
+            let libraries = output.stdout.lines().filter_map(|line| {
+                let path = line.split_once("=>").map_or(line, |(_, path)| path).trim();
+                path.split_once(" (").map(|(path, _)| PathBuf::from(path.trim()))
+            });
+            files.extend(libraries.filter(|path| path.is_absolute() && path.is_file()));
+        }
+        Ok(files)
+    }
+}
+
+/// Asks hipcc what it would run: that names clang, the linker, the device
+/// libraries and the headers, however the installation is laid out.
+pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, CompileError> {
+    let source = ask.scratch.join("probe.hip");
+    fs::write(&source, "").map_err(CompileError::io("write", &source))?;
+    let mut last = None;
+    for processor in PROBE_PROCESSORS {
+        let arch = format!("--offload-arch={processor}");
+        let arguments =
+            ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c", "probe.hip", "-o", "probe.o"];
+        match ask.ask(hipcc, &arguments) {
+            Ok(output) => {
+                let found = parse_commands(&output.stderr)
+                    .ok_or_else(|| ask.nonsense(hipcc, "`-###` names no compiler command"))?;
+                let version = ask.ask(hipcc, &["--version"])?;
+                return Ok(Found { hip_version: hip_version(&version.stdout), ..found });
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.expect("at least one processor was tried"))
+}
+
+/// `HIP version: 5.2.21153-0`.
+fn hip_version(text: &str) -> Option<[u32; 3]> {
+    let rest = text.split("HIP version:").nth(1)?.trim();
+    numbers(rest.split(|c: char| c.is_whitespace() || c == '-').next()?)
+}
+
+fn numbers(dotted: &str) -> Option<[u32; 3]> {
+    let mut parts = dotted.split('.').map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?])
+}
+
+/// Reads the quoted commands that `-###` prints.
+fn parse_commands(text: &str) -> Option<Found> {
+    let mut commands = text
+        .lines()
+        .filter(|line| line.trim_start().starts_with('"'))
+        .filter_map(|line| shlex::split(line.trim()));
+    let cc1 = commands.find(|words| words.get(1).is_some_and(|word| word == "-cc1"))?;
+    let lld = commands.find_map(|words| {
+        let program = PathBuf::from(words.first()?);
+        program.file_name()?.to_str()?.contains("lld").then_some(program)
+    });
+    let after = |option: &str| {
+        let mut pairs = cc1.windows(2).filter(|pair| pair[0] == option);
+        pairs.next().map(|pair| PathBuf::from(&pair[1]))
+    };
+    let include = after("-idirafter").or_else(|| {
+        let isystem = cc1.windows(2).filter(|pair| pair[0].contains("isystem"));
+        let mut dirs = isystem.map(|pair| PathBuf::from(&pair[1]));
+        dirs.find(|dir| dir.join("hip/hip_runtime.h").is_file())
+    });
+    Some(Found {
+        clang: PathBuf::from(&cc1[0]),
+        lld,
+        resource_dir: after("-resource-dir")?,
+        device_libs: after("-mlink-builtin-bitcode")?.parent()?.to_owned(),
+        rocm: include
+            .and_then(|dir| dir.parent().map(Path::to_owned))
+            .unwrap_or_else(|| "/usr".into()),
+        hip_version: None,
+    })
+}
+
+/// Asks a clang that was named, and looks for the rest around it.
+pub(crate) fn ask_clang(
+    ask: &Asker<'_>,
+    clang: &Path,
+    rocm: Option<&Path>,
+    device_libs: Option<&Path>,
+) -> Result<Found, CompileError> {
+    let resource_dir = ask.ask(clang, &["-print-resource-dir"])?.stdout;
+    let lld = ask.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
+    let lld = PathBuf::from(lld.trim());
+    let prefixes: Vec<PathBuf> =
+        rocm.map_or_else(|| vec!["/opt/rocm".into(), "/usr".into()], |given| vec![given.into()]);
+    let rocm = prefixes
+        .iter()
+        .find(|prefix| prefix.join("include/hip/hip_runtime.h").is_file())
+        .or(prefixes.last())
+        .cloned()
+        .unwrap_or_default();
+    let device_libs = match device_libs {
+        Some(given) => given.to_owned(),
+        None => find_device_libs(&prefixes).ok_or(CompileError::NoDeviceLibs)?,
+    };
+    Ok(Found {
+        clang: clang.to_owned(),
+        lld: lld.is_absolute().then_some(lld),
+        resource_dir: PathBuf::from(resource_dir.trim()),
+        device_libs,
+        hip_version: header_version(&rocm.join("include/hip/hip_version.h")),
+        rocm,
+    })
+}
+
+fn find_device_libs(prefixes: &[PathBuf]) -> Option<PathBuf> {
+    let below = ["amdgcn/bitcode", "lib/amdgcn/bitcode", "lib64/amdgcn/bitcode"];
+    let multiarch = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let multiarch = multiarch.map(|entry| entry.path().join("amdgcn/bitcode"));
+    let mut candidates: Vec<PathBuf> =
+        prefixes.iter().flat_map(|prefix| below.iter().map(move |dir| prefix.join(dir))).collect();
+    let mut multiarch: Vec<PathBuf> = multiarch.collect();
+    multiarch.sort();
+    candidates.extend(multiarch);
+    candidates.into_iter().find(|dir| dir.join("ockl.bc").is_file())
+}
+
+/// `#define HIP_VERSION_MAJOR 5` and its kin.
+fn header_version(header: &Path) -> Option<[u32; 3]> {
+    let text = fs::read_to_string(header).ok()?;
+    let number = |name: &str| {
+        text.lines().find_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next() == Some("#define") && words.next() == Some(name))
+                .then(|| words.next()?.parse().ok())
+                .flatten()
+        })
+    };
+    Some([number("HIP_VERSION_MAJOR")?, number("HIP_VERSION_MINOR")?, number("HIP_VERSION_PATCH")?])
+}
+
+/// The ISA versions that the device libraries in a directory know.
+pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, CompileError> {
+    let entries = fs::read_dir(device_libs).map_err(CompileError::io("read", device_libs))?;
+    let isas: BTreeSet<String> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let isa = name.strip_prefix("oclc_isa_version_")?;
+            let isa = isa.strip_suffix(".bc")?;
+            Some(isa.strip_suffix(".amdgcn").unwrap_or(isa).to_owned())
+        })
+        .collect();
+    if isas.is_empty() { Err(CompileError::NoDeviceLibs) } else { Ok(isas) }
+}
+
+/// hipcc itself and the scripts it is made of: it is a wrapper that starts
+/// its siblings.
+pub(crate) fn wrapper_files(hipcc: &Path) -> Vec<PathBuf> {
+    let siblings =
+        ["hipcc.pl", "hipcc.bin", "hipconfig", "hipconfig.pl", "hipconfig.bin", "hipvars.pm"];
+    let real = fs::canonicalize(hipcc).unwrap_or_else(|_| hipcc.to_owned());
+    let mut files = vec![hipcc.to_owned()];
+    for dir in [hipcc.parent(), real.parent()].into_iter().flatten() {
+        files.extend(siblings.iter().map(|name| dir.join(name)).filter(|file| file.is_file()));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(hip_version("HIP version: 5.2.21153-0\nclang"), Some([5, 2, 21153]));
+        assert_eq!(hip_version("HIP version: 6.1.40091-a8dbc0c19"), Some([6, 1, 40091]));
+        assert_eq!(hip_version("clang version 15"), None);
+    }
+
+    #[test]
+    fn planned_commands_name_the_parts() {
+        let text = concat!(
+            "Debian clang version 15.0.6\n",
+            " \"/opt/r/lib/llvm/bin/clang-17\" \"-cc1\" \"-mlink-builtin-bitcode\" ",
+            "\"/opt/r/amdgcn/bitcode/hip.bc\" \"-resource-dir\" \"/opt/r/lib/clang/17\" ",
+            "\"-idirafter\" \"/opt/r/include\" \"-x\" \"hip\" \"a b.hip\"\n",
+            " \"/opt/r/lib/llvm/bin/lld\" \"-flavor\" \"gnu\"\n",
+        );
+        let found = parse_commands(text).unwrap();
+        assert_eq!(found.clang, Path::new("/opt/r/lib/llvm/bin/clang-17"));
+        assert_eq!(found.lld.as_deref(), Some(Path::new("/opt/r/lib/llvm/bin/lld")));
+        assert_eq!(found.device_libs, Path::new("/opt/r/amdgcn/bitcode"));
+        assert_eq!(found.resource_dir, Path::new("/opt/r/lib/clang/17"));
+        assert_eq!(found.rocm, Path::new("/opt/r"));
+        assert!(parse_commands("clang: error: no such thing\n").is_none());
+    }
+}

@@ -1,0 +1,311 @@
+//! Starting a program and waiting for it: no shell, bounded output, a time
+//! limit, and nothing left running.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::error::CompileError;
+
+/// Most bytes kept of a program's output; the rest is read and dropped.
+const OUTPUT_LIMIT: usize = 256 * 1024;
+/// How often a waiting thread looks at the clock and at [`Cancel`].
+const TICK: Duration = Duration::from_millis(100);
+/// How often an ended pipe's program is asked whether it has exited.
+const REAP_TICK: Duration = Duration::from_millis(2);
+
+/// A flag that stops every running and coming process of a build.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    own: Arc<AtomicBool>,
+    parent: Option<Arc<AtomicBool>>,
+}
+
+impl Cancel {
+    /// Asks everything to stop; running programs are killed.
+    pub fn cancel(&self) {
+        self.own.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether someone asked.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
+        set(&self.own) || self.parent.as_ref().is_some_and(set)
+    }
+
+    /// A flag of its own that this one sets too.
+    pub(crate) fn child(&self) -> Self {
+        Self { own: Arc::default(), parent: Some(Arc::clone(&self.own)) }
+    }
+}
+
+/// A program to start, as plain data.
+#[derive(Debug, Clone)]
+pub(crate) struct Program<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) directory: &'a Path,
+    /// The whole environment: nothing is inherited.
+    pub(crate) environment: &'a [(OsString, OsString)],
+    pub(crate) temp_dir: &'a Path,
+    pub(crate) time_limit: Duration,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Exited(i32),
+    Killed(i32),
+    TimedOut,
+    Cancelled,
+}
+
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) end: End,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    pub(crate) fn ok(&self) -> bool {
+        matches!(self.end, End::Exited(0))
+    }
+}
+
+/// Runs the program to its end, its time limit, or cancellation. It gets a
+/// process group of its own, which is killed as a whole, so that a wrapper's
+/// children never outlive it.
+pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, CompileError> {
+    let start_error = |source| CompileError::Start { program: program.path.to_owned(), source };
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+    let mut command = Command::new(program.path);
+    command
+        .args(&program.arguments)
+        .current_dir(program.directory)
+        .env_clear()
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .env("TMPDIR", program.temp_dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = Group(command.spawn().map_err(start_error)?);
+    let mut stdout = Capture::new(child.0.stdout.take().expect("stdout is piped"));
+    let mut stderr = Capture::new(child.0.stderr.take().expect("stderr is piped"));
+    let deadline = Instant::now() + program.time_limit;
+    let end = loop {
+        if let Some(status) = child.0.try_wait().map_err(start_error)? {
+            break ended(status);
+        }
+        if cancel.is_cancelled() {
+            break End::Cancelled;
+        }
+        let now = Instant::now();
+        if now >= deadline {
+            break End::TimedOut;
+        }
+        let open = stdout.open || stderr.open;
+        let tick = if open { TICK } else { REAP_TICK }.min(deadline - now);
+        wait_readable(&mut stdout, &mut stderr, tick).map_err(start_error)?;
+    };
+    // Whoever of the group is left goes now; then both pipes reach their end,
+    // but for a grandchild that left the group, which nobody waits for.
+    child.kill();
+    wait_readable(&mut stdout, &mut stderr, Duration::ZERO).map_err(start_error)?;
+    Ok(Output { end, stdout: stdout.text(), stderr: stderr.text() })
+}
+
+fn ended(status: ExitStatus) -> End {
+    match status.code() {
+        Some(code) => End::Exited(code),
+        None => End::Killed(status.signal().unwrap_or_default()),
+    }
+}
+
+/// A child that leads its own process group.
+struct Group(Child);
+
+impl Group {
+    fn kill(&mut self) {
+        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            // Gone already is what is wanted.
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        self.0.wait().ok();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// One of a child's output pipes, read without blocking.
+struct Capture<R> {
+    pipe: R,
+    kept: Vec<u8>,
+    dropped: bool,
+    open: bool,
+}
+
+impl<R: Read + AsFd> Capture<R> {
+    fn new(pipe: R) -> Self {
+        Self { pipe, kept: Vec::new(), dropped: false, open: true }
+    }
+
+    fn read_once(&mut self) -> std::io::Result<()> {
+        let mut buffer = [0; 16 * 1024];
+        let count = self.pipe.read(&mut buffer)?;
+        self.open = count > 0;
+        let room = OUTPUT_LIMIT - self.kept.len();
+        self.kept.extend_from_slice(&buffer[..count.min(room)]);
+        self.dropped |= count > room;
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(&self.kept).into_owned();
+        if self.dropped {
+            text.push_str("\n[more output was dropped]\n");
+        }
+        text
+    }
+}
+
+/// Waits until one of the pipes has something or ended, and reads all that
+/// is there.
+fn wait_readable<A: Read + AsFd, B: Read + AsFd>(
+    a: &mut Capture<A>,
+    b: &mut Capture<B>,
+    timeout: Duration,
+) -> std::io::Result<()> {
+    if !a.open && !b.open {
+        std::thread::sleep(timeout);
+        return Ok(());
+    }
+    let mut timeout = timeout;
+    while a.open || b.open {
+        let limit = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let (ready_a, ready_b) = {
+            // A closed pipe would be ready at once, for ever.
+            let mut fds = Vec::with_capacity(2);
+            if a.open {
+                fds.push(PollFd::new(&a.pipe, PollFlags::IN));
+            }
+            if b.open {
+                fds.push(PollFd::new(&b.pipe, PollFlags::IN));
+            }
+            match poll(&mut fds, Some(&limit)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+            (a.open && ready.next().unwrap_or(false), b.open && ready.next().unwrap_or(false))
+        };
+        if ready_a {
+            a.read_once()?;
+        }
+        if ready_b {
+            b.read_once()?;
+        }
+        if !ready_a && !ready_b {
+            return Ok(());
+        }
+        timeout = Duration::ZERO;
+    }
+    Ok(())
+}
+
+/// The first executable file of that name in the directories of `path`.
+pub(crate) fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, limit: Duration, cancel: &Cancel) -> Output {
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+        let program = Program {
+            path: Path::new("/bin/sh"),
+            arguments: vec!["-c".into(), script.into()],
+            directory: Path::new("/"),
+            environment: &environment,
+            temp_dir: Path::new("/tmp"),
+            time_limit: limit,
+        };
+        run(&program, cancel).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn output_and_code_come_back() {
+        let output = sh("echo out; echo err >&2; exit 3", LONG, &Cancel::default());
+        assert!(matches!(output.end, End::Exited(3)));
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn much_output_is_cut_and_the_program_ends() {
+        let output = sh("head -c 3000000 /dev/zero | tr '\\0' x >&2", LONG, &Cancel::default());
+        assert!(output.ok());
+        assert!(output.stderr.len() < OUTPUT_LIMIT + 100);
+        assert!(output.stderr.ends_with("dropped]\n"));
+    }
+
+    #[test]
+    fn a_hanging_program_is_killed_with_its_children() {
+        let output = sh(
+            "sleep 1000 & echo $! ; exec sleep 1000",
+            Duration::from_millis(300),
+            &Cancel::default(),
+        );
+        assert!(matches!(output.end, End::TimedOut));
+        let child: i32 = output.stdout.trim().parse().unwrap();
+        // The kernel may take a moment to bury it; a zombie is dead too.
+        while let Ok(stat) = std::fs::read_to_string(format!("/proc/{child}/stat")) {
+            if stat.contains(") Z") {
+                break;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_child_that_keeps_the_pipe_open_is_not_waited_for() {
+        let output = sh("sleep 1000 & exit 0", LONG, &Cancel::default());
+        assert!(output.ok());
+    }
+
+    #[test]
+    fn cancelling_stops_it() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        assert!(matches!(sh("sleep 1000", LONG, &cancel).end, End::Cancelled));
+    }
+
+    #[test]
+    fn a_crash_is_a_signal() {
+        assert!(matches!(sh("kill -SEGV $$", LONG, &Cancel::default()).end, End::Killed(11)));
+    }
+}

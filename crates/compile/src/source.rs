@@ -1,0 +1,355 @@
+//! Source closures: a kernel source with all it includes, read once, hashed,
+//! and laid out so that the compiler sees the same paths on every machine.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gfxpack_plan::include::{self, Include};
+use gfxpack_plan::plan::{Source, StagedFile};
+use gfxpack_plan::{Digest, Language, Problem};
+
+use crate::error::CompileError;
+
+/// All files below some directories, by name: where the sources of bare
+/// kernel names and their includes are looked up.
+#[derive(Debug, Default)]
+pub struct SourceDirs {
+    by_name: HashMap<String, Vec<PathBuf>>,
+}
+
+impl SourceDirs {
+    /// Lists every file below the directories, but for `.git`.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where a directory can't be read.
+    pub fn list(dirs: &[PathBuf]) -> Result<Self, CompileError> {
+        let mut by_name: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        for dir in dirs {
+            let walk = walkdir::WalkDir::new(dir)
+                .follow_links(true)
+                .sort_by_file_name()
+                .into_iter()
+                .filter_entry(|entry| entry.file_name() != ".git");
+            for entry in walk {
+                match entry {
+                    Ok(entry) if entry.file_type().is_file() => {
+                        let name = entry.file_name().to_string_lossy().into_owned();
+                        by_name.entry(name).or_default().push(entry.into_path());
+                    }
+                    Ok(_) => {}
+                    // A dangling or looping link below is no source of ours.
+                    Err(error) if error.depth() > 0 => {
+                        tracing::debug!(%error, "passed over while listing sources");
+                    }
+                    Err(error) => {
+                        return Err(CompileError::io("read", dir)(error.into()));
+                    }
+                }
+            }
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The file of that name, if there is one; several are one when their
+    /// bytes agree.
+    ///
+    /// # Errors
+    /// [`Problem::AmbiguousSource`] for several that differ.
+    pub fn find(&self, name: &str) -> Result<Option<&Path>, Problem> {
+        let Some(candidates) = self.by_name.get(name) else { return Ok(None) };
+        let contents: Vec<Option<Vec<u8>>> = if candidates.len() > 1 {
+            candidates.iter().map(|path| fs::read(path).ok()).collect()
+        } else {
+            Vec::new()
+        };
+        if contents.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(Problem::AmbiguousSource {
+                name: name.to_owned(),
+                candidates: candidates.iter().map(|path| path.display().to_string()).collect(),
+            });
+        }
+        Ok(candidates.first().map(PathBuf::as_path))
+    }
+
+    /// The file that an include of that spelling means: the one nearest to
+    /// the includer.
+    fn nearest(&self, spelling: &str, includer: &Path) -> Option<&Path> {
+        let name = Path::new(spelling).file_name()?.to_str()?;
+        let shared = |path: &Path| {
+            path.components().zip(includer.components()).take_while(|(a, b)| a == b).count()
+        };
+        let fitting = self.by_name.get(name)?.iter().filter(|path| path.ends_with(spelling));
+        fitting
+            .min_by_key(|path| (usize::MAX - shared(path), path.components().count(), *path))
+            .map(PathBuf::as_path)
+    }
+}
+
+/// The sources of a build, each file read once.
+#[derive(Debug, Default)]
+pub struct SourceSet {
+    files: HashMap<PathBuf, Arc<File>>,
+    loaded: HashMap<PathBuf, usize>,
+    closures: Vec<Vec<(String, Arc<File>)>>,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct File {
+    bytes: Vec<u8>,
+    digest: Digest,
+    includes: Vec<Include>,
+}
+
+/// A file on its way into a closure.
+struct Found {
+    real: PathBuf,
+    staged: String,
+}
+
+impl SourceSet {
+    /// The closures in the order loaded, as a plan wants them.
+    #[must_use]
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Bytes of a source with all it includes.
+    #[must_use]
+    pub fn closure_size(&self, source: usize) -> usize {
+        self.closures[source].iter().map(|(_, file)| file.bytes.len()).sum()
+    }
+
+    /// Loads the closure of `real`, to be laid out at `staged`, and gives its
+    /// index. Includes are looked up beside the includer, then in the include
+    /// directories, then by name in `dirs`; what is in none of them is left
+    /// to the compiler, as its own headers are.
+    ///
+    /// # Errors
+    /// [`Problem::UnreadableSource`] where a file can't be read, an include
+    /// leads out of the staged directory, or two files would have one place.
+    pub fn load(
+        &mut self,
+        real: &Path,
+        staged: &str,
+        language: Language,
+        include_dirs: &[PathBuf],
+        dirs: Option<&SourceDirs>,
+    ) -> Result<usize, Problem> {
+        if let Some(index) = self.loaded.get(real) {
+            return Ok(*index);
+        }
+        let problem =
+            |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
+        let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
+        let mut queue =
+            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
+        let mut used = vec![false; include_dirs.len()];
+        while let Some(found) = queue.pop_front() {
+            if let Some((other, _)) = placed.get(&found.staged) {
+                if *other != found.real {
+                    return Err(problem(format!(
+                        "`{}` and `{}` would both be `{}`",
+                        other.display(),
+                        found.real.display(),
+                        found.staged
+                    )));
+                }
+                continue;
+            }
+            let file = self
+                .read(&found.real, language)
+                .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
+            for include in &file.includes {
+                if let Some(next) =
+                    resolve(include, &found, include_dirs, &mut used, dirs).map_err(problem)?
+                {
+                    queue.push_back(next);
+                }
+            }
+            placed.insert(found.staged, (found.real, file));
+        }
+        let mut search: Vec<String> = Vec::new();
+        // Unlike the preprocessor, the assembler does not look beside the includer.
+        if let Some((parent, _)) =
+            staged.rsplit_once('/').filter(|_| language == Language::Assembly)
+        {
+            search.push(parent.to_owned());
+        }
+        let used = used.iter().enumerate().filter(|(_, used)| **used);
+        search.extend(used.map(|(number, _)| include_root(number)));
+        let files = placed.iter();
+        self.sources.push(Source {
+            name: staged.rsplit('/').next().unwrap_or(staged).to_owned(),
+            main: staged.to_owned(),
+            include_dirs: search,
+            files: files
+                .map(|(path, (_, file))| StagedFile { path: path.clone(), digest: file.digest })
+                .collect(),
+        });
+        self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
+        let index = self.sources.len() - 1;
+        self.loaded.insert(real.to_owned(), index);
+        Ok(index)
+    }
+
+    fn read(&mut self, path: &Path, language: Language) -> io::Result<Arc<File>> {
+        if let Some(file) = self.files.get(path) {
+            return Ok(Arc::clone(file));
+        }
+        let bytes = fs::read(path)?;
+        let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
+        let file = Arc::new(File { bytes, digest, includes });
+        self.files.insert(path.to_owned(), Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Writes a closure below `dir`: the very bytes that were hashed, so that
+    /// a file edited meanwhile can't get under a wrong digest.
+    pub(crate) fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
+        for (staged, file) in &self.closures[source] {
+            let path = dir.join(staged);
+            let parent = path.parent().unwrap_or(dir);
+            fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+            fs::write(&path, &file.bytes).map_err(CompileError::io("write", &path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where files of an include directory are laid out.
+fn include_root(number: usize) -> String {
+    format!("i{number}")
+}
+
+fn resolve(
+    include: &Include,
+    includer: &Found,
+    include_dirs: &[PathBuf],
+    used: &mut [bool],
+    dirs: Option<&SourceDirs>,
+) -> Result<Option<Found>, String> {
+    let place = |dir: &str| {
+        include::join(dir, &include.path).ok_or_else(|| {
+            format!(
+                "`{}` includes `{}`, which leads out of the sources' directory",
+                includer.real.display(),
+                include.path
+            )
+        })
+    };
+    if include.path.starts_with('/') {
+        return Ok(None);
+    }
+    if include.quoted
+        && let Some(parent) = includer.real.parent()
+        && parent.join(&include.path).is_file()
+    {
+        let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let real = lexical(&parent.join(&include.path));
+        return Ok(Some(Found { real, staged: place(staged_dir)? }));
+    }
+    for (number, dir) in include_dirs.iter().enumerate() {
+        let real = dir.join(&include.path);
+        if real.is_file() {
+            used[number] = true;
+            let staged = place(&include_root(number))?;
+            return Ok(Some(Found { real: lexical(&real), staged }));
+        }
+    }
+    match dirs.and_then(|dirs| dirs.nearest(&include.path, &includer.real)) {
+        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")? })),
+        None => Ok(None),
+    }
+}
+
+/// The path without `.` and `..`, so that one file has one name.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    fn paths(set: &SourceSet, index: usize) -> Vec<&str> {
+        set.sources()[index].files.iter().map(|file| file.path.as_str()).collect()
+    }
+
+    #[test]
+    fn a_manifests_closure_keeps_its_layout() {
+        let dir = tree(&[
+            (
+                "cl/a.cl",
+                "#include \"b.h\"\n#include \"../common/c.h\"\n#include <t.h>\n#include <vector>\n",
+            ),
+            ("cl/b.h", "#include \"t.h\"\n"),
+            ("common/c.h", ""),
+            ("include/t.h", ""),
+            ("include/unused.h", ""),
+        ]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("none"), dir.path().join("include")];
+        let real = dir.path().join("cl/a.cl");
+        let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, None).unwrap();
+        assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "i1/t.h"]);
+        assert_eq!(set.sources()[index].include_dirs, ["i1"]);
+        let stage = tempfile::tempdir().unwrap();
+        set.stage(index, stage.path()).unwrap();
+        assert!(stage.path().join("i1/t.h").is_file());
+    }
+
+    #[test]
+    fn bare_names_are_found_below_and_lie_flat() {
+        let dir = tree(&[
+            ("x/a.cpp", "#include \"u.hpp\"\n#include <hip/hip_runtime.h>\n"),
+            ("x/inc/u.hpp", "#include \"v.hpp\""),
+            ("y/inc/v.hpp", "1"),
+            ("x/inc/deep/v.hpp", "2"),
+            (".git/u.hpp", "3"),
+        ]);
+        let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+        let real = dirs.find("a.cpp").unwrap().unwrap();
+        let mut set = SourceSet::default();
+        let index = set.load(real, "a.cpp", Language::Hip, &[], Some(&dirs)).unwrap();
+        assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
+        let nearer = &set.sources()[index].files[2];
+        assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
+        assert_eq!(dirs.find("none.cl").unwrap(), None);
+        assert!(matches!(dirs.find("v.hpp"), Err(Problem::AmbiguousSource { .. })));
+    }
+
+    #[test]
+    fn a_missing_source_and_an_escape_are_problems() {
+        let dir = tree(&[("d/a.cl", "")]);
+        let mut set = SourceSet::default();
+        let gone = dir.path().join("gone.cl");
+        assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], None).is_err());
+        let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
+        let real = dir.path().join("d/a.cl");
+        assert!(set.load(&real, "a.cl", Language::OpenclC, &[], None).is_err());
+    }
+}
