@@ -1,2 +1,109 @@
-//! A checkout's front door.
-fn main() {}
+//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `tidy`.
+//!
+//! It depends on no crate of the workspace: it runs their command line, as a
+//! user would.
+
+mod ci;
+mod dist;
+mod say;
+mod setup;
+mod test;
+mod tidy;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use xshell::Shell;
+
+use crate::say::say;
+
+/// Tasks of a checkout. Run as `cargo xtask <TASK>`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+enum Xtask {
+    Dist(dist::Dist),
+    Test(test::Test),
+    Ci(ci::Ci),
+    Tidy(tidy::Tidy),
+}
+
+fn main() -> ExitCode {
+    let (own, passed) = split(std::env::args_os().collect());
+    match run(Xtask::parse_from(own), passed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
+    let sh = Shell::new()?;
+    match task {
+        Xtask::Dist(dist) => dist.run(&sh, passed),
+        Xtask::Test(test) => test.run(&sh, passed),
+        Xtask::Ci(ci) => ci.run(&sh),
+        Xtask::Tidy(tidy) => tidy.run(),
+    }
+}
+
+/// The checkout that this task was started in.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
+}
+
+/// Parts the words that are ours from those that `dist` and `test` pass on.
+///
+/// Clap would drop a leading `--` and take a `--setup` that comes late for
+/// one of the passed words.
+fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
+    const OURS: &[&str] = &["--setup", "--tool"];
+    let passes_on = args.get(1).is_some_and(|task| task == "dist" || task == "test");
+    if !passes_on || args.get(2).is_some_and(|arg| arg == "--help" || arg == "-h") {
+        return (args, Vec::new());
+    }
+    let (mut own, mut passed) = (Vec::new(), Vec::new());
+    let mut args = args.into_iter();
+    own.extend(args.by_ref().take(2));
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            passed.push(arg);
+            passed.extend(args);
+            break;
+        }
+        if OURS.iter().any(|ours| arg == *ours) { own.push(arg) } else { passed.push(arg) }
+    }
+    (own, passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, own: &str, passed: &str) {
+        let words = |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(split(words(line)), (words(own), words(passed)), "{line}");
+    }
+
+    #[test]
+    fn words_that_are_not_ours_are_passed_on() {
+        check("x dist --setup --target gfx906", "x dist --setup", "--target gfx906");
+        check("x dist --target gfx906 --setup", "x dist --setup", "--target gfx906");
+        check("x dist --help", "x dist --help", "");
+        check("x dist --target gfx906 --help", "x dist", "--target gfx906 --help");
+        check("x test -- --nocapture", "x test", "-- --nocapture");
+        check("x test kdb -- --setup", "x test", "kdb -- --setup");
+        check("x tidy --setup", "x tidy --setup", "");
+        check("x", "x", "");
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        use clap::CommandFactory;
+        Xtask::command().debug_assert();
+    }
+}

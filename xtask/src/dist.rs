@@ -1,0 +1,175 @@
+//! `cargo xtask dist`: the built-in kernels as packages, by running
+//! `gfxpack dist`; with `--tool`, the tool itself as a .deb.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use xshell::{Shell, cmd};
+
+use crate::root;
+use crate::say::say;
+use crate::setup::{self, Need, Probe};
+
+/// Build the packages of the built-in kernels, by `gfxpack dist`
+///
+/// All other words are passed on to `gfxpack dist`. Unless among them, this
+/// adds the built-in manifest, `--out target/dist` and a few targets.
+#[derive(Debug, Args)]
+#[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
+                            cargo xtask dist [--setup] --tool")]
+pub(crate) struct Dist {
+    /// Install what is missing from the system's packages, saying first what and why
+    #[arg(long)]
+    setup: bool,
+    /// Build the .deb of the tool itself instead
+    #[arg(long)]
+    tool: bool,
+}
+
+const CC: Need = Need {
+    probe: Probe::Program("cc"),
+    why: "build the bundled SQLite and compression libraries",
+    apt: "gcc libc6-dev",
+    dnf: Some("gcc"),
+};
+const HIPCC: Need = Need {
+    probe: Probe::ProgramOrFile("hipcc", "/opt/rocm/bin/hipcc"),
+    why: "compile the kernels",
+    apt: "hipcc",
+    dnf: Some("rocm-hip-devel"),
+};
+/// What `gfxpack dist` itself needs, its compiler included.
+pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
+const TOOL_NEEDS: &[Need] = &[
+    CC,
+    Need {
+        probe: Probe::Program("dpkg-shlibdeps"),
+        why: "find out which libraries the tool's own package depends on",
+        apt: "dpkg-dev",
+        dnf: Some("dpkg-dev"),
+    },
+];
+
+const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
+/// What `--setup` installs; a version fixed here, since the .deb is its output.
+const CARGO_DEB: &str = "3.8.0";
+
+impl Dist {
+    /// # Errors
+    /// Where a tool is missing or a build fails. `gfxpack dist` takes the
+    /// place of this process, so its exit code is this one's.
+    pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
+        let root = root();
+        if self.tool {
+            ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
+            return self.tool(sh, &root);
+        }
+        let needs = if chooses_compiler(sh, &passed) { &[CC] } else { NEEDS };
+        setup::ensure(sh, needs, self.setup)?;
+
+        let manifest = root.join("Cargo.toml");
+        cmd!(sh, "cargo build --release --manifest-path {manifest} --package gfxpack").run()?;
+        let args = complete(passed, &root);
+        let run =
+            cmd!(sh, "cargo run --quiet --release --manifest-path {manifest} --package gfxpack");
+        let mut command = Command::from(run.arg("--").arg("dist").args(args));
+        Err(command.exec()).context("failed to start `cargo run`")
+    }
+
+    /// Leaves the .deb in `target/dist`.
+    fn tool(&self, sh: &Shell, root: &Path) -> anyhow::Result<()> {
+        setup::ensure(sh, TOOL_NEEDS, self.setup)?;
+        let tools = root.join("target/tools");
+        let cargo_deb = tools.join("bin/cargo-deb");
+        if !cargo_deb.is_file() {
+            let install =
+                cmd!(sh, "cargo install cargo-deb --version {CARGO_DEB} --locked --root {tools}");
+            ensure!(
+                self.setup,
+                "cargo-deb is missing, which packages the tool\n\
+                 hint: run `{install}`, or give --setup to have that done"
+            );
+            say(&format!("missing: cargo-deb, which packages the tool: installing into {tools:?}"));
+            install.run().context("failed to install cargo-deb")?;
+        }
+        let out = root.join("target/dist");
+        sh.create_dir(&out)?;
+        let manifest = root.join("Cargo.toml");
+        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
+            .run()?;
+        Ok(())
+    }
+}
+
+/// Whether hipcc need not be found here: another compiler is named, or nothing
+/// is going to be compiled.
+fn chooses_compiler(sh: &Shell, passed: &[OsString]) -> bool {
+    let named = ["--hipcc", "--clang", "--help", "-h"];
+    named.iter().any(|flag| has(passed, flag))
+        || sh.var_os("HIPCC").is_some_and(|hipcc| !hipcc.is_empty())
+}
+
+/// Whether the flag is among the words, as itself or as `flag=value`.
+fn has(passed: &[OsString], flag: &str) -> bool {
+    passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {
+        arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })
+}
+
+/// The words for `gfxpack dist`: those given, then what was left open.
+fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
+    let given = |flags: &[&str]| flags.iter().any(|flag| has(&passed, flag));
+    let mut added: Vec<OsString> = Vec::new();
+    if !given(&["--manifest", "--keys"]) {
+        added.extend(["--manifest".into(), root.join("packaging/kernels/kernels.toml").into()]);
+    }
+    if !given(&["--out"]) {
+        added.extend(["--out".into(), root.join("target/dist").into()]);
+    }
+    if !given(&["--target", "--help", "-h"]) {
+        say(&format!("no --target is given: building for {}", DEFAULT_TARGETS.join(", ")));
+        added.extend(DEFAULT_TARGETS.iter().flat_map(|target| ["--target".into(), target.into()]));
+    }
+    passed.append(&mut added);
+    passed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[track_caller]
+    fn check(given: &str, expected: &str) {
+        assert_eq!(complete(words(given), Path::new("/checkout")), words(expected));
+    }
+
+    #[test]
+    fn what_is_left_open_is_filled_in() {
+        check(
+            "",
+            "--manifest /checkout/packaging/kernels/kernels.toml --out /checkout/target/dist \
+             --target gfx906_60 --target gfx90a@104 --target gfx1030",
+        );
+        check(
+            "--target gfx900 --jobs 1",
+            "--target gfx900 --jobs 1 \
+             --manifest /checkout/packaging/kernels/kernels.toml --out /checkout/target/dist",
+        );
+        check("--keys k.jsonl --target=gfx900 --out=o", "--keys k.jsonl --target=gfx900 --out=o");
+        check("--manifest m --target a --out o", "--manifest m --target a --out o");
+    }
+
+    #[test]
+    fn a_flag_is_known_by_its_whole_name() {
+        assert!(has(&words("--out x"), "--out") && has(&words("--out=x"), "--out"));
+        assert!(!has(&words("--outer x out"), "--out"));
+    }
+}

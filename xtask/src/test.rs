@@ -1,0 +1,99 @@
+//! `cargo xtask test`: every test of the workspace, by plain `cargo test`.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::Context;
+use clap::Args;
+use xshell::{Cmd, Shell, cmd};
+
+use crate::setup::{self, Need, Probe};
+use crate::{dist, root};
+
+/// Run all tests, by `cargo test`
+///
+/// All other words are passed on to `cargo test`.
+#[derive(Debug, Args)]
+#[command(override_usage = "cargo xtask test [--setup] [CARGO TEST ARGUMENTS]...")]
+pub(crate) struct Test {
+    /// Install what is missing from the system's packages, saying first what and why
+    #[arg(long)]
+    setup: bool,
+}
+
+/// What the tests need above what `gfxpack dist` needs: programs that judge
+/// our output.
+const NEEDS: &[Need] = &[
+    Need {
+        probe: Probe::Program("python3"),
+        why: "read kdbs with a reader that is not ours",
+        apt: "python3",
+        dnf: Some("python3"),
+    },
+    Need {
+        probe: Probe::Program("sqlite3"),
+        why: "check the integrity of kdbs",
+        apt: "sqlite3",
+        dnf: Some("sqlite"),
+    },
+    Need {
+        probe: Probe::Program("dpkg-deb"),
+        why: "install and verify .deb packages",
+        apt: "dpkg",
+        dnf: Some("dpkg"),
+    },
+    Need {
+        probe: Probe::Program("rpm"),
+        why: "install and verify .rpm packages",
+        apt: "rpm",
+        dnf: Some("rpm"),
+    },
+    Need {
+        probe: Probe::Program("lintian"),
+        why: "hold .deb packages to Debian's policy",
+        apt: "lintian",
+        dnf: None,
+    },
+    Need {
+        probe: Probe::File(&["/etc/OpenCL/vendors/pocl.icd"]),
+        why: "run the OpenCL kernels on the CPU",
+        apt: "pocl-opencl-icd",
+        dnf: Some("pocl"),
+    },
+    Need {
+        probe: Probe::File(&[
+            "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
+            "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
+            "/usr/lib64/libOpenCL.so.1",
+        ]),
+        why: "find PoCL as an application would",
+        apt: "ocl-icd-libopencl1",
+        dnf: Some("ocl-icd"),
+    },
+];
+
+impl Test {
+    /// # Errors
+    /// Where a tool is missing. `cargo test` takes the place of this process,
+    /// so its exit code is this one's.
+    pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
+        ensure_tools(sh, self.setup)?;
+        Err(Command::from(command(sh, passed)).exec()).context("failed to start `cargo test`")
+    }
+}
+
+/// Makes sure that the tests can run.
+pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
+    setup::ensure(sh, &[dist::NEEDS, NEEDS].concat(), install)
+}
+
+/// The test run, not yet started.
+pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
+    let manifest = root().join("Cargo.toml");
+    let chosen = passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {
+        arg == "-p" || arg.starts_with("--package") || arg.starts_with("--manifest-path")
+    });
+    let all = if chosen { None } else { Some("--workspace") };
+    cmd!(sh, "cargo test --manifest-path {manifest} {all...} --no-fail-fast {passed...}")
+}

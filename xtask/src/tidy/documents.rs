@@ -1,0 +1,99 @@
+//! Rules for README.md and ARCHITECTURE.md: the code map is true, and the two
+//! commands that everyone needs are there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Finding;
+use super::tree::Tree;
+
+/// The commands that a README without would send people searching.
+const COMMANDS: &[&str] = &["cargo xtask dist --setup", "cargo xtask test --setup"];
+/// The directories beside `crates/` that the code map explains.
+const DIRECTORIES: &[&str] = &["xtask", "packaging", "ci", "tests"];
+
+/// All findings in the documents.
+pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
+    let crates: BTreeSet<&str> = tree
+        .files()
+        .iter()
+        .filter_map(|file| file.path.to_str()?.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"))
+        .collect();
+    let mut findings = Vec::new();
+    for (path, check) in [
+        ("README.md", check_readme as fn(&str, &BTreeSet<&str>) -> Vec<String>),
+        ("ARCHITECTURE.md", check_architecture),
+    ] {
+        let Some(text) = tree.text(path) else {
+            findings.push(Finding::new(path.as_ref(), 0, "is missing"));
+            continue;
+        };
+        findings.extend(
+            check(text, &crates).into_iter().map(|what| Finding::new(path.as_ref(), 0, what)),
+        );
+        for named in paths(text) {
+            if !root.join(named).exists() {
+                let what = format!("names `{named}`, which is not there");
+                findings.push(Finding::new(path.as_ref(), 0, what));
+            }
+        }
+    }
+    findings
+}
+
+fn check_readme(text: &str, _: &BTreeSet<&str>) -> Vec<String> {
+    let missing = COMMANDS.iter().filter(|command| !text.contains(**command));
+    missing.map(|command| format!("does not name `{command}`")).collect()
+}
+
+fn check_architecture(text: &str, crates: &BTreeSet<&str>) -> Vec<String> {
+    let named = |path: &str| paths(text).any(|named| named.trim_end_matches('/') == path);
+    crates
+        .iter()
+        .map(|name| format!("crates/{name}"))
+        .chain(DIRECTORIES.iter().map(|dir| (*dir).to_owned()))
+        .filter(|dir| !named(dir))
+        .map(|dir| format!("does not name `{dir}` in its code map"))
+        .collect()
+}
+
+/// The paths of this checkout that a text names in backticks.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(|word| {
+        let top = word.split('/').next().unwrap_or_default();
+        (top == "crates" || DIRECTORIES.contains(&top)) && !word.contains(['*', '{', ' ', '<'])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_map_names_every_crate() {
+        let crates = BTreeSet::from(["kdb", "plan"]);
+        let text =
+            "`crates/plan` plans, `crates/kdb/` writes, `xtask`, `packaging/`, `ci`, `tests`";
+        assert_eq!(check_architecture(text, &crates), [""; 0]);
+        let without = text.replace("`crates/kdb/`", "kdb");
+        assert_eq!(
+            check_architecture(&without, &crates),
+            ["does not name `crates/kdb` in its code map"]
+        );
+    }
+
+    #[test]
+    fn the_readme_names_the_commands() {
+        let crates = BTreeSet::new();
+        assert_eq!(
+            check_readme("cargo xtask dist --setup\n", &crates),
+            ["does not name `cargo xtask test --setup`"]
+        );
+    }
+
+    #[test]
+    fn paths_are_what_stands_in_backticks() {
+        let text = "crates/a `crates/b/src/c.rs` and `cargo xtask ci`, `crates/*`\n`tests`";
+        assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/b/src/c.rs", "tests"]);
+    }
+}

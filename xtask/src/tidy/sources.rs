@@ -1,0 +1,158 @@
+//! Rules for single files: length, first lines, words that stay out.
+
+use std::path::Path;
+
+use super::Finding;
+use super::tree::TextFile;
+
+/// More lines than this are two files.
+const MAX_LINES: usize = 800;
+
+/// What must not stand in a file, why, and in which files it is looked for.
+///
+/// In halves, so that this file does not hold them.
+const WORDS: &[(&str, &str, &str, Scope)] = &[
+    ("TO", "DO", "is unfinished work: do it, or say what holds today", Scope::Text),
+    ("FIX", "ME", "is unfinished work: do it, or say what holds today", Scope::Text),
+    ("XX", "X", "is unfinished work: do it, or say what holds today", Scope::Text),
+    ("todo", "!(", "is unfinished work", Scope::Rust),
+    ("unimplemented", "!(", "is unfinished work", Scope::Rust),
+    ("dbg", "!(", "is left over from debugging", Scope::Rust),
+    ("#[igno", "re", "hides a test: let it run or take it out", Scope::Rust),
+    ("/ho", "me/", "is a path of one machine", Scope::Text),
+    ("/ro", "ot/", "is a path of one machine", Scope::Text),
+    ("/Us", "ers/", "is a path of one machine", Scope::Text),
+    ("lorem ", "ipsum", "says nothing", Scope::Text),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Rust sources.
+    Rust,
+    /// Every file that people write.
+    Text,
+}
+
+/// All findings in one file.
+pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut found = |line, what: String| findings.push(Finding::new(&file.path, line, what));
+    let rust = file.extension() == "rs";
+    // A lock file is cargo's; recorded keys and fixtures are byte for byte what others wrote.
+    let written = file.extension() != "lock"
+        && file.extension() != "jsonl"
+        && !file.path.components().any(|part| part.as_os_str() == "fixtures");
+
+    if rust && file.text.lines().count() > MAX_LINES {
+        found(0, format!("has more than {MAX_LINES} lines"));
+    }
+    if rust && is_source(&file.path) && !file.text.starts_with("//!") {
+        found(1, "does not begin with `//!`, what the module knows".into());
+    }
+    if file.is_below("packaging/kernels")
+        && matches!(file.extension(), "cl" | "cpp" | "h" | "hpp" | "inc" | "s")
+        && !file.text.lines().take(5).any(|line| line.contains("SPDX-License-Identifier: "))
+    {
+        found(1, "names no SPDX-License-Identifier in its first lines".into());
+    }
+    if !written {
+        return findings;
+    }
+    if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
+        found(0, "does not end with one end of line".into());
+    }
+    let checkout = root.to_str().filter(|root| root.matches('/').count() > 1);
+    for (number, line) in (1..).zip(file.text.lines()) {
+        if line.ends_with([' ', '\t', '\r']) {
+            found(number, "ends with a blank".into());
+        }
+        for (head, tail, why, scope) in WORDS {
+            if (rust || *scope == Scope::Text) && has_word(line, &format!("{head}{tail}")) {
+                found(number, format!("`{head}{tail}` {why}"));
+            }
+        }
+        if checkout.is_some_and(|checkout| line.contains(checkout)) {
+            found(number, "names the directory of this checkout".into());
+        }
+    }
+    findings
+}
+
+/// Whether the file is a module of a crate, not a test or a fixture.
+fn is_source(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "src")
+}
+
+/// Whether the line holds the word and not just a longer one around it.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let (first, last) = (word.chars().next(), word.chars().last());
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        // A path within another is not that of a machine.
+        let starts = !(is_letter(first) || first == Some('/')) || !is_letter(before);
+        let ends = !is_letter(last) || !is_letter(after);
+        starts && ends
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(path: &str, text: &str, expected: &[&str]) {
+        let file = TextFile { path: path.into(), text: text.to_owned() };
+        let findings: Vec<_> = check(Path::new("/srv/checkout"), &file)
+            .iter()
+            .map(|finding| finding.to_string().replace(path, ""))
+            .collect();
+        assert_eq!(findings, expected, "{path}: {text:?}");
+    }
+
+    #[test]
+    fn sources_begin_with_what_they_know() {
+        let missing = ":1: does not begin with `//!`, what the module knows";
+        expect("crates/kdb/src/a.rs", "//! Knows a.\nfn a() {}\n", &[]);
+        expect("crates/kdb/src/a.rs", "fn a() {}\n", &[missing]);
+        expect("tests/tests/a.rs", "fn a() {}\n", &[]);
+        let long = format!("//! Long.\n{}", "\n// line".repeat(MAX_LINES)) + "\n";
+        expect("crates/kdb/src/a.rs", &long, &[": has more than 800 lines"]);
+    }
+
+    #[test]
+    fn kernels_name_their_licence() {
+        let missing = ":1: names no SPDX-License-Identifier in its first lines";
+        expect("packaging/kernels/a.cl", "// SPDX-License-Identifier: MIT\n", &[]);
+        expect("packaging/kernels/sub/a.s", "s_endpgm\n", &[missing]);
+        expect("packaging/README.md", "Text.\n", &[]);
+    }
+
+    #[test]
+    fn words_stay_out() {
+        for (head, tail, why, _) in WORDS {
+            let word = format!("{head}{tail}");
+            expect("tests/tests/a.rs", &format!("{word} x\n"), &[&format!(":1: `{word}` {why}")]);
+        }
+        expect(
+            "docs/a.md",
+            "XXXL is a size, /srv/homeless and /srv/ho\u{6d}e/x are elsewhere.\n",
+            &[],
+        );
+        expect(
+            "docs/a.md",
+            "See /srv/checkout/x.\n",
+            &[":1: names the directory of this checkout"],
+        );
+    }
+
+    #[test]
+    fn lines_end_where_they_end() {
+        expect("docs/a.md", "a \nb\t\nc\r\n", &[":1: ends with a blank", ":2: ends with a blank"]);
+        expect("docs/a.md", "a", &[": does not end with one end of line"]);
+        expect("docs/a.md", "a\n\n", &[": does not end with one end of line"]);
+        expect("tests/fixtures/a.txt", "a ", &[]);
+        expect("tests/keys.jsonl", "{\"kernel_args\":\" a \"} ", &[]);
+    }
+}

@@ -1,0 +1,91 @@
+//! Which crate may depend on which, held over `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// A member, the members that it may depend on, and foreign crates that would
+/// bring in what it must not know.
+const ARROWS: &[(&str, &[&str], &[&str])] = &[
+    (
+        "gfxpack-plan",
+        &[],
+        &["clap", "indicatif", "libc", "rayon", "rusqlite", "rustix", "tempfile", "walkdir"],
+    ),
+    (
+        "gfxpack-kdb",
+        &["gfxpack-plan"],
+        &["clap", "indicatif", "liblzma", "rpm", "tar", "toml", "walkdir", "zstd"],
+    ),
+    (
+        "gfxpack-compile",
+        &["gfxpack-plan"],
+        &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd"],
+    ),
+    ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite"]),
+    (
+        "gfxpack-runtime",
+        &["gfxpack-plan", "gfxpack-kdb"],
+        &["clap", "indicatif", "liblzma", "rayon", "rpm", "tar", "toml", "walkdir", "zstd"],
+    ),
+    (
+        "gfxpack",
+        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &["rusqlite"],
+    ),
+    (
+        "gfxpack-tests",
+        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &[],
+    ),
+    ("xtask", &[], &["rayon", "rusqlite", "tokio"]),
+];
+
+fn members() -> Vec<Package> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let metadata = MetadataCommand::new()
+        .manifest_path(manifest)
+        .no_deps()
+        .exec()
+        .expect("cargo reads the workspace");
+    metadata.packages
+}
+
+#[test]
+fn every_crate_has_its_place() {
+    let members: BTreeSet<String> =
+        members().iter().map(|package| package.name.to_string()).collect();
+    let placed: BTreeSet<String> = ARROWS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(members, placed, "a new crate needs its arrows decided");
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let arrows: BTreeMap<_, _> =
+        ARROWS.iter().map(|(name, may, never)| (*name, (*may, *never))).collect();
+    let mut wrong = Vec::new();
+    for package in members() {
+        let name = package.name.as_str();
+        let Some((may, never)) = arrows.get(name) else { continue };
+        for dependency in &package.dependencies {
+            let on = dependency.name.as_str();
+            let member = arrows.contains_key(on);
+            // What only tests use is no part of what a crate knows, other members excepted.
+            let known = dependency.kind != DependencyKind::Development;
+            if (member && !may.contains(&on)) || (known && never.contains(&on)) {
+                wrong.push(format!("{name} depends on {on}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "against the arrows: {}", wrong.join(", "));
+}
+
+#[test]
+fn the_arrows_have_no_circle() {
+    let rank: BTreeMap<_, _> = (0..).zip(ARROWS).map(|(rank, (name, ..))| (*name, rank)).collect();
+    for (name, may, _) in ARROWS {
+        for on in *may {
+            assert!(rank[on] < rank[name], "{name} may depend on {on}, which comes later");
+        }
+    }
+}
