@@ -28,15 +28,14 @@ pub(crate) enum Probe {
     Program(&'static str),
     /// A program on `PATH`, or this file.
     ProgramOrFile(&'static str, &'static str),
-    /// Any of these files.
-    File(&'static [&'static str]),
+    /// What goes by that name: any of these files.
+    File(&'static str, &'static [&'static str]),
 }
 
 impl Probe {
     fn name(self) -> &'static str {
         match self {
-            Self::Program(name) | Self::ProgramOrFile(name, _) => name,
-            Self::File(files) => files[0],
+            Self::Program(name) | Self::ProgramOrFile(name, _) | Self::File(name, _) => name,
         }
     }
 
@@ -48,7 +47,7 @@ impl Probe {
         match self {
             Self::Program(name) => on_path(name),
             Self::ProgramOrFile(name, file) => on_path(name) || Path::new(file).is_file(),
-            Self::File(files) => files.iter().any(|file| Path::new(file).exists()),
+            Self::File(_, files) => files.iter().any(|file| Path::new(file).exists()),
         }
     }
 }
@@ -163,7 +162,7 @@ mod tests {
     fn what_is_there_is_not_installed() {
         let sh = Shell::new().unwrap();
         let shell = Need { probe: Probe::Program("sh"), ..CHECKER };
-        let root = Need { probe: Probe::File(&["/no/such/file", "/"]), ..CHECKER };
+        let root = Need { probe: Probe::File("root", &["/no/such/file", "/"]), ..CHECKER };
         assert!(missing(&[shell, root], |probe| probe.is_met(&sh)).is_empty());
         assert_eq!(missing(&[shell, COMPILER, CHECKER], |probe| probe.is_met(&sh)).len(), 2);
     }

@@ -56,17 +56,20 @@ const NEEDS: &[Need] = &[
         dnf: None,
     },
     Need {
-        probe: Probe::File(&["/etc/OpenCL/vendors/pocl.icd"]),
+        probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
         why: "run the OpenCL kernels on the CPU",
         apt: "pocl-opencl-icd",
         dnf: Some("pocl"),
     },
     Need {
-        probe: Probe::File(&[
-            "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
-            "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
-            "/usr/lib64/libOpenCL.so.1",
-        ]),
+        probe: Probe::File(
+            "libOpenCL",
+            &[
+                "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
+                "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
+                "/usr/lib64/libOpenCL.so.1",
+            ],
+        ),
         why: "find PoCL as an application would",
         apt: "ocl-icd-libopencl1",
         dnf: Some("ocl-icd"),
