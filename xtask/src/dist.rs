@@ -108,15 +108,17 @@ impl Dist {
 /// Whether hipcc need not be found here: another compiler is named, or nothing
 /// is going to be compiled.
 fn chooses_compiler(sh: &Shell, passed: &[OsString]) -> bool {
-    let named = ["--hipcc", "--clang", "--help", "-h"];
+    let named = ["--hipcc", "--clang", "--rocm-path", "--help", "-h"];
     named.iter().any(|flag| has(passed, flag))
         || sh.var_os("HIPCC").is_some_and(|hipcc| !hipcc.is_empty())
 }
 
-/// Whether the flag is among the words, as itself or as `flag=value`.
+/// Whether the flag is among the words: as itself, as `--flag=value`, or as
+/// `-fvalue`.
 fn has(passed: &[OsString], flag: &str) -> bool {
+    let long = flag.starts_with("--");
     passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {
-        arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || !long || rest.starts_with('='))
     })
 }
 
@@ -130,7 +132,7 @@ fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
     if !given(&["--out"]) {
         added.extend(["--out".into(), root.join("target/dist").into()]);
     }
-    if !given(&["--target", "--help", "-h"]) {
+    if !given(&["--target", "-t", "--help", "-h"]) {
         say(&format!("no --target is given: building for {}", DEFAULT_TARGETS.join(", ")));
         added.extend(DEFAULT_TARGETS.iter().flat_map(|target| ["--target".into(), target.into()]));
     }
@@ -164,12 +166,14 @@ mod tests {
              --manifest /checkout/packaging/kernels/kernels.toml --out /checkout/target/dist",
         );
         check("--keys k.jsonl --target=gfx900 --out=o", "--keys k.jsonl --target=gfx900 --out=o");
-        check("--manifest m --target a --out o", "--manifest m --target a --out o");
+        check("--manifest m -ta --out o", "--manifest m -ta --out o");
     }
 
     #[test]
     fn a_flag_is_known_by_its_whole_name() {
         assert!(has(&words("--out x"), "--out") && has(&words("--out=x"), "--out"));
-        assert!(!has(&words("--outer x out"), "--out"));
+        assert!(has(&words("-t x"), "-t") && has(&words("-tx"), "-t"));
+        assert!(!has(&words("--outer x out --t"), "--out"));
+        assert!(!has(&words("--target x t"), "-t"));
     }
 }

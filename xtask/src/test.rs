@@ -26,6 +26,12 @@ pub(crate) struct Test {
 /// our output.
 const NEEDS: &[Need] = &[
     Need {
+        probe: Probe::Program("c++"),
+        why: "run the HIP kernels on the CPU",
+        apt: "g++",
+        dnf: Some("gcc-c++"),
+    },
+    Need {
         probe: Probe::Program("python3"),
         why: "read kdbs with a reader that is not ours",
         apt: "python3",
