@@ -18,7 +18,6 @@ const WORDS: &[(&str, &str, &str, Scope)] = &[
     ("todo", "!(", "is unfinished work", Scope::Rust),
     ("unimplemented", "!(", "is unfinished work", Scope::Rust),
     ("dbg", "!(", "is left over from debugging", Scope::Rust),
-    ("#[igno", "re", "hides a test: let it run or take it out", Scope::Rust),
     ("/ho", "me/", "is a path of one machine", Scope::Text),
     ("/ro", "ot/", "is a path of one machine", Scope::Text),
     ("/Us", "ers/", "is a path of one machine", Scope::Text),
@@ -70,6 +69,9 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
             if (rust || *scope == Scope::Text) && has_word(line, &format!("{head}{tail}")) {
                 found(number, format!("`{head}{tail}` {why}"));
             }
+        }
+        if rust && line.trim_start().starts_with("#[ignore") && !line.contains("child") {
+            found(number, "hides a test that no other one runs as its child".into());
         }
         if checkout.is_some_and(|checkout| line.contains(checkout)) {
             found(number, "names the directory of this checkout".into());
@@ -145,6 +147,15 @@ mod tests {
             "See /srv/checkout/x.\n",
             &[":1: names the directory of this checkout"],
         );
+    }
+
+    #[test]
+    fn tests_run() {
+        let hidden = ":2: hides a test that no other one runs as its child";
+        expect("tests/tests/a.rs", "#[test]\n#[ignore]\nfn a() {}\n", &[hidden]);
+        expect("tests/tests/a.rs", "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n", &[hidden]);
+        let child = "#[test]\n#[ignore = \"the child of b\"]\nfn a() {}\n";
+        expect("tests/tests/a.rs", child, &[]);
     }
 
     #[test]
