@@ -1,1 +1,3 @@
 //! What the integration tests share.
+
+pub mod opencl;
