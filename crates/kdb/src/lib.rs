@@ -24,11 +24,11 @@ mod schema;
 mod verify;
 mod write;
 
-pub use error::{ReadError, RowError};
+pub use error::{ReadError, RowError, WriteError};
 pub use header::{Header, Journal};
 pub use info::Info;
 pub use read::{Entry, ReadOptions, Reader, Record};
 pub use report::{Finding, FindingClass, Report};
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 pub use verify::{VerifyOptions, verify};
-pub use write::{Blob, Progress, Row, WriteError, WriteOptions, Written, write};
+pub use write::{Blob, Progress, Row, WriteOptions, Written, write};

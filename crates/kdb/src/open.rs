@@ -19,7 +19,7 @@ use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 const TICK_OPERATIONS: i32 = 1_000_000;
 /// Ticks that one step of a query may take. A scan of a million rows without
 /// index takes some tens.
-const TICKS_PER_STEP: u32 = 500;
+const TICKS_PER_STEP: u32 = 100;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::KernelKey;
-use rusqlite::{Connection, Rows, Statement};
+use rusqlite::{Connection, Rows};
 
 use crate::codec;
 use crate::error::{ReadError, RowError};
@@ -11,7 +11,10 @@ use crate::header::{Header, Journal};
 use crate::info::{Collect, Info};
 use crate::open::{self, Budget, sqlite_error};
 use crate::row;
-use crate::schema::{COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, TABLE};
+use crate::schema::{
+    COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID,
+    TABLE,
+};
 
 /// How a kdb is read.
 #[derive(Debug, Clone)]
@@ -38,6 +41,7 @@ pub struct Reader {
     header: Header,
     file_bytes: u64,
     options: ReadOptions,
+    select_one: &'static str,
 }
 
 /// A row without its code object.
@@ -90,7 +94,12 @@ impl Reader {
         if let Some(column) = missing {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
-        Ok(Self { path: path.to_owned(), connection, budget, header, file_bytes, options })
+        let select_one = match connection.prepare(SELECT_ONE) {
+            Ok(_) => SELECT_ONE,
+            Err(_) => SELECT_ONE_WITHOUT_ROWID,
+        };
+        let path = path.to_owned();
+        Ok(Self { path, connection, budget, header, file_bytes, options, select_one })
     }
 
     /// The file's path, as it was opened.
@@ -106,11 +115,15 @@ impl Reader {
     /// [`ReadError::Row`] for a row that is damaged, [`ReadError::Sqlite`] for
     /// a file that is.
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
-        let mut statement = self.prepare_cached(SELECT_ONE)?;
+        let mut statement = self.prepare_cached(self.select_one)?;
         let found = statement.query((&key.kernel_name, &key.kernel_args));
         let mut rows = Steps::new(self, found.map_err(|source| self.sqlite(source))?);
         let Some(row) = rows.next()? else { return Ok(None) };
-        self.decode(row, 0).map(Some).map_err(|source| self.row(key.clone(), source))
+        let fault = |source| self.row(key.clone(), source);
+        if self::key(row).map_err(fault)? != *key {
+            return Err(fault(RowError::OtherKey(shown_key(row))));
+        }
+        self.decode(row).map(Some).map_err(fault)
     }
 
     /// Every row without its code object, by name and then by arguments,
@@ -140,7 +153,7 @@ impl Reader {
         self.for_each(SELECT_ALL, |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
-            let code_object = self.decode(row, 2).map_err(fault)?;
+            let code_object = self.decode(row).map_err(fault)?;
             each(Record { key, code_object })
         })
     }
@@ -177,11 +190,11 @@ impl Reader {
         self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
     }
 
-    /// The code object of a row whose blob, hash and size stand from `first` on.
-    fn decode(&self, row: &rusqlite::Row<'_>, first: usize) -> Result<Vec<u8>, RowError> {
-        let blob = row::blob(row, first, "kernel_blob")?;
-        let hash = row::text(row, first + 1, "kernel_hash")?;
-        let size = row::integer(row, first + 2, "uncompressed_size")?;
+    /// The code object of a row of five columns, the key first.
+    fn decode(&self, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, RowError> {
+        let blob = row::blob(row, 2, "kernel_blob")?;
+        let hash = row::text(row, 3, "kernel_hash")?;
+        let size = row::integer(row, 4, "uncompressed_size")?;
         let object = codec::unpack(blob, size, self.options.max_object_bytes)?;
         codec::check_hash(&object, hash)?;
         Ok(object.into_owned())
@@ -226,8 +239,7 @@ impl<'a, 'stmt> Steps<'a, 'stmt> {
 pub(crate) fn missing_column(
     connection: &Connection,
 ) -> Result<Option<&'static str>, rusqlite::Error> {
-    let mut statement: Statement<'_> =
-        connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
     let names: Vec<String> =
         statement.query_map((), |row| row.get("name"))?.collect::<Result<_, _>>()?;
     let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");

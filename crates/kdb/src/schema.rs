@@ -59,9 +59,17 @@ pub(crate) const CREATE_INDEX: &str =
 /// Adds one row, every column given.
 pub(crate) const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// The stored row of one key.
-pub(crate) const SELECT_ONE: &str = "SELECT kernel_blob, kernel_hash, uncompressed_size \
-    FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
+/// The stored row of one key. The key is read back from the row itself and
+/// not from the index that led to it: an index entry with a flipped bit leads
+/// to another kernel, whose own hash is right.
+pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
+    kernel_blob, kernel_hash, uncompressed_size FROM kern_db WHERE rowid = \
+    (SELECT rowid FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2)";
+
+/// The same of a view or another table without row ids.
+pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
+    kernel_blob, kernel_hash, uncompressed_size FROM kern_db \
+    WHERE kernel_name = ?1 AND kernel_args = ?2";
 
 /// Every row as stored, in the order of the file.
 pub(crate) const SELECT_ALL: &str =

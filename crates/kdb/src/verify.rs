@@ -27,7 +27,7 @@ pub struct VerifyOptions<'a> {
     /// Largest code object accepted, in bytes.
     pub max_object_bytes: u64,
     /// Called on the calling thread after every row.
-    pub progress: Option<&'a dyn Fn(Progress)>,
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 impl Default for VerifyOptions<'_> {
@@ -171,8 +171,9 @@ impl Run<'_> {
     ) -> Result<(), ReadError> {
         let path = self.path;
         let sqlite = |source| sqlite_error(path, source);
-        let options = self.options;
-        let total = match options.progress {
+        let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress } =
+            *self.options;
+        let total = match progress {
             None => 0,
             Some(_) => {
                 budget.renew();
@@ -189,7 +190,7 @@ impl Run<'_> {
         let report = &mut self.report;
         let mut number = 0;
         pipeline::in_order(
-            options.window_bytes,
+            window_bytes,
             || {
                 budget.renew();
                 let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };
@@ -199,19 +200,19 @@ impl Run<'_> {
                     return Err(ReadError::Runaway { path: path.to_owned() });
                 }
                 let row = StoredRow::take(row, number);
-                let cost = row.cost(options.max_object_bytes);
+                let cost = row.cost(max_object_bytes);
                 Ok(Some((row, cost)))
             },
-            |row| check_row::check(row, target.as_ref(), options.max_object_bytes),
+            |row| check_row::check(row, target.as_ref(), max_object_bytes),
             |checked| {
                 report.rows += 1;
                 report.raw_rows += u64::from(checked.raw);
                 report.stored_bytes += checked.stored_bytes;
                 report.object_bytes += checked.object_bytes;
                 for finding in checked.findings {
-                    report.add(finding, options.max_findings);
+                    report.add(finding, max_findings);
                 }
-                if let Some(progress) = options.progress {
+                if let Some(progress) = progress {
                     progress(Progress { rows: report.rows, total });
                 }
                 Ok(())

@@ -4,11 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::{KernelKey, KeyError};
+use gfxpack_plan::KernelKey;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::NamedTempFile;
 
 use crate::codec::{self, Encoded};
+use crate::error::WriteError;
 use crate::pipeline;
 use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, INSERT, MAX_KEY_BYTES, MAX_OBJECT_BYTES, PAGE_SIZE,
@@ -45,7 +46,7 @@ pub struct WriteOptions<'a> {
     /// Bytes of code objects in memory at a time. Never shows in the file.
     pub window_bytes: u64,
     /// Called on the calling thread after every row.
-    pub progress: Option<&'a dyn Fn(Progress)>,
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 impl Default for WriteOptions<'_> {
@@ -80,91 +81,6 @@ pub struct Written {
     pub file_bytes: u64,
 }
 
-/// Why a kdb was not written. The destination is then as it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// A key that MIOpen could never find.
-    #[error("failed to take a kernel into the kdb")]
-    Key(#[from] KeyError),
-    /// A key beyond [`MAX_KEY_BYTES`].
-    #[error(
-        "failed to take kernel `{name}`: its key has {size} bytes, the limit is {MAX_KEY_BYTES}"
-    )]
-    KeyTooLong {
-        /// The kernel name's beginning.
-        name: String,
-        /// Bytes of name and arguments.
-        size: usize,
-    },
-    /// The same key twice.
-    #[error("failed to take kernel `{0}`: the key occurs twice")]
-    Duplicate(Box<KernelKey>),
-    /// A key before its predecessor.
-    #[error("failed to take kernel `{key}`: it must stand before `{previous}`")]
-    Order {
-        /// The key.
-        key: Box<KernelKey>,
-        /// The one before it.
-        previous: Box<KernelKey>,
-    },
-    /// The caller could not deliver a code object.
-    #[error("failed to read the code object of kernel `{key}`")]
-    Object {
-        /// The key.
-        key: Box<KernelKey>,
-        /// What the caller said.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A code object of no bytes, or beyond [`MAX_OBJECT_BYTES`].
-    #[error(
-        "failed to take kernel `{key}`: its code object has {size} bytes, not 1 to {MAX_OBJECT_BYTES}"
-    )]
-    ObjectSize {
-        /// The key.
-        key: Box<KernelKey>,
-        /// Bytes of the code object.
-        size: u64,
-    },
-    /// The file system refuses.
-    #[error("failed to {action} kdb `{path}`")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The destination.
-        path: PathBuf,
-        /// What the file system says.
-        source: io::Error,
-    },
-    /// SQLite refuses: most likely the disk is full.
-    #[error("failed to write kdb `{path}`")]
-    Sqlite {
-        /// The destination.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
-}
-
-impl WriteError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Key(error) => error.hint(),
-            Self::KeyTooLong { .. } => "check the kernel's arguments: no solver writes that many",
-            Self::Duplicate(_) => "name every kernel once, with the same arguments byte for byte",
-            Self::Order { .. } => "sort the keys by name and then by arguments, bytewise",
-            Self::Object { .. } | Self::ObjectSize { .. } => {
-                "build the kernel again; what the cache holds of it may be damaged"
-            }
-            Self::Io { .. } | Self::Sqlite { .. } => {
-                "check that the directory exists, may be written, and has room for the file"
-            }
-        }
-    }
-}
-
 /// Writes a kdb of `rows`, which must be in strictly ascending order of their
 /// keys, as [`KernelKey`] orders them. `code_object` delivers each by its
 /// index in `rows`, from several threads, in about that order.
@@ -193,6 +109,10 @@ where
     {
         let sqlite = |source| temp.sqlite(source);
         connection.execute_batch(CREATE_TABLE).map_err(sqlite)?;
+        // Before the rows: they come in the index's own order, so that it only
+        // grows at its end. Made afterwards it would be sorted in temporary
+        // files.
+        connection.execute_batch(CREATE_INDEX).map_err(sqlite)?;
         let mut insert = connection.prepare(INSERT).map_err(sqlite)?;
         let mut indices = 0..rows.len();
         pipeline::in_order(
@@ -215,11 +135,9 @@ where
                 if let Some(progress) = progress {
                     progress(Progress { rows: written.rows, total: rows.len() as u64 });
                 }
-                Ok(())
+                Ok::<(), WriteError>(())
             },
         )?;
-        // Last, so that its pages lie together, full, at the file's end.
-        connection.execute_batch(CREATE_INDEX).map_err(sqlite)?;
         connection.execute_batch("COMMIT").map_err(sqlite)?;
     }
     connection.close().map_err(|(_, source)| temp.sqlite(source))?;

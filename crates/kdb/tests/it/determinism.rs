@@ -1,0 +1,165 @@
+//! Equal input gives equal bytes, and only canonical input is taken.
+
+use std::io;
+use std::path::Path;
+
+use gfxpack_kdb::{Blob, Row, WriteError, WriteOptions, write};
+use gfxpack_plan::KernelKey;
+
+use crate::support::{GFX906, code_object, kernels, key, listing, rows, written};
+
+fn many() -> Vec<(KernelKey, Vec<u8>)> {
+    let mut kernels: Vec<_> = (0..400_u64)
+        .map(|n| {
+            let args = format!(" {} -DN={n} -mcpu=gfx906", "-DLONG=1 ".repeat(n as usize % 90));
+            let object = code_object(GFX906, n, (n * n) as usize % 30_000, n % 3 > 0);
+            (key(&format!("k{}.cl.o", n % 7), &args), object)
+        })
+        .collect();
+    kernels.sort();
+    kernels
+}
+
+#[test]
+fn threads_windows_and_directories_do_not_show() {
+    let kernels = many();
+    let directory = tempfile::tempdir().unwrap();
+    let odd = directory.path().join("file: 100%?mode=ro#ü");
+    std::fs::create_dir(&odd).unwrap();
+    for blob in [Blob::Auto, Blob::Raw] {
+        let mut files = Vec::new();
+        for (threads, window_bytes) in [(1, 0), (1, 1 << 30), (2, 100_000), (7, 64 << 20)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let path = odd.join(format!("gfx906_{threads}.kdb"));
+            let mut options = WriteOptions::default();
+            options.blob = blob;
+            options.window_bytes = window_bytes;
+            pool.install(|| {
+                write(&path, &rows(&kernels), &options, |index| {
+                    io::Result::Ok(kernels[index].1.clone())
+                })
+            })
+            .unwrap();
+            files.push(std::fs::read(&path).unwrap());
+        }
+        assert!(files[0].len() > 1 << 20, "large enough for pages to be spilled");
+        assert!(files.windows(2).all(|pair| pair[0] == pair[1]), "{blob:?}");
+    }
+}
+
+#[test]
+fn a_wrong_size_hint_does_not_show() {
+    let kernels = many();
+    let directory = tempfile::tempdir().unwrap();
+    let files = [0, 1, u64::MAX].map(|size| {
+        let rows: Vec<Row<'_>> = kernels.iter().map(|(key, _)| Row { key, size }).collect();
+        let path = directory.path().join("gfx906.kdb");
+        let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
+        write(&path, &rows, &WriteOptions::default(), object).unwrap();
+        std::fs::read(&path).unwrap()
+    });
+    assert_eq!(files[0], files[1]);
+    assert_eq!(files[0], files[2]);
+}
+
+#[test]
+fn the_header_holds_nothing_of_the_moment() {
+    let (_directory, path) = written();
+    let header = std::fs::read(path).unwrap();
+    assert_eq!(header[18..20], [1, 1], "rollback journal, not WAL");
+    assert_eq!(header[24..28], [0, 0, 0, 1], "file change counter");
+    assert_eq!(header[92..96], [0, 0, 0, 1], "version-valid-for number");
+    assert_eq!(header[40..44], [0, 0, 0, 2], "schema cookie: a table and an index");
+    assert_eq!(header[60..72], [0; 12], "user version, incremental vacuum, application id");
+    let version = u32::from_be_bytes(header[96..100].try_into().unwrap());
+    assert_eq!(version, rusqlite::version_number() as u32);
+}
+
+#[test]
+fn an_empty_kdb_is_still_a_kdb() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906_60.kdb");
+    let none = |_| -> io::Result<Vec<u8>> { unreachable!("no rows") };
+    let written = write(&path, &[], &WriteOptions::default(), none).unwrap();
+    assert!(written.file_bytes >= gfxpack_kdb::MIN_FILE_BYTES);
+    let reader = gfxpack_kdb::Reader::open(&path).unwrap();
+    assert_eq!(reader.get(&key("a.cl.o", "")).unwrap(), None);
+    assert_eq!(reader.info().unwrap().rows, 0);
+}
+
+/// Tries to replace a kdb by one of these rows, and makes sure that the
+/// directory is as it was.
+#[track_caller]
+fn refused(rows: &[Row<'_>], object: impl Fn(usize) -> io::Result<Vec<u8>> + Sync) -> WriteError {
+    let (directory, path) = written();
+    let before = std::fs::read(&path).unwrap();
+    let error = write(&path, rows, &WriteOptions::default(), object).unwrap_err();
+    assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
+    assert!(std::fs::read(&path).unwrap() == before, "the older file is untouched");
+    assert!(!error.hint().is_empty());
+    error
+}
+
+#[test]
+fn only_canonical_keys_are_taken() {
+    let object = |_| Ok(vec![1]);
+    let mut kernels = kernels();
+    kernels.swap(2, 3);
+    assert!(matches!(refused(&rows(&kernels), object), WriteError::Order { .. }));
+    kernels[2] = kernels[3].clone();
+    assert!(matches!(refused(&rows(&kernels), object), WriteError::Duplicate(_)));
+    for (name, args) in [("a.cl.o", " -D'"), ("a'.cl.o", ""), ("a.cl.o", "\0"), ("a\0.cl.o", "")] {
+        let key = key(name, args);
+        let error = refused(&[Row { key: &key, size: 1 }], object);
+        assert!(matches!(error, WriteError::Key(_)), "{error}");
+    }
+    let long = key("a.cl.o", &" -DX".repeat(300_000));
+    let error = refused(&[Row { key: &long, size: 1 }], object);
+    assert!(matches!(error, WriteError::KeyTooLong { .. }), "{error}");
+}
+
+#[test]
+fn the_first_faulty_object_in_row_order_is_named() {
+    let kernels = many();
+    let rows = rows(&kernels);
+    let object = |index: usize| {
+        if index % 100 == 77 {
+            Err(io::Error::other(format!("object {index}")))
+        } else {
+            Ok(kernels[index].1.clone())
+        }
+    };
+    match refused(&rows, object) {
+        WriteError::Object { key, source } => {
+            assert_eq!(*key, kernels[77].0);
+            assert_eq!(source.to_string(), "object 77");
+        }
+        other => panic!("{other}"),
+    }
+    let empty = refused(&rows, |_| Ok(Vec::new()));
+    assert!(matches!(empty, WriteError::ObjectSize { size: 0, .. }), "{empty}");
+}
+
+#[test]
+fn a_destination_that_can_not_be_is_an_error() {
+    let (directory, path) = written();
+    let object = |_| io::Result::Ok(vec![1]);
+    let attempt = |path: &Path| write(path, &[], &WriteOptions::default(), object).unwrap_err();
+    assert!(matches!(attempt(&path.join("x.kdb")), WriteError::Io { .. }));
+    assert!(matches!(attempt(&directory.path().join("no/x.kdb")), WriteError::Io { .. }));
+    assert!(matches!(attempt(Path::new("/")), WriteError::Io { .. }));
+    std::fs::create_dir(directory.path().join("d.kdb")).unwrap();
+    assert!(matches!(attempt(&directory.path().join("d.kdb")), WriteError::Io { .. }));
+    assert_eq!(listing(directory.path()), ["d.kdb", "gfx906_60.kdb"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_may_be_read_by_whom_the_umask_lets() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (directory, path) = written();
+    let plain = directory.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode(&path), mode(&plain));
+}

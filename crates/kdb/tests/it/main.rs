@@ -1,0 +1,10 @@
+//! Kdbs as others see them: Python's SQLite, bzip2 and MD5, a full disk, and
+//! files that somebody damaged.
+
+mod determinism;
+mod faults;
+mod foreign;
+mod hostile;
+mod limits;
+mod random;
+mod support;
