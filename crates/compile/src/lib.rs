@@ -27,3 +27,4 @@ pub use source::{SourceDirs, SourceSet};
 pub use store::{ObjectInfo, ObjectStore};
 pub use support::{Buildable, first_support};
 pub use toolchain::{Search, Toolchain};
+pub use work::write_atomic;

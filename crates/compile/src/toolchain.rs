@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_plan::Digest;
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::PlanToolchain;
+use gfxpack_plan::plan::{Job, PlanToolchain};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
@@ -169,6 +169,16 @@ impl Toolchain {
             digest: self.digest,
             facts: CompilerFacts { hip_program, hip_version: self.hip_version },
         }
+    }
+
+    /// The command of a job as a shell would take it, without the output.
+    #[must_use]
+    pub fn command_line(&self, job: &Job) -> String {
+        let program = self.program(job.program).display().to_string();
+        let words: Vec<String> = std::iter::once(program)
+            .chain(job.arguments.iter().map(|word| self.fill(word).to_string_lossy().into_owned()))
+            .collect();
+        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 
     /// The program of a job.

@@ -57,8 +57,11 @@ fn sweep(parent: &Path) {
 }
 
 /// Writes a file whole or not at all: a temporary file beside it, renamed
-/// over it once every byte is there.
-pub(crate) fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+/// over it once every byte is there. Missing directories are made.
+///
+/// # Errors
+/// What the file system says; the file is then as it was.
+pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let parent: PathBuf = path.parent().map_or_else(|| ".".into(), Into::into);
     let mut file = match NamedTempFile::new_in(&parent) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

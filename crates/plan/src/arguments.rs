@@ -38,8 +38,21 @@ pub const ROCM: &str = "{rocm}";
 const FORBIDDEN: &[&str] =
     &["-o", "-c", "-E", "-S", "-M", "-MD", "-MMD", "-MF", "-MT", "-fsyntax-only", "-v", "-###"];
 const FORBIDDEN_STARTS: &[&str] = &[
-    "@", "--offload-arch", "--cuda-gpu-arch", "-save-temps", "--save-temps", "-fplugin", "-emit-",
-    "-fmodule", "--rocm-", "--hip-", "-B", "--config", "-print", "--print", "-march=",
+    "@",
+    "--offload-arch",
+    "--cuda-gpu-arch",
+    "-save-temps",
+    "--save-temps",
+    "-fplugin",
+    "-emit-",
+    "-fmodule",
+    "--rocm-",
+    "--hip-",
+    "-B",
+    "--config",
+    "-print",
+    "--print",
+    "-march=",
 ];
 
 /// Splits the options of a key into words, dropping `-mcpu=`, which gfxpack
@@ -161,12 +174,10 @@ mod tests {
 
     #[track_caller]
     fn check(language: Language, options: &str, id: &str, expected: Expect) {
-        let facts =
-            CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
+        let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
         let words = words(options).unwrap();
         let dirs = ["i0".to_owned()];
-        let (program, args) =
-            arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs);
+        let (program, args) = arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs);
         expected.assert_eq(&format!("{program:?} {}", args.join(" ")));
     }
 
@@ -176,19 +187,25 @@ mod tests {
             Language::Hip,
             " -DA=1 -mcpu=gfx906 -std=c++14",
             "gfx90a:xnack+",
-            expect!["Hipcc --offload-arch=gfx90a:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -I. -Ii0 -DA=1 -std=c++14 k"],
+            expect![
+                "Hipcc --offload-arch=gfx90a:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -I. -Ii0 -DA=1 -std=c++14 k"
+            ],
         );
         check(
             Language::OpenclC,
             "  -DA=1  -DB",
             "gfx906",
-            expect!["Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -I. -Ii0 -DA=1 -DB k"],
+            expect![
+                "Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -I. -Ii0 -DA=1 -DB k"
+            ],
         );
         check(
             Language::Assembly,
             " -Wa,-defsym,n=1",
             "gfx906",
-            expect!["Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -I. -Ii0 -Wa,-defsym,n=1 k"],
+            expect![
+                "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -I. -Ii0 -Wa,-defsym,n=1 k"
+            ],
         );
         let gfx1030 = "gfx1030".parse().unwrap();
         assert_eq!(compile_target(Language::Assembly, &gfx1030).to_string(), "gfx1030");

@@ -161,7 +161,10 @@ mod tests {
     fn bundles_name_their_device_entries() {
         let code = elf(2, 0x36);
         check(
-            &bundle(&[("host-x86_64-unknown-linux--", b""), ("hipv4-amdgcn-amd-amdhsa--gfx1030", &code)]),
+            &bundle(&[
+                ("host-x86_64-unknown-linux--", b""),
+                ("hipv4-amdgcn-amd-amdhsa--gfx1030", &code),
+            ]),
             "gfx1030",
         );
         let empty = bundle(&[("host-x86_64-unknown-linux--", b"")]);

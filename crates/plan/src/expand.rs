@@ -248,7 +248,9 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         check_error(
             "[[kernel]]\nsorce = \"a.cl\"\n",
-            expect!["k.toml:8: failed to parse: unknown field `sorce`, expected one of `source`, `license`, `copyright`, `targets`, `options`, `variant`"],
+            expect![
+                "k.toml:8: failed to parse: unknown field `sorce`, expected one of `source`, `license`, `copyright`, `targets`, `options`, `variant`"
+            ],
         );
         check_error(
             "[[kernel]]\nsource = \"a.f90\"\n",
@@ -256,7 +258,9 @@ mod tests {
         );
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\n[[kernel]]\nsource = \"a.cl\"\n",
-            expect!["k.toml:9: failed to accept key `a.cl.o -mcpu=gfx906`: it stands at k.toml:7 already"],
+            expect![
+                "k.toml:9: failed to accept key `a.cl.o -mcpu=gfx906`: it stands at k.toml:7 already"
+            ],
         );
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\n[[kernel]]\nsource = \"b/a.cl\"\noptions = \"-DB\"\n",
@@ -264,7 +268,9 @@ mod tests {
         );
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\noptions = \"-DA='x'\"\n",
-            expect!["k.toml:7: failed to accept key `a.cl.o -DA='x' -mcpu=gfx906`: it holds a `'`, so MIOpen could never find it"],
+            expect![
+                "k.toml:7: failed to accept key `a.cl.o -DA='x' -mcpu=gfx906`: it holds a `'`, so MIOpen could never find it"
+            ],
         );
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\n\n[[kernel.variant]]\ndefines = { A = [1] }\nexclude = [{ A = 1 }]\n",
@@ -272,7 +278,9 @@ mod tests {
         );
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\ntargets = [\"gfx77*\"]\n",
-            expect!["k.toml:9: failed to match target pattern `gfx77*`: no known processor fits it"],
+            expect![
+                "k.toml:9: failed to match target pattern `gfx77*`: no known processor fits it"
+            ],
         );
         check_error(
             "[[kernel]]\nsource = \"a.s\"\n[[kernel.variant]]\ndefines = { A = [\"x\"] }\n",

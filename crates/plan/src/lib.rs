@@ -9,6 +9,7 @@ pub mod code_object;
 pub mod digest;
 pub mod expand;
 pub mod include;
+pub mod kernel_package;
 mod key;
 mod location;
 pub mod manifest;

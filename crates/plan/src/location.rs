@@ -131,7 +131,9 @@ pub enum Problem {
     #[error("failed to split options `{0}` into words: a quote is not closed")]
     Options(String),
     /// An option that gfxpack must not pass on.
-    #[error("failed to accept option `{0}`: it would replace what gfxpack itself asks of the compiler")]
+    #[error(
+        "failed to accept option `{0}`: it would replace what gfxpack itself asks of the compiler"
+    )]
     ForbiddenOption(String),
 }
 

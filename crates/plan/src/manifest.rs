@@ -179,11 +179,8 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
             let kernel = kernel.into_inner();
             let source_at = at(kernel.source.span());
             let source = kernel.source.into_inner();
-            let source_name = source
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default()
-                .to_owned();
+            let source_name =
+                source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             let language = Language::of_source(&source_name)
                 .ok_or_else(|| source_at.error(Problem::Language(source.display().to_string())))?;
             let variants = kernel

@@ -178,14 +178,16 @@ impl Plan {
     /// keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.kdbs.iter().fold(Hasher::new("gfxpack plan 1"), |hasher, kdb| {
-            hasher
-                .field(kdb.target.to_string().as_bytes())
-                .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
-                .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
-                .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
-        })
-        .finish()
+        self.kdbs
+            .iter()
+            .fold(Hasher::new("gfxpack plan 1"), |hasher, kdb| {
+                hasher
+                    .field(kdb.target.to_string().as_bytes())
+                    .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
+                    .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
+                    .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
+            })
+            .finish()
     }
 }
 

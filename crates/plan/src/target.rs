@@ -370,7 +370,11 @@ mod tests {
         assert_eq!(target.package_suffix(), suffix);
         assert_eq!(plain.parse::<Target>().unwrap(), target, "the plain spelling parses back");
         if target.id.sramecc.is_none() && target.id.xnack != Some(false) {
-            assert_eq!(basename.parse::<Target>().unwrap(), target, "MIOpen's spelling parses back");
+            assert_eq!(
+                basename.parse::<Target>().unwrap(),
+                target,
+                "MIOpen's spelling parses back"
+            );
         }
     }
 
@@ -400,9 +404,26 @@ mod tests {
     #[test]
     fn wrong_spellings_are_refused() {
         for text in [
-            "", "gfx", "906", "gfx906@", "gfx906@0", "gfx906@060", "gfx906_0x3c", "gfx906@99999",
-            "gfx90a6", "gfx90a40", "gfx90aFF", "gfx1030:xnack+", "gfx900:sramecc+", "gfx90a:xnack",
-            "gfx90a:xnack+:xnack-", "gfx90a:", "gfx90a:speed+", "gfx906 ", "gfx9-generic", "gfx90a@+5",
+            "",
+            "gfx",
+            "906",
+            "gfx906@",
+            "gfx906@0",
+            "gfx906@060",
+            "gfx906_0x3c",
+            "gfx906@99999",
+            "gfx90a6",
+            "gfx90a40",
+            "gfx90aFF",
+            "gfx1030:xnack+",
+            "gfx900:sramecc+",
+            "gfx90a:xnack",
+            "gfx90a:xnack+:xnack-",
+            "gfx90a:",
+            "gfx90a:speed+",
+            "gfx906 ",
+            "gfx9-generic",
+            "gfx90a@+5",
         ] {
             let error = text.parse::<Target>().expect_err(text);
             assert!(!error.hint().is_empty());

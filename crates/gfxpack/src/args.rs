@@ -1,0 +1,349 @@
+//! The command line as clap reads it.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use gfxpack_package::Compression;
+use gfxpack_plan::Target;
+use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+
+/// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
+#[derive(Debug, Parser)]
+#[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
+    100 kernels that could not be compiled, 101 verification failed, 130 interrupted.\n\
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Common {
+    /// How to report: text for people, or one JSON object a line on stdout
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) message_format: MessageFormat,
+    /// Say only what went wrong
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more; twice for diagnostics
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Progress bars
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) progress: When,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile kernels, assemble and verify kdbs, and package them
+    Dist(Box<Dist>),
+    /// Say what `dist` would do
+    Plan(Box<PlanCommand>),
+    /// Compile kernels and assemble kdbs, without packages
+    Build(Box<Build>),
+    /// Package kdbs that exist
+    Package(Box<Package>),
+    /// Look into kdbs
+    #[command(subcommand)]
+    Kdb(Kdb),
+    /// List the GPUs that are known, and what can be built for them here
+    Targets(Targets),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Dist {
+    #[command(flatten)]
+    pub(crate) build: Build,
+    #[command(flatten)]
+    pub(crate) packaging: Packaging,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PlanCommand {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+    /// Print the command of every compile job
+    #[arg(long)]
+    pub(crate) commands: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+    /// Where to put what is made; kdbs go to DIR/kdb
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Compilers at once [default: one per processor, as memory allows]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// How long one kernel may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    /// Go on and exit with 0 although kernels could not be compiled or found;
+    /// what is made says so
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
+    /// How code objects are stored in a kdb
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) blob: BlobArg,
+    /// Say what would be done, and do nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BlobArg {
+    /// bzip2 where that is smaller, as MIOpen does it.
+    #[default]
+    Auto,
+    /// Uncompressed: larger files that MIOpen reads faster.
+    Raw,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Inputs {
+    /// A kernel manifest (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+    /// Kernel keys, one JSON object with kernel_name and kernel_args a line;
+    /// their sources are looked up by name below --source-dir
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// Where sources and includes of keys are looked up, sub-directories too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_dir: Vec<PathBuf>,
+    /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
+    /// gfx1030 for every compute-unit count; repeatable, or with commas
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
+    pub(crate) target: Vec<Target>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct ToolchainArgs {
+    /// The hipcc to use [default: /opt/rocm/bin/hipcc, or the one in PATH]
+    #[arg(long, env = "HIPCC", hide_env = true, value_name = "PATH")]
+    pub(crate) hipcc: Option<PathBuf>,
+    /// Use this clang alone, without hipcc
+    #[arg(long, value_name = "PATH")]
+    pub(crate) clang: Option<PathBuf>,
+    /// The directory of the device libraries' bitcode
+    #[arg(long, value_name = "DIR")]
+    pub(crate) device_libs: Option<PathBuf>,
+    /// The prefix of the ROCm installation to use
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rocm_path: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CacheArgs {
+    /// Where compiled objects are kept [default: the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Package {
+    /// kdbs, whose names say their target: gfx906_60.kdb
+    #[arg(required = true, value_name = "KDB")]
+    pub(crate) kdbs: Vec<PathBuf>,
+    /// Where to put the packages
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) packaging: Packaging,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Packaging {
+    /// Package formats
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT",
+          default_values_t = [Format::Deb, Format::Rpm, Format::TarGz])]
+    pub(crate) format: Vec<Format>,
+    /// Where the kdb is installed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) layout: LayoutArg,
+    /// Install below this absolute prefix instead: PREFIX/share/miopen/db
+    #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
+    pub(crate) prefix: Option<String>,
+    /// ROCm's version, for the layout rocm: /opt/rocm-VERSION
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) rocm_version: Option<String>,
+    /// Version of the packages [default: the manifest's, or gfxpack's own]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) package_version: Option<String>,
+    /// Debian revision and rpm release
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) revision: String,
+    /// Package name, {gfx} standing for the target
+    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
+    pub(crate) name_template: String,
+    /// Who maintains the packages [default: DEBFULLNAME and DEBEMAIL]
+    #[arg(long, value_name = "NAME <MAIL>")]
+    pub(crate) maintainer: Option<String>,
+    /// SPDX licence of kernels whose manifest names none
+    #[arg(long, value_name = "SPDX")]
+    pub(crate) license: Option<String>,
+    /// Whose copyright those kernels are
+    #[arg(long, value_name = "WHO")]
+    pub(crate) copyright: Option<String>,
+    /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
+    #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
+    pub(crate) deb_compression: Compression,
+    /// Compression of .rpm contents, likewise
+    #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
+    pub(crate) rpm_compression: Compression,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Format {
+    Deb,
+    Rpm,
+    #[value(name = "tar.gz", alias = "tgz")]
+    TarGz,
+    #[value(name = "tar.zst")]
+    TarZst,
+    #[value(name = "tar.xz")]
+    TarXz,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutArg {
+    /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
+    #[default]
+    Rocm,
+    /// /usr/share/miopen/db.
+    Fhs,
+    /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
+    Debian,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kdb {
+    /// Check everything: database, keys, code objects, hashes, gfx targets
+    Verify {
+        /// The kdbs
+        #[arg(required = true, value_name = "KDB")]
+        files: Vec<PathBuf>,
+        /// The target the kdbs must serve [default: as their names say]
+        #[arg(long, short, value_parser = parse_target)]
+        target: Option<Target>,
+    },
+    /// Summarise what is in a kdb
+    Info {
+        /// The kdbs
+        #[arg(required = true, value_name = "KDB")]
+        files: Vec<PathBuf>,
+    },
+    /// List the kernels of a kdb
+    List {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Only kernels whose name or arguments contain this
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+        /// Print JSON Lines that --keys of `dist` reads
+        #[arg(long)]
+        keys: bool,
+    },
+    /// Write the code object of one kernel
+    Get {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// The kernel's name: MIOpenConvDirUni.cl.o
+        name: String,
+        /// Its arguments, byte for byte, with ` -mcpu=` at the end
+        #[arg(allow_hyphen_values = true)]
+        args: String,
+        /// Where to write it [default: stdout]
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Targets {
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    /// Only those that can be built here
+    #[arg(long)]
+    pub(crate) buildable: bool,
+}
+
+fn parse_target(text: &str) -> Result<Target, String> {
+    text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
+}
+
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let plain = text.starts_with('/')
+        && text.len() > 1
+        && !text.split('/').any(|part| matches!(part, "." | ".."));
+    if plain { Ok(text.to_owned()) } else { Err("it must be absolute, without . and ..".to_owned()) }
+}
+
+fn parse_template(text: &str) -> Result<String, String> {
+    if text.contains("{gfx}") {
+        Ok(text.to_owned())
+    } else {
+        Err("it must hold {gfx}, or all targets' packages would have one name".to_owned())
+    }
+}
+
+fn parse_compression(text: &str) -> Result<Compression, String> {
+    let (codec, level) = text.split_once(':').map_or((text, None), |(c, l)| (c, Some(l)));
+    let level = |default: u32| match level {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| format!("`{text}` is no level")),
+    };
+    match codec {
+        "xz" => Ok(Compression::Xz { level: level(1)? }),
+        "gz" | "gzip" => Ok(Compression::Gz { level: level(6)? }),
+        "zst" | "zstd" => Ok(Compression::Zst { level: level(3)? }),
+        _ => Err("write xz, gz or zst".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Args::command().debug_assert();
+    }
+}

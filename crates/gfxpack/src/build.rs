@@ -1,0 +1,176 @@
+//! Runs a plan and assembles its kdbs.
+
+use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gfxpack_compile::{Cancel, CompileError, ExecutorOptions, Failure, Summary, default_jobs};
+use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_plan::{KernelKey, Target};
+
+use crate::args::{BlobArg, Build};
+use crate::fail::{self, Outcome};
+use crate::output::Output;
+use crate::prepare::Prepared;
+use crate::progress::{self, Progress};
+
+/// How often an object that turns out damaged is made again before it is
+/// given up: a disk that loses bytes twice loses them always.
+const REPAIRS: u32 = 2;
+
+/// What a build made.
+pub(crate) struct Made {
+    pub(crate) kdbs: Vec<MadeKdb>,
+    pub(crate) summary: Summary,
+}
+
+/// One kdb.
+pub(crate) struct MadeKdb {
+    pub(crate) target: Target,
+    pub(crate) path: PathBuf,
+    pub(crate) kernels: u64,
+    /// Keys that should be in it and are not, with the reason.
+    pub(crate) missing: Vec<(KernelKey, String)>,
+}
+
+/// Compiles what the cache lacks, and writes and verifies every kdb below
+/// `<out>/kdb`. Kernels that failed are told by `progress` and listed in what
+/// was made; all others are in the kdbs.
+pub(crate) fn build(
+    prepared: &Prepared,
+    args: &Build,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<Made> {
+    let kdb_dir = args.out.join("kdb");
+    std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
+    let mut progress = progress::of(output, &prepared.plan);
+    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut());
+    progress.finish();
+    made
+}
+
+fn run(
+    prepared: &Prepared,
+    args: &Build,
+    cancel: &Cancel,
+    kdb_dir: &Path,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Made> {
+    let options = ExecutorOptions {
+        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        time_limit: Duration::from_secs(args.timeout),
+        cache_dir: prepared.cache_dir.clone(),
+    };
+    // Assembling and verifying run in rayon's own pool. It can be sized once;
+    // whoever sized it before meant the same.
+    rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build_global().ok();
+    let plan = &prepared.plan;
+    let mut repairs = REPAIRS;
+    loop {
+        let summary = gfxpack_compile::run(
+            plan,
+            &prepared.sources,
+            &prepared.toolchain,
+            &prepared.store,
+            &prepared.digests,
+            &options,
+            cancel,
+            &mut |event| progress.event(plan, &event),
+        )?;
+        prepared.digests.save();
+        match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
+            Err(error) if repairs > 0 && is_corrupt_object(&error) => repairs -= 1,
+            other => return Ok(Made { kdbs: other?, summary }),
+        }
+    }
+}
+
+/// Whether assembling found a damaged object, which the store has dropped.
+fn is_corrupt_object(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref::<CompileError>(), Some(CompileError::CorruptObject(_)))
+    })
+}
+
+fn assemble(
+    prepared: &Prepared,
+    args: &Build,
+    cancel: &Cancel,
+    kdb_dir: &Path,
+    summary: &Summary,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Vec<MadeKdb>> {
+    let failed = |job: usize| -> Option<&Failure> {
+        let found = summary.failures.binary_search_by_key(&job, |(job, _)| *job);
+        found.ok().map(|position| &summary.failures[position].1)
+    };
+    let plan = &prepared.plan;
+    let progress = Mutex::new(progress);
+    let mut made = Vec::new();
+    for (index, kdb) in plan.kdbs.iter().enumerate() {
+        let path = kdb_dir.join(kdb.target.kdb_file_name());
+        let mut missing: Vec<(KernelKey, String)> = kdb
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.key.clone(), failed(row.job)?.kind.to_string())))
+            .collect();
+        if let Some(keys) = prepared.without_source.get(&kdb.target) {
+            let reason = "its source was not found";
+            missing.extend(keys.iter().map(|key| (key.clone(), reason.to_owned())));
+        }
+        missing.sort();
+        let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row.job).is_none()).collect();
+        let sized: Vec<Row<'_>> = rows
+            .iter()
+            .map(|row| Row {
+                key: &row.key,
+                size: summary.objects[row.job].as_ref().map_or(0, |object| object.size),
+            })
+            .collect();
+        let report = |done: gfxpack_kdb::Progress| {
+            progress.lock().expect("no panic inside").assembled(plan, index, done.rows, done.total);
+        };
+        let mut write_options = WriteOptions::default();
+        write_options.progress = Some(&report);
+        write_options.blob = match args.blob {
+            BlobArg::Auto => Blob::Auto,
+            BlobArg::Raw => Blob::Raw,
+        };
+        let object = |position: usize| {
+            if cancel.is_cancelled() {
+                return Err(CompileError::Interrupted);
+            }
+            prepared.store.read(plan.jobs[rows[position].job].digest)
+        };
+        let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
+            .map_err(unwrap_object_error)?;
+        verify(&path, &kdb.target)?;
+        made.push(MadeKdb { target: kdb.target.clone(), path, kernels: written.rows, missing });
+    }
+    Ok(made)
+}
+
+/// Puts what the store said in place of the kdb writer's wrapping of it.
+fn unwrap_object_error(error: WriteError) -> anyhow::Error {
+    match error {
+        WriteError::Object { source, key } => match source.downcast::<CompileError>() {
+            Ok(error) => anyhow::Error::from(*error),
+            Err(source) => WriteError::Object { source, key }.into(),
+        },
+        other => other.into(),
+    }
+}
+
+/// Reads the kdb back as a stranger would; what is wrong with it then is a
+/// defect of gfxpack or of the disk.
+fn verify(path: &Path, target: &Target) -> anyhow::Result<()> {
+    let report = gfxpack_kdb::verify(path, Some(target), &VerifyOptions::default())?;
+    match report.findings.first() {
+        None if report.is_sound() => Ok(()),
+        first => {
+            let finding = first.map(ToString::to_string).unwrap_or_default();
+            Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into())
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `dist` and `build`: compile, assemble, verify, package.
+
+use gfxpack_plan::kernel_package::Contents;
+use serde_json::json;
+
+use super::{cancel_on_signal, plan};
+use crate::args::{Build, Packaging};
+use crate::build::{self, Made};
+use crate::environment::Environment;
+use crate::fail::{self, Outcome};
+use crate::output::{Output, size};
+use crate::prepare::{self, Prepared};
+use crate::{packages, record};
+
+/// Runs the main job; without `packaging`, up to the kdbs.
+pub(crate) fn run(
+    args: &Build,
+    packaging: Option<&Packaging>,
+    environment: &Environment,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let prepared = prepare::prepare(
+        &args.inputs,
+        &args.toolchain,
+        &args.cache,
+        environment,
+        args.allow_partial,
+    )?;
+    for warning in &prepared.warnings {
+        output.warn(warning);
+    }
+    // What is wrong with the packages' options is said before hours of work.
+    let release = packaging
+        .map(|packaging| {
+            let compiler = prepared.toolchain.identity();
+            packages::release(packaging, &prepared.library, compiler, environment, output)
+        })
+        .transpose()?;
+    if args.dry_run {
+        plan::print(&prepared, false, output);
+        return Ok(());
+    }
+    std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
+    output.say(&format!("using {}", prepared.toolchain.identity()));
+    let cancel = cancel_on_signal(output)?;
+    let made = build::build(&prepared, args, &cancel, output)?;
+    let refused = made.summary.failures.len();
+    let mut packaged = Vec::new();
+    if let (Some(packaging), Some(release)) = (packaging, &release)
+        && (refused == 0 || args.allow_partial)
+    {
+        for kdb in &made.kdbs {
+            let contents = Contents {
+                target: kdb.target.clone(),
+                kdb: kdb.path.clone(),
+                kernels: kdb.kernels,
+                missing: kdb.missing.len() as u64,
+            };
+            packaged.extend(packages::write(release, &contents, packaging, &args.out, output)?);
+        }
+    }
+    record::write(&args.out, Some(&prepared.plan), &made.kdbs, &packaged)?;
+    summarise(&prepared, &made, &packaged, args, output);
+    if refused > 0 && !args.allow_partial {
+        return Err(Outcome::Refused { failed: refused, total: prepared.plan.jobs.len() }.into());
+    }
+    Ok(())
+}
+
+fn summarise(
+    prepared: &Prepared,
+    made: &Made,
+    packaged: &[packages::MadePackage],
+    args: &Build,
+    output: &Output,
+) {
+    for kdb in &made.kdbs {
+        let body = json!({
+            "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
+            "missing": kdb.missing.len(),
+        });
+        output.message("kdb", &body);
+    }
+    for package in packaged {
+        let body = json!({
+            "target": package.target, "file": package.written.path, "name": package.name,
+            "version": package.version, "package_format": package.format,
+            "size": package.written.size, "sha256": package.written.sha256,
+        });
+        output.message("package", &body);
+    }
+    let summary = &made.summary;
+    let body = json!({
+        "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
+        "compiled": summary.compiled, "failed": summary.failures.len(),
+        "plan": prepared.plan.digest(),
+    });
+    output.message("build-finished", &body);
+    let failed = match summary.failures.len() {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    let total: u64 = packaged.iter().map(|package| package.written.size).sum();
+    let packages = match packaged.len() {
+        0 => String::new(),
+        count => format!("; {count} packages, {}", size(total)),
+    };
+    output.say(&format!(
+        "{} compiled, {} from the cache{failed}{packages}: {}",
+        summary.compiled,
+        summary.cached,
+        args.out.display()
+    ));
+}

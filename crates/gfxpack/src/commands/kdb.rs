@@ -1,0 +1,170 @@
+//! `kdb verify|info|list|get`: looking into files.
+
+use std::path::Path;
+
+use gfxpack_kdb::{ReadError, Reader, VerifyOptions};
+use gfxpack_plan::{KernelKey, Target};
+use serde_json::json;
+
+use crate::args::Kdb;
+use crate::fail::{self, Outcome};
+use crate::output::{Output, size};
+use crate::record;
+
+/// Runs a `kdb` sub-command.
+pub(crate) fn run(kdb: Kdb, output: &Output) -> anyhow::Result<()> {
+    match kdb {
+        Kdb::Verify { files, target } => {
+            let unsound = files
+                .iter()
+                .map(|file| verify(file, target.as_ref(), output))
+                .collect::<anyhow::Result<Vec<_>>>()?;
+            let names: Vec<String> = files
+                .iter()
+                .zip(unsound)
+                .filter(|(_, unsound)| *unsound)
+                .map(|(file, _)| format!("`{}`", file.display()))
+                .collect();
+            if names.is_empty() { Ok(()) } else { Err(Outcome::Unsound(names.join(", ")).into()) }
+        }
+        Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
+        Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
+        Kdb::Get { file, name, args, out } => {
+            let key = KernelKey { kernel_name: name, kernel_args: args };
+            get(&file, &key, out.as_deref(), output)
+        }
+    }
+}
+
+/// Prints every finding; whether there were any.
+fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Result<bool> {
+    let report = gfxpack_kdb::verify(file, target, &VerifyOptions::default())?;
+    for finding in &report.findings {
+        let body = json!({
+            "file": file, "class": finding.class.name(), "row": finding.row,
+            "key": finding.key, "detail": finding.detail,
+        });
+        output.message("finding", &body);
+        if !output.json {
+            output.data(&format!("{}: {finding}", file.display()));
+        }
+    }
+    let listed = report.findings.len() as u64;
+    let more = report.total_findings() - listed;
+    let target = report.target.as_ref().map(ToString::to_string);
+    let body = json!({
+        "file": file, "sound": report.is_sound(), "rows": report.rows,
+        "findings": report.total_findings(), "target": target,
+    });
+    output.message("verified", &body);
+    if !output.json {
+        if more > 0 {
+            output.data(&format!("{}: {more} more findings", file.display()));
+        }
+        if report.is_sound() {
+            output.data(&format!(
+                "{}: sound, {} kernels for {}",
+                file.display(),
+                report.rows,
+                target.as_deref().unwrap_or("any target (its name says none)")
+            ));
+        }
+    }
+    Ok(!report.is_sound())
+}
+
+fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
+    let info = Reader::open(file)?.info()?;
+    let languages: Vec<(String, u64)> = info
+        .languages
+        .iter()
+        .map(|(language, count)| {
+            (language.map_or("other".to_owned(), |language| language.to_string()), *count)
+        })
+        .collect();
+    if output.json {
+        let languages: serde_json::Map<_, _> = languages
+            .into_iter()
+            .map(|(language, count)| (language, count.into()))
+            .collect();
+        let body = json!({
+            "file": file, "file_bytes": info.file_bytes, "rows": info.rows,
+            "raw_rows": info.raw_rows, "kernel_names": info.kernel_names,
+            "stored_bytes": info.stored_bytes, "object_bytes": info.object_bytes,
+            "languages": languages, "devices": info.devices,
+            "journal": info.header.journal.name(), "page_size": info.header.page_size,
+            "sqlite_version": info.header.sqlite_version,
+        });
+        output.message("kdb-info", &body);
+        return Ok(());
+    }
+    let devices: Vec<String> = info
+        .devices
+        .iter()
+        .map(|(device, count)| {
+            format!("{} ({count})", if device.is_empty() { "none" } else { device })
+        })
+        .collect();
+    let languages: Vec<String> =
+        languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
+    output.data(&file.display().to_string());
+    let line = |label: &str, value: String| output.data(&format!("  {label:<10} {value}"));
+    line("file", size(info.file_bytes));
+    line("kernels", format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")));
+    line("devices", devices.join(", "));
+    line(
+        "objects",
+        format!(
+            "{}, stored as {} ({} of {} raw)",
+            size(info.object_bytes),
+            size(info.stored_bytes),
+            info.raw_rows,
+            info.rows
+        ),
+    );
+    line("journal", info.header.journal.name().to_owned());
+    Ok(())
+}
+
+fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyhow::Result<()> {
+    Reader::open(file)?.for_each_entry(|entry| {
+        let text = entry.key.to_string();
+        if filter.is_some_and(|filter| !text.contains(filter)) {
+            return Ok::<(), ReadError>(());
+        }
+        if keys {
+            output.data(&json!(entry.key).to_string());
+        } else if output.json {
+            let body = json!({
+                "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
+                "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
+                "compressed": entry.compressed, "md5": entry.hash,
+            });
+            output.message("row", &body);
+        } else {
+            output.data(&text);
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn get(
+    file: &Path,
+    key: &KernelKey,
+    out: Option<&Path>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let found = Reader::open(file)?.get(key)?;
+    let bytes = found.ok_or_else(|| {
+        fail::usage(
+            format!("failed to find `{key}` in `{}`", file.display()),
+            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; \
+             `gfxpack kdb list --filter TEXT` shows them",
+        )
+    })?;
+    match out {
+        Some(path) => record::replace(path, &bytes).map_err(fail::io("write", path)),
+        None => Ok(output.bytes(&bytes).map_err(fail::io("write", Path::new("stdout")))?),
+    }
+}

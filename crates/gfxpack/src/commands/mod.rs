@@ -1,0 +1,48 @@
+//! The sub-commands, each a few steps over the crates below.
+
+mod dist;
+mod kdb;
+mod package;
+mod plan;
+mod targets;
+
+use clap::CommandFactory;
+use gfxpack_compile::Cancel;
+
+use crate::args::{Args, Command};
+use crate::environment::Environment;
+use crate::output::Output;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> anyhow::Result<()> {
+    match args.command {
+        Command::Dist(dist) => {
+            dist::run(&dist.build, Some(&dist.packaging), environment, output)
+        }
+        Command::Build(build) => dist::run(&build, None, environment, output),
+        Command::Plan(plan) => plan::run(&plan, environment, output),
+        Command::Package(package) => package::run(&package, environment, output),
+        Command::Kdb(kdb) => kdb::run(kdb, output),
+        Command::Targets(targets) => targets::run(&targets, environment, output),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "gfxpack", &mut text);
+            Ok(output.bytes(&text)?)
+        }
+    }
+}
+
+/// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
+/// once; what it leaves is swept up by the next build.
+fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
+    let cancel = Cancel::default();
+    let (flag, output) = (cancel.clone(), output.clone());
+    ctrlc::set_handler(move || {
+        if flag.is_cancelled() {
+            std::process::exit(130);
+        }
+        output.say("stopping; once more ends at once");
+        flag.cancel();
+    })?;
+    Ok(cancel)
+}

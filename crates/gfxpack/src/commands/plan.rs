@@ -1,0 +1,68 @@
+//! `plan`: what a build would do, without doing it.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::args::PlanCommand;
+use crate::environment::Environment;
+use crate::output::Output;
+use crate::prepare::{self, Prepared};
+
+/// Makes the plan and prints it.
+pub(crate) fn run(
+    args: &PlanCommand,
+    environment: &Environment,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let prepared =
+        prepare::prepare(&args.inputs, &args.toolchain, &args.cache, environment, true)?;
+    for warning in &prepared.warnings {
+        output.warn(warning);
+    }
+    print(&prepared, args.commands, output);
+    Ok(())
+}
+
+/// Prints a plan: a summary with one line a target, or with `commands` every
+/// job; as JSON the whole plan.
+pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
+    let plan = &prepared.plan;
+    let cached: Vec<bool> = plan
+        .jobs
+        .iter()
+        .map(|job| prepared.store.lookup(job.digest, &prepared.digests).is_some())
+        .collect();
+    if output.json {
+        let body = json!({ "digest": plan.digest(), "plan": plan, "cached": cached });
+        output.message("plan", &body);
+        return;
+    }
+    output.data(&format!("compiler  {}", plan.toolchain.identity));
+    output.data(&format!("plan      {}", plan.digest()));
+    for kdb in &plan.kdbs {
+        let mut languages: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &kdb.rows {
+            *languages.entry(plan.jobs[row.job].language.to_string()).or_default() += 1;
+        }
+        let languages: Vec<String> =
+            languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
+        output.data(&format!(
+            "{:<20}  {} kernels ({})",
+            kdb.target.kdb_file_name(),
+            kdb.rows.len(),
+            languages.join(", ")
+        ));
+    }
+    let to_do = cached.iter().filter(|cached| !**cached).count();
+    output.data(&format!(
+        "{} compile jobs: {} in the cache, {to_do} to run",
+        plan.jobs.len(),
+        plan.jobs.len() - to_do
+    ));
+    if commands {
+        for job in &plan.jobs {
+            output.data(&prepared.toolchain.command_line(job));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Every environment variable that gfxpack reads, and what it gives to the
+//! compilers it starts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
+/// fixed day, since two builds of the same input must give the same bytes.
+/// 2025-01-01T00:00:00Z.
+const DEFAULT_EPOCH: u64 = 1_735_689_600;
+
+/// Variables that choose a toolchain or help it to start. All others stay
+/// out: they could change objects without changing their digests.
+const FORWARDED: &[&str] = &[
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "ROCM_PATH",
+    "HIP_PATH",
+    "HIP_PLATFORM",
+    "HIP_CLANG_PATH",
+    "DEVICE_LIB_PATH",
+];
+
+/// The environment as read once at the start.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    pub(crate) gfxpack_log: Option<String>,
+    pub(crate) cache_dir: Option<PathBuf>,
+    pub(crate) maintainer: Option<String>,
+    pub(crate) source_date_epoch: Option<String>,
+    compiler: Vec<(OsString, OsString)>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        let cache_dir = path("GFXPACK_CACHE_DIR")
+            .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
+            .or_else(|| path("HOME").map(|dir| dir.join(".cache/gfxpack")));
+        let maintainer = text("DEBFULLNAME").zip(text("DEBEMAIL"));
+        let mut compiler: Vec<(OsString, OsString)> = FORWARDED
+            .iter()
+            .filter_map(|name| variable(name).map(|value| (OsString::from(name), value)))
+            .collect();
+        if variable("PATH").is_none() {
+            compiler.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
+        }
+        // `__DATE__` and the language of messages must not depend on the user.
+        compiler.push(("SOURCE_DATE_EPOCH".into(), "0".into()));
+        compiler.push(("LC_ALL".into(), "C.UTF-8".into()));
+        Self {
+            gfxpack_log: text("GFXPACK_LOG"),
+            cache_dir,
+            maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
+            source_date_epoch: text("SOURCE_DATE_EPOCH"),
+            compiler,
+        }
+    }
+
+    /// Seconds since the epoch for every time stamp in what is built.
+    pub(crate) fn epoch(&self) -> anyhow::Result<u64> {
+        match &self.source_date_epoch {
+            None => Ok(DEFAULT_EPOCH),
+            Some(text) => text.parse().map_err(|_| {
+                crate::fail::usage(
+                    format!("failed to read SOURCE_DATE_EPOCH `{text}`"),
+                    "it is a number of seconds since 1970, as `date +%s` prints it",
+                )
+            }),
+        }
+    }
+
+    /// The whole environment of the compilers.
+    pub(crate) fn for_compilers(&self, rocm_path: Option<&Path>) -> Vec<(OsString, OsString)> {
+        let mut environment = self.compiler.clone();
+        if let Some(rocm) = rocm_path {
+            environment.retain(|(name, _)| name != "ROCM_PATH");
+            environment.push(("ROCM_PATH".into(), rocm.into()));
+        }
+        environment
+    }
+}
+
+/// Diagnostics for developers, on stderr; GFXPACK_LOG takes tracing's
+/// directives.
+pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "warn",
+        2 => "debug",
+        _ => "trace",
+    };
+    let directives = environment.gfxpack_log.as_deref().unwrap_or(default);
+    let filter = tracing_subscriber::EnvFilter::new(directives);
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
+}

@@ -1,0 +1,143 @@
+//! The exit codes, and how an error is told: what failed, why, and what to
+//! do about it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use gfxpack_compile::CompileError;
+use gfxpack_kdb::{ReadError, WriteError};
+use gfxpack_plan::{InputError, TargetError};
+
+use crate::output::Output;
+
+/// Something went wrong in gfxpack or on the machine.
+const INTERNAL: u8 = 1;
+/// The user's command line or input is wrong.
+const USAGE: u8 = 2;
+/// Kernels could not be compiled.
+const REFUSED: u8 = 100;
+/// A kdb did not pass verification.
+const UNSOUND: u8 = 101;
+/// Stopped by a signal.
+const INTERRUPTED: u8 = 130;
+
+/// An outcome that has an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Outcome {
+    /// The command line or an input is wrong.
+    #[error("{message}")]
+    Usage { message: String, hint: String },
+    /// Several things are wrong in the input.
+    #[error("failed to accept the input: {} errors", .0.len())]
+    Inputs(Vec<InputError>),
+    /// Kernels could not be compiled, and the user did not allow that.
+    #[error("failed to compile {failed} of {total} kernels; no package was made")]
+    Refused { failed: usize, total: usize },
+    /// Verification found something.
+    #[error("failed to verify {0}")]
+    Unsound(String),
+    /// The machine does not let us.
+    #[error("failed to {action} `{path}`")]
+    Io { action: &'static str, path: String, source: std::io::Error },
+}
+
+/// An error of the user's making.
+pub(crate) fn usage(message: impl fmt::Display, hint: impl fmt::Display) -> anyhow::Error {
+    Outcome::Usage { message: message.to_string(), hint: hint.to_string() }.into()
+}
+
+/// A file that could not be read or written.
+pub(crate) fn io(
+    action: &'static str,
+    path: &std::path::Path,
+) -> impl FnOnce(std::io::Error) -> anyhow::Error {
+    let path = path.display().to_string();
+    move |source| Outcome::Io { action, path, source }.into()
+}
+
+fn io_hint(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "make room on that disk, or choose another directory; what is compiled already is kept"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "choose a path that you may use"
+        }
+        _ => "check the path",
+    }
+}
+
+/// The exit code and the hint of an error: those of the first error in the
+/// chain that has them.
+fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
+    error
+        .chain()
+        .find_map(|cause| {
+            if let Some(outcome) = cause.downcast_ref::<Outcome>() {
+                Some(match outcome {
+                    Outcome::Usage { hint, .. } => (USAGE, Some(hint.clone())),
+                    Outcome::Inputs(errors) => (USAGE, errors.first().map(InputError::hint)),
+                    Outcome::Refused { .. } => (
+                        REFUSED,
+                        Some(
+                            "see the compiler's words above; --allow-partial makes packages without \
+                             these kernels"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::Unsound(_) => {
+                        (UNSOUND, Some("build the file again, or replace it".to_owned()))
+                    }
+                    Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
+                })
+            } else if let Some(error) = cause.downcast_ref::<InputError>() {
+                Some((USAGE, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<TargetError>() {
+                Some((USAGE, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<CompileError>() {
+                let code = match error {
+                    CompileError::Interrupted => INTERRUPTED,
+                    CompileError::NoHipcc
+                    | CompileError::NoProgram(_)
+                    | CompileError::NoDeviceLibs
+                    | CompileError::Unbuildable { .. } => USAGE,
+                    _ => INTERNAL,
+                };
+                Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<WriteError>() {
+                Some((INTERNAL, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<ReadError>() {
+                Some((USAGE, Some(error.hint().to_owned())))
+            } else {
+                let error = cause.downcast_ref::<gfxpack_package::Error>()?;
+                use gfxpack_package::Error as Package;
+                let code = match error {
+                    Package::Read { .. } | Package::Write { .. } => INTERNAL,
+                    _ => USAGE,
+                };
+                Some((code, Some(error.hint())))
+            }
+        })
+        .unwrap_or((INTERNAL, None))
+}
+
+/// Tells the error and gives the exit code.
+pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
+    let (code, hint) = classify(error);
+    let mut messages = Vec::new();
+    if let Some(Outcome::Inputs(errors)) = error.downcast_ref::<Outcome>() {
+        messages.extend(errors.iter().map(ToString::to_string));
+    } else {
+        let mut chain: Vec<String> = Vec::new();
+        for cause in error.chain().map(ToString::to_string) {
+            // Some libraries repeat their source in their own message.
+            if !chain.iter().any(|seen| seen.contains(&cause)) {
+                chain.push(cause);
+            }
+        }
+        messages.push(chain.join(": "));
+    }
+    output.error(&messages, hint.as_deref(), code);
+    ExitCode::from(code)
+}

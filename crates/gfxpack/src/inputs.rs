@@ -1,0 +1,280 @@
+//! Reads manifests and key lists, and loads the sources they name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{SourceDirs, SourceSet};
+use gfxpack_plan::expand::{self, KeyRequest};
+use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::manifest::{self, Manifest};
+use gfxpack_plan::plan::TargetRequest;
+use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, include};
+
+use crate::args::Inputs;
+use crate::fail::{self, Outcome};
+use crate::prepare::Library;
+
+/// What the inputs come to.
+pub(crate) struct Read {
+    pub(crate) requests: Vec<TargetRequest>,
+    pub(crate) sources: SourceSet,
+    pub(crate) library: Library,
+    /// By target: keys whose source was not found.
+    pub(crate) without_source: BTreeMap<Target, Vec<KernelKey>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads all inputs for all targets.
+pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read> {
+    if inputs.manifest.is_empty() && inputs.keys.is_empty() {
+        return Err(fail::usage(
+            "failed to start: no kernels are given",
+            "give a manifest with --manifest FILE, or keys with --keys FILE --source-dir DIR",
+        ));
+    }
+    if !inputs.keys.is_empty() && inputs.source_dir.is_empty() {
+        return Err(fail::usage(
+            "failed to look up the sources of keys: no --source-dir is given",
+            "give the directory that holds them, as --source-dir MIOpen/src/kernels; what is below is \
+             searched too",
+        ));
+    }
+    let targets = distinct(&inputs.target)?;
+    let mut reader = Reader {
+        requests: targets
+            .into_iter()
+            .map(|target| TargetRequest { target, keys: Vec::new() })
+            .collect(),
+        sources: SourceSet::default(),
+        library: Library::default(),
+        missing: Vec::new(),
+        without_source: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
+    for file in &inputs.manifest {
+        reader.manifest(file)?;
+    }
+    if !inputs.keys.is_empty() {
+        let dirs = SourceDirs::list(&inputs.source_dir)?;
+        for file in &inputs.keys {
+            reader.keys(file, &dirs)?;
+        }
+    }
+    reader.finish(allow_partial)
+}
+
+/// The targets without repetition. Two spellings that differ only in
+/// features that a kdb's name does not show would write one file.
+fn distinct(targets: &[Target]) -> anyhow::Result<Vec<Target>> {
+    let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
+    let mut distinct = Vec::new();
+    for target in targets {
+        match by_file.insert(target.kdb_file_name(), target) {
+            None => distinct.push(target.clone()),
+            Some(other) if other == target => {}
+            Some(other) => {
+                return Err(fail::usage(
+                    format!(
+                        "failed to build for both `{other}` and `{target}`: both are `{}`",
+                        target.kdb_file_name()
+                    ),
+                    "build them in two runs with different --out",
+                ));
+            }
+        }
+    }
+    Ok(distinct)
+}
+
+struct Reader {
+    requests: Vec<TargetRequest>,
+    sources: SourceSet,
+    library: Library,
+    missing: Vec<InputError>,
+    without_source: BTreeMap<Target, Vec<KernelKey>>,
+    warnings: Vec<String>,
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        fail::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..valid];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        fail::usage(
+            format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
+            "save the file as UTF-8",
+        )
+    })
+}
+
+impl Reader {
+    fn manifest(&mut self, file: &Path) -> anyhow::Result<()> {
+        let text = read_text(file)?;
+        let manifest = manifest::parse(&file.display().to_string(), &text)?;
+        let dir = file.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
+        let include_dirs: Vec<PathBuf> =
+            manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
+        if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
+            let problem = Problem::MissingSource(missing.display().to_string());
+            return Err(Location::new(&manifest.file, 1).error(problem).into());
+        }
+        let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
+        for kernel in &manifest.kernels {
+            let real = dir.join(&kernel.source);
+            if !real.is_file() {
+                let problem = Problem::MissingSource(real.display().to_string());
+                self.missing.push(kernel.location.error(problem));
+                indices.insert(kernel.source.clone(), None);
+                continue;
+            }
+            let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
+            let staged = staged
+                .and_then(|path| include::join("", path))
+                .unwrap_or_else(|| kernel.source_name.clone());
+            let index = self
+                .sources
+                .load(&real, &staged, kernel.language, &include_dirs, None)
+                .map_err(|problem| kernel.location.error(problem))?;
+            indices.insert(kernel.source.clone(), Some(index));
+        }
+        let mut expanded: HashMap<String, Vec<KeyRequest>> = HashMap::new();
+        for request in &mut self.requests {
+            let processor = request.target.id().processor();
+            if !expanded.contains_key(processor) {
+                expanded.insert(processor.to_owned(), expand::expand(&manifest, processor)?);
+            }
+            for key in &expanded[processor] {
+                match indices[&key.source] {
+                    Some(index) => request.keys.push((key.clone(), index)),
+                    None => self
+                        .without_source
+                        .entry(request.target.clone())
+                        .or_default()
+                        .push(key.key.clone()),
+                }
+            }
+        }
+        self.describe(&manifest);
+        Ok(())
+    }
+
+    fn describe(&mut self, manifest: &Manifest) {
+        let said = &manifest.library;
+        for kernel in &manifest.kernels {
+            let license = SourceLicense {
+                license: kernel.license.as_ref().unwrap_or(&said.license).clone(),
+                copyright: kernel
+                    .copyright
+                    .as_ref()
+                    .or(said.copyright.as_ref())
+                    .cloned()
+                    .unwrap_or_else(|| format!("the authors of {}", said.name)),
+            };
+            self.library.licenses.insert(kernel.source_name.clone(), Some(license));
+        }
+        if self.library.name.is_none() {
+            self.library.name = Some(said.name.clone());
+            self.library.version = Some(said.version.clone());
+            self.library.description = said.description.clone();
+            self.library.homepage = said.homepage.clone();
+        }
+    }
+
+    fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
+        let name = file.display().to_string();
+        let keys = expand::parse_keys(&name, &read_text(file)?)?;
+        let devices: BTreeSet<&str> =
+            keys.iter().filter_map(|key| key.key.split_device()).map(|(_, device)| device).collect();
+        let mut used = 0;
+        let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
+        for position in 0..self.requests.len() {
+            let processor = self.requests[position].target.id().processor().to_owned();
+            let before = used;
+            for key in &keys {
+                if key.key.split_device().is_none_or(|(_, device)| device != processor) {
+                    continue;
+                }
+                used += 1;
+                let index = match indices.get(&key.source) {
+                    Some(index) => *index,
+                    None => {
+                        let index = self.key_source(key, dirs)?;
+                        indices.insert(key.source.clone(), index);
+                        index
+                    }
+                };
+                let request = &mut self.requests[position];
+                match index {
+                    Some(index) => request.keys.push((key.clone(), index)),
+                    None => self
+                        .without_source
+                        .entry(request.target.clone())
+                        .or_default()
+                        .push(key.key.clone()),
+                }
+            }
+            if used == before {
+                let devices: Vec<&str> = devices.iter().copied().collect();
+                return Err(fail::usage(
+                    format!("failed to find a key for {processor} in `{name}`"),
+                    format!("its keys are for {}: build for that", devices.join(", ")),
+                ));
+            }
+        }
+        let processors: BTreeSet<&str> =
+            self.requests.iter().map(|request| request.target.id().processor()).collect();
+        let foreign = devices.iter().filter(|device| !processors.contains(*device)).count();
+        if foreign > 0 {
+            self.warnings.push(format!(
+                "{name}: keys for {foreign} other devices are left out; only {} is built",
+                processors.into_iter().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    fn key_source(&mut self, key: &KeyRequest, dirs: &SourceDirs) -> anyhow::Result<Option<usize>> {
+        let name = key.source.display().to_string();
+        self.library.licenses.entry(name.clone()).or_insert(None);
+        let found = dirs.find(&name).map_err(|problem| key.location.error(problem))?;
+        let Some(real) = found else {
+            self.missing.push(key.location.error(Problem::MissingSource(name)));
+            return Ok(None);
+        };
+        let loaded = self.sources.load(real, &name, key.language, &[], Some(dirs));
+        Ok(Some(loaded.map_err(|problem| key.location.error(problem))?))
+    }
+
+    fn finish(mut self, allow_partial: bool) -> anyhow::Result<Read> {
+        if !self.missing.is_empty() && !allow_partial {
+            return Err(Outcome::Inputs(self.missing).into());
+        }
+        self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        for request in &self.requests {
+            let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
+            for (key, _) in &request.keys {
+                if let Some(first) = seen.insert(&key.key, &key.location) {
+                    let problem =
+                        Problem::DuplicateKey { key: key.key.to_string(), first: first.clone() };
+                    return Err(key.location.error(problem).into());
+                }
+            }
+            if request.keys.is_empty() {
+                return Err(fail::usage(
+                    format!("failed to find any kernel for {}", request.target),
+                    "the manifest's target filters leave every kernel out, or no source was found",
+                ));
+            }
+        }
+        Ok(Read {
+            requests: self.requests,
+            sources: self.sources,
+            library: self.library,
+            without_source: self.without_source,
+            warnings: self.warnings,
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The only place that writes to stdout and stderr: data on stdout, all else
+//! on stderr; with JSON, everything as one object a line on stdout.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::{Common, MessageFormat, When};
+
+/// Version of the JSON messages.
+const MESSAGE_FORMAT: u32 = 1;
+
+/// How to talk.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) bars: bool,
+}
+
+impl Output {
+    pub(crate) fn new(common: &Common) -> Self {
+        let json = common.message_format == MessageFormat::Json;
+        let wanted = match common.progress {
+            When::Auto => std::io::stderr().is_terminal(),
+            When::Always => true,
+            When::Never => false,
+        };
+        Self {
+            json,
+            quiet: common.quiet,
+            verbose: common.verbose > 0,
+            bars: wanted && !json && !common.quiet,
+        }
+    }
+
+    /// A line of data. A reader that went away (`| head`) ends the program
+    /// quietly, as it does every filter.
+    pub(crate) fn data(&self, line: &str) {
+        let mut stdout = std::io::stdout().lock();
+        if writeln!(stdout, "{line}").is_err() {
+            std::process::exit(0);
+        }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()
+    }
+
+    /// A message for machines; nothing in human mode.
+    pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
+        if self.json {
+            let mut object = json!({ "format": MESSAGE_FORMAT, "type": kind });
+            match serde_json::to_value(body) {
+                Ok(Value::Object(fields)) => {
+                    object.as_object_mut().expect("an object").extend(fields);
+                }
+                Ok(other) => object["value"] = other,
+                Err(error) => object["error"] = error.to_string().into(),
+            }
+            self.data(&object.to_string());
+        }
+    }
+
+    /// A line for people, on stderr.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.json && !self.quiet {
+            self.stderr(line);
+        }
+    }
+
+    /// A line that quiet people want too.
+    pub(crate) fn warn(&self, line: &str) {
+        if self.json {
+            self.message("warning", &json!({ "message": line }));
+        } else {
+            self.stderr(&format!("warning: {line}"));
+        }
+    }
+
+    /// What ended the program.
+    pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
+        if self.json {
+            self.message("error", &json!({ "messages": messages, "hint": hint, "exit_code": code }));
+            return;
+        }
+        for message in messages {
+            self.stderr(&format!("error: {message}"));
+        }
+        if let Some(hint) = hint {
+            self.stderr(&format!("hint: {hint}"));
+        }
+    }
+
+    /// A line on stderr whatever the mode.
+    pub(crate) fn stderr(&self, line: &str) {
+        // Nobody can be told that stderr is gone.
+        writeln!(std::io::stderr().lock(), "{line}").ok();
+    }
+}
+
+/// `1.2 MB`, in powers of ten.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_read_well() {
+        let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
+    }
+}

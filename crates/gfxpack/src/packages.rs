@@ -1,0 +1,153 @@
+//! Packages kdbs in every format asked for.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_package::deb::DebOptions;
+use gfxpack_package::rpm::RpmOptions;
+use gfxpack_package::tar::TarOptions;
+use gfxpack_package::{Compression, Written, deb, rpm, tar};
+use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
+use gfxpack_plan::package::PackageSpec;
+use gfxpack_plan::Target;
+
+use crate::args::{Format, LayoutArg, Packaging};
+use crate::environment::Environment;
+use crate::fail;
+use crate::output::Output;
+use crate::prepare::Library;
+
+/// Maintainer of packages whose maker does not say who he is.
+const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@localhost.localdomain>";
+/// SPDX's word for a licence that nobody stated.
+const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
+
+/// One package, written.
+pub(crate) struct MadePackage {
+    pub(crate) target: Target,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) format: &'static str,
+    pub(crate) written: Written,
+}
+
+/// What all packages of this run have in common.
+pub(crate) fn release(
+    args: &Packaging,
+    library: &Library,
+    compiler: String,
+    environment: &Environment,
+    output: &Output,
+) -> anyhow::Result<Release> {
+    let layout = match (&args.prefix, args.layout) {
+        (Some(prefix), _) => Layout::Prefix(prefix.clone()),
+        (None, LayoutArg::Rocm) => Layout::Rocm { version: args.rocm_version.clone() },
+        (None, LayoutArg::Fhs) => Layout::Fhs,
+        (None, LayoutArg::Debian) => Layout::Debian,
+    };
+    if args.rocm_version.is_some() && !matches!(layout, Layout::Rocm { .. }) {
+        return Err(fail::usage(
+            "failed to use --rocm-version: the kdb is not installed below /opt/rocm-VERSION",
+            "leave it out, or use --layout rocm",
+        ));
+    }
+    let stated = SourceLicense {
+        license: args.license.clone().unwrap_or_else(|| UNKNOWN_LICENSE.to_owned()),
+        copyright: args.copyright.clone().unwrap_or_else(|| "the authors of the kernels".to_owned()),
+    };
+    let licenses = library
+        .licenses
+        .iter()
+        .map(|(source, license)| (source.clone(), license.clone().unwrap_or_else(|| stated.clone())))
+        .collect::<std::collections::BTreeMap<_, _>>();
+    if args.license.is_none() && library.licenses.values().any(Option::is_none) {
+        output.warn("the licence of the kernels is not known: say it with --license, as --license MIT");
+    }
+    Ok(Release {
+        library: library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned()),
+        description: library.description.clone().unwrap_or_default(),
+        homepage: library.homepage.clone().unwrap_or_default(),
+        version: args
+            .package_version
+            .clone()
+            .or_else(|| library.version.clone())
+            .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        revision: args.revision.clone(),
+        maintainer: args
+            .maintainer
+            .clone()
+            .or_else(|| environment.maintainer.clone())
+            .unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned()),
+        licenses,
+        layout,
+        name_template: args.name_template.clone(),
+        compiler,
+        source_date_epoch: environment.epoch()?,
+    })
+}
+
+/// Writes the packages of one kdb into `out`.
+pub(crate) fn write(
+    release: &Release,
+    contents: &Contents,
+    args: &Packaging,
+    out: &Path,
+    output: &Output,
+) -> anyhow::Result<Vec<MadePackage>> {
+    let spec = kernel_package::spec(release, contents);
+    let mut formats = args.format.clone();
+    formats.sort();
+    formats.dedup();
+    let mut made = Vec::new();
+    for format in formats {
+        let (name, written) = one(&spec, format, args, out)?;
+        output.say(&format!(
+            "packaged {} ({})",
+            written.file_name,
+            crate::output::size(written.size)
+        ));
+        made.push(MadePackage {
+            target: contents.target.clone(),
+            name: spec.name.clone(),
+            version: format!("{}-{}", spec.version, spec.revision),
+            format: name,
+            written,
+        });
+    }
+    Ok(made)
+}
+
+fn one(
+    spec: &PackageSpec,
+    format: Format,
+    args: &Packaging,
+    out: &Path,
+) -> Result<(&'static str, Written), gfxpack_package::Error> {
+    let tarball = |compression| {
+        tar::write(spec, out, &TarOptions { compression, ..TarOptions::default() })
+    };
+    Ok(match format {
+        Format::Deb => {
+            let options = DebOptions { compression: args.deb_compression, ..DebOptions::default() };
+            ("deb", deb::write(spec, out, &options)?)
+        }
+        Format::Rpm => {
+            let options = RpmOptions { compression: args.rpm_compression, ..RpmOptions::default() };
+            ("rpm", rpm::write(spec, out, &options)?)
+        }
+        Format::TarGz => ("tar.gz", tarball(Compression::Gz { level: 6 })?),
+        Format::TarZst => ("tar.zst", tarball(Compression::Zst { level: 3 })?),
+        Format::TarXz => ("tar.xz", tarball(Compression::Xz { level: 6 })?),
+    })
+}
+
+/// The target that a kdb's file name says.
+pub(crate) fn target_of(path: &PathBuf) -> anyhow::Result<Target> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let named = path.extension().is_some_and(|extension| extension == "kdb");
+    stem.parse::<Target>().ok().filter(|_| named).ok_or_else(|| {
+        fail::usage(
+            format!("failed to tell the target of `{}` by its name", path.display()),
+            "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb",
+        )
+    })
+}
