@@ -1,1 +1,31 @@
-//! Placeholder line replaced by the crate's own text.
+//! Turns a package spec into archives: .deb, .rpm and tarballs, and the
+//! checksums beside them.
+//!
+//! Every writer here promises the same three things. The bytes depend on the
+//! spec, the contents and the options only: not on the clock, the directory,
+//! the umask, the locale or the number of threads. The payload is streamed, so
+//! memory does not grow with it. And the output appears under its name whole,
+//! or not at all.
+//!
+//! This crate knows no kernels and no SQLite: what it packs are files.
+
+mod check;
+mod compress;
+mod contents;
+pub mod deb;
+mod error;
+mod output;
+pub mod rpm;
+pub mod sums;
+pub mod tar;
+mod tarball;
+mod text;
+
+pub use compress::Compression;
+pub use error::Error;
+pub use output::Written;
+
+/// Threads a writer may use unless told otherwise: what the machine offers.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

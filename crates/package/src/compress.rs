@@ -1,0 +1,265 @@
+//! Knows the compressors that packages use, and how to make each one give the
+//! same bytes whatever the machine.
+
+use std::io::{self, Write};
+
+use crate::Error;
+
+/// How the payload of an archive is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// xz, which every dpkg and rpm in use reads.
+    Xz {
+        /// 0 to 9.
+        level: u32,
+    },
+    /// gzip, which everything reads.
+    Gz {
+        /// 1 to 9.
+        level: u32,
+    },
+    /// zstd, by far the fastest; needs dpkg 1.21.18 (Debian 12, Ubuntu 22.04)
+    /// or rpm 4.14.
+    Zst {
+        /// 1 to 22.
+        level: u32,
+    },
+}
+
+/// Memory that the workers of one xz encoder may take together, in bytes.
+///
+/// More threads than fit are not started. The bytes written don't depend on
+/// the number of threads, so this bound never shows in an output.
+const XZ_MEMORY: u64 = 96 << 20;
+
+/// Input bytes per xz block, by level: three times the level's dictionary.
+///
+/// Blocks are what threads work on, and where they end decides the bytes; so
+/// their size is fixed here and not left to the library's version.
+const XZ_BLOCK: [u64; 10] = {
+    const MIB: u64 = 1 << 20;
+    [MIB, 3 * MIB, 6 * MIB, 12 * MIB, 12 * MIB, 24 * MIB, 24 * MIB, 48 * MIB, 96 * MIB, 192 * MIB]
+};
+
+impl Compression {
+    /// The file name's ending: `xz`, `gz` or `zst`.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Xz { .. } => "xz",
+            Self::Gz { .. } => "gz",
+            Self::Zst { .. } => "zst",
+        }
+    }
+
+    /// The program's name: `xz`, `gzip` or `zstd`, as rpm's headers have it.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Xz { .. } => "xz",
+            Self::Gz { .. } => "gzip",
+            Self::Zst { .. } => "zstd",
+        }
+    }
+
+    /// The level, as the program takes it.
+    #[must_use]
+    pub fn level(self) -> u32 {
+        match self {
+            Self::Xz { level } | Self::Gz { level } | Self::Zst { level } => level,
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Level`] for a level that the compressor doesn't have.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        let levels = match self {
+            Self::Xz { .. } => 0..=9,
+            Self::Gz { .. } => 1..=9,
+            Self::Zst { .. } => 1..=22,
+        };
+        if levels.contains(&self.level()) {
+            return Ok(());
+        }
+        Err(Error::Level { codec: self.program(), level: self.level() })
+    }
+
+    /// Starts compressing into `out`, with up to `threads` threads.
+    pub(crate) fn encoder<W: Write>(self, out: W, threads: usize) -> io::Result<Encoder<W>> {
+        let codec = match self {
+            Self::Xz { level } => {
+                let stream = xz_builder(level, threads).encoder()?;
+                Codec::Xz(liblzma::write::XzEncoder::new_stream(out, stream))
+            }
+            Self::Gz { level } => Codec::Gz(gzip(out, level)),
+            Self::Zst { level } => {
+                let level = i32::try_from(level).map_err(io::Error::other)?;
+                let mut encoder = zstd::stream::write::Encoder::new(out, level)?;
+                encoder.include_checksum(true)?;
+                Codec::Zst(encoder)
+            }
+        };
+        Ok(Encoder { codec, piece: Vec::with_capacity(PIECE) })
+    }
+}
+
+/// A gzip encoder whose header has no time and no name.
+fn gzip<W: Write>(out: W, level: u32) -> flate2::write::GzEncoder<W> {
+    const OS_UNIX: u8 = 3;
+    let header = flate2::GzBuilder::new().mtime(0).operating_system(OS_UNIX);
+    header.write(out, flate2::Compression::new(level))
+}
+
+/// Compresses what fits into memory as `gzip -9n` does.
+pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = gzip(Vec::new(), 9);
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// The multi-threaded encoder even for one thread: the other one writes other
+/// bytes.
+fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {
+    let mut builder = liblzma::stream::MtStreamBuilder::new();
+    builder.preset(level).check(liblzma::stream::Check::Crc64);
+    builder.block_size(XZ_BLOCK[level as usize]).timeout_ms(0);
+    let wanted = u32::try_from(threads.clamp(1, 64)).unwrap_or(1);
+    let fitting = |count: &u32| builder_memory(level, *count) <= XZ_MEMORY;
+    builder.threads((1..=wanted).rev().find(fitting).unwrap_or(1));
+    builder
+}
+
+fn builder_memory(level: u32, threads: u32) -> u64 {
+    let mut builder = liblzma::stream::MtStreamBuilder::new();
+    builder.preset(level).block_size(XZ_BLOCK[level as usize]).threads(threads).memusage()
+}
+
+/// Bytes that a codec is given at once.
+///
+/// What gzip's encoder writes depends on how its input is cut, so every codec
+/// gets pieces of one size, however the callers write.
+const PIECE: usize = 128 << 10;
+
+/// A running compressor.
+pub(crate) struct Encoder<W: Write> {
+    codec: Codec<W>,
+    /// Input still to be compressed, always less than [`PIECE`].
+    piece: Vec<u8>,
+}
+
+enum Codec<W: Write> {
+    Xz(liblzma::write::XzEncoder<W>),
+    Gz(flate2::write::GzEncoder<W>),
+    Zst(zstd::stream::write::Encoder<'static, W>),
+}
+
+impl<W: Write> Encoder<W> {
+    /// Ends the stream and hands back the writer below.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.compress_piece()?;
+        match self.codec {
+            Codec::Xz(encoder) => encoder.finish(),
+            Codec::Gz(encoder) => encoder.finish(),
+            Codec::Zst(encoder) => encoder.finish(),
+        }
+    }
+
+    fn compress_piece(&mut self) -> io::Result<()> {
+        match &mut self.codec {
+            Codec::Xz(encoder) => encoder.write_all(&self.piece)?,
+            Codec::Gz(encoder) => encoder.write_all(&self.piece)?,
+            Codec::Zst(encoder) => encoder.write_all(&self.piece)?,
+        }
+        self.piece.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Encoder<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(PIECE - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..taken]);
+        if self.piece.len() == PIECE {
+            self.compress_piece()?;
+        }
+        Ok(taken)
+    }
+
+    /// Does nothing: a flush would show in the bytes.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half noise, half repetition, over several xz blocks.
+    fn sample() -> Vec<u8> {
+        let mut state = 7_u64;
+        let mut bytes = Vec::new();
+        while bytes.len() < 4 << 20 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            bytes.extend_from_slice(&state.to_le_bytes());
+            bytes.extend_from_slice(b"the same again, ");
+        }
+        bytes
+    }
+
+    fn packed(compression: Compression, threads: usize, piece: usize) -> Vec<u8> {
+        let mut encoder = compression.encoder(Vec::new(), threads).expect("the encoder starts");
+        for chunk in sample().chunks(piece) {
+            encoder.write_all(chunk).expect("memory takes it");
+        }
+        encoder.finish().expect("the stream ends")
+    }
+
+    #[test]
+    fn bytes_depend_on_neither_threads_nor_the_size_of_writes() {
+        for compression in [
+            Compression::Xz { level: 0 },
+            Compression::Xz { level: 1 },
+            Compression::Gz { level: 6 },
+            Compression::Gz { level: 1 },
+            Compression::Zst { level: 3 },
+        ] {
+            let expected = packed(compression, 1, 1 << 16);
+            assert!(expected == packed(compression, 2, 1 << 16), "{compression:?}: 2 threads");
+            assert!(expected == packed(compression, 9, 1 << 16), "{compression:?}: 9 threads");
+            assert!(expected == packed(compression, 2, 10_007), "{compression:?}: odd writes");
+        }
+    }
+
+    #[test]
+    fn xz_threads_stay_within_the_bound_on_memory() {
+        for level in 0..=4 {
+            for wanted in [1, 2, 16, 200] {
+                let memory = xz_builder(level, wanted).memusage();
+                assert!(memory <= XZ_MEMORY, "level {level}, {wanted} threads: {memory} bytes");
+            }
+        }
+        assert!(builder_memory(1, 2) <= XZ_MEMORY, "two threads at the default level must fit");
+    }
+
+    #[test]
+    fn gzip_headers_hold_no_time_and_no_name() {
+        let bytes = gzip_best(b"text").expect("memory takes it");
+        assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]);
+    }
+
+    #[test]
+    fn levels_out_of_range_are_refused() {
+        for wrong in [
+            Compression::Xz { level: 10 },
+            Compression::Gz { level: 0 },
+            Compression::Gz { level: 10 },
+            Compression::Zst { level: 0 },
+            Compression::Zst { level: 23 },
+        ] {
+            let error = wrong.check().expect_err("no such level");
+            assert!(error.hint().contains(wrong.program()), "{}", error.hint());
+        }
+        assert!(Compression::Xz { level: 0 }.check().is_ok());
+    }
+}

@@ -1,0 +1,319 @@
+//! Knows a package's files: in which order they are packed, how large they
+//! are, and how their bytes are read without trusting them to stand still.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use gfxpack_plan::package::{Content, PackageSpec};
+
+use crate::Error;
+
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+
+/// One file on its way into an archive.
+pub(crate) struct Item<'a> {
+    /// Permission bits.
+    pub(crate) mode: u32,
+    /// Size in bytes, as every header will promise it.
+    pub(crate) size: u64,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    Bytes(Cow<'a, [u8]>),
+    File(&'a Path, Stamp),
+}
+
+/// What tells one state of a file from another.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// A package's files by absolute path. Parents sort before what is in them.
+pub(crate) struct Contents<'a> {
+    items: BTreeMap<String, Item<'a>>,
+}
+
+impl<'a> Contents<'a> {
+    /// Looks at every file of the spec.
+    ///
+    /// # Errors
+    /// A path claimed twice, or as both file and directory; an input that is
+    /// missing or no regular file.
+    pub(crate) fn of(spec: &'a PackageSpec) -> Result<Self, Error> {
+        let mut contents = Self { items: BTreeMap::new() };
+        for file in &spec.files {
+            let source = match &file.content {
+                Content::Bytes(bytes) => Source::Bytes(Cow::Borrowed(bytes)),
+                Content::File(path) => Source::File(path, Stamp::of(path, &metadata(path)?)?),
+            };
+            contents.insert(&file.path, file.mode, source)?;
+        }
+        Ok(contents)
+    }
+
+    /// Adds a file that the writer itself makes.
+    ///
+    /// # Errors
+    /// [`Error::PathClash`] when the spec has one there too.
+    pub(crate) fn add(&mut self, path: &str, bytes: impl Into<Cow<'a, [u8]>>) -> Result<(), Error> {
+        self.insert(path, 0o644, Source::Bytes(bytes.into()))
+    }
+
+    fn insert(&mut self, path: &str, mode: u32, source: Source<'a>) -> Result<(), Error> {
+        let size = match &source {
+            Source::Bytes(bytes) => bytes.len() as u64,
+            Source::File(_, stamp) => stamp.size,
+        };
+        // A clash is with the same path, a parent, or something below.
+        let below = format!("{path}/");
+        let below = self.items.range(below.clone()..).next().filter(|(p, _)| p.starts_with(&below));
+        let clash = ancestors(path)
+            .chain([path])
+            .find_map(|path| self.items.get_key_value(path))
+            .or(below)
+            .map(|(other, _)| other.clone());
+        if let Some(other) = clash {
+            let (first, second) =
+                if other.as_str() <= path { (&*other, path) } else { (path, &*other) };
+            return Err(Error::PathClash { first: first.to_owned(), second: second.to_owned() });
+        }
+        self.items.insert(path.to_owned(), Item { mode, size, source });
+        Ok(())
+    }
+
+    /// Files in the order of their paths' bytes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Item<'a>)> {
+        self.items.iter().map(|(path, item)| (path.as_str(), item))
+    }
+
+    /// Every directory above a file, without the root, parents first.
+    pub(crate) fn directories(&self) -> BTreeSet<&str> {
+        self.items.keys().flat_map(|path| ancestors(path)).collect()
+    }
+
+    /// Whether any file lies below `directory`.
+    pub(crate) fn reaches(&self, directory: &str) -> bool {
+        self.directories().contains(directory)
+    }
+}
+
+impl Item<'_> {
+    /// Writes the file's bytes to `out`, showing each piece to `see`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when the file is no longer the one whose size was
+    /// promised; [`Error::Read`]; [`Error::Write`] for `output`.
+    pub(crate) fn copy_to(
+        &self,
+        out: &mut impl Write,
+        output: &Path,
+        mut see: impl FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        let mut put = |bytes: &[u8]| {
+            see(bytes);
+            out.write_all(bytes).map_err(|e| Error::write(output, e))
+        };
+        let (path, stamp) = match &self.source {
+            Source::Bytes(bytes) => return bytes.chunks(CHUNK).try_for_each(put),
+            Source::File(path, stamp) => (*path, stamp),
+        };
+        let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
+        let changed = |file: &File| -> Result<bool, Error> {
+            let now = file.metadata().map_err(|e| Error::read(path, e))?;
+            Ok(Stamp::of(path, &now)? != *stamp)
+        };
+        if changed(&file)? {
+            return Err(Error::Changed { path: path.to_owned() });
+        }
+        let mut buffer = vec![0; CHUNK];
+        let mut copied = 0;
+        while copied <= self.size {
+            let filled = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(filled) => filled,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::read(path, e)),
+            };
+            copied += filled as u64;
+            // What is past the promised size is not written any more.
+            if copied <= self.size {
+                put(&buffer[..filled])?;
+            }
+        }
+        if copied != self.size || changed(&file)? {
+            return Err(Error::Changed { path: path.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path, metadata: &Metadata) -> Result<Self, Error> {
+        if !metadata.is_file() {
+            return Err(Error::NotAFile { path: path.to_owned() });
+        }
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+}
+
+fn metadata(path: &Path) -> Result<Metadata, Error> {
+    std::fs::metadata(path).map_err(|e| Error::read(path, e))
+}
+
+/// The directories above an absolute path, from the top, without the root.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').skip(1).map(|(at, _)| &path[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_plan::package::{ChangelogEntry, PackageFile};
+
+    use super::*;
+
+    fn spec(paths: &[&str]) -> PackageSpec {
+        let file = |path: &&str| PackageFile {
+            path: (*path).to_owned(),
+            content: Content::Bytes(path.as_bytes().to_vec()),
+            mode: 0o644,
+        };
+        PackageSpec {
+            name: "name".to_owned(),
+            version: "1".to_owned(),
+            revision: "1".to_owned(),
+            summary: "Summary".to_owned(),
+            description: String::new(),
+            license: "MIT".to_owned(),
+            homepage: String::new(),
+            maintainer: "A <a@example.org>".to_owned(),
+            section: "libs".to_owned(),
+            relations: Vec::new(),
+            deb_fields: Vec::new(),
+            files: paths.iter().map(file).collect(),
+            copyright: String::new(),
+            changelog: vec![ChangelogEntry {
+                version: "1-1".to_owned(),
+                date: 0,
+                changes: vec!["First".to_owned()],
+            }],
+            source_date_epoch: 0,
+        }
+    }
+
+    #[test]
+    fn parents_come_before_what_is_in_them() {
+        let spec = spec(&["/b/c/x", "/b/c-d/x", "/a"]);
+        let contents = Contents::of(&spec).expect("no clash");
+        let paths: Vec<&str> = contents.iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["/a", "/b/c-d/x", "/b/c/x"]);
+        let dirs: Vec<&str> = contents.directories().into_iter().collect();
+        assert_eq!(dirs, ["/b", "/b/c", "/b/c-d"]);
+        assert!(contents.reaches("/b/c") && !contents.reaches("/a"));
+    }
+
+    #[test]
+    fn one_path_has_one_meaning() {
+        for (paths, first, second) in [
+            (["/a/b", "/a/b"], "/a/b", "/a/b"),
+            (["/a/b", "/a/b/c"], "/a/b", "/a/b/c"),
+            (["/a/b/c", "/a/b"], "/a/b", "/a/b/c"),
+            (["/a/b/c/d/e", "/a/b"], "/a/b", "/a/b/c/d/e"),
+        ] {
+            match Contents::of(&spec(&paths)).map(drop) {
+                Err(Error::PathClash { first: f, second: s }) => {
+                    assert_eq!((f.as_str(), s.as_str()), (first, second));
+                }
+                other => panic!("{paths:?} gave {other:?}"),
+            }
+        }
+        let spec = spec(&["/a/b", "/a/b-c", "/a/bc/d"]);
+        assert!(Contents::of(&spec).is_ok(), "common beginnings are no clash");
+    }
+
+    /// A writer that changes the file being packed after the first piece.
+    struct Meddler<'a>(&'a dyn Fn(), bool);
+
+    impl Write for Meddler<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if !std::mem::replace(&mut self.1, true) {
+                (self.0)();
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("input");
+        let write = |size: usize| std::fs::write(&path, vec![1; size]).expect("written");
+        let append = || {
+            let mut file = File::options().append(true).open(&path).expect("opened");
+            file.write_all(b"more").expect("written");
+        };
+        let overwrite = || {
+            use std::os::unix::fs::FileExt as _;
+            let file = File::options().write(true).open(&path).expect("opened");
+            file.write_all_at(b"other", 0).expect("written");
+            let later = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
+            file.set_modified(later).expect("stamped");
+        };
+        let pack = |meddle: &dyn Fn()| {
+            write(CHUNK * 3);
+            let mut spec = spec(&[]);
+            let content = Content::File(path.clone());
+            spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+            let contents = Contents::of(&spec).expect("the input is there");
+            let (_, item) = contents.iter().next().expect("one file");
+            item.copy_to(&mut Meddler(meddle, false), Path::new("out"), |_| ())
+        };
+        assert!(pack(&|| ()).is_ok());
+        for meddle in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
+            match pack(meddle) {
+                Err(Error::Changed { path: named }) => assert_eq!(named, path),
+                other => panic!("gave {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_vanishes_or_is_replaced_before_packing_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("input");
+        std::fs::write(&path, "one").expect("written");
+        let mut spec = spec(&[]);
+        let content = Content::File(path.clone());
+        spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+        let contents = Contents::of(&spec).expect("the input is there");
+        let (_, item) = contents.iter().next().expect("one file");
+        std::fs::remove_file(&path).expect("removed");
+        let gone = item.copy_to(&mut io::sink(), Path::new("out"), |_| ());
+        assert!(matches!(gone, Err(Error::Read { .. })), "{gone:?}");
+        std::fs::write(&path, "three").expect("written");
+        let replaced = item.copy_to(&mut io::sink(), Path::new("out"), |_| ());
+        assert!(matches!(replaced, Err(Error::Changed { .. })), "{replaced:?}");
+        assert!(matches!(Contents::of(&spec).map(drop), Ok(())));
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::create_dir(&path).expect("created");
+        assert!(matches!(Contents::of(&spec).map(drop), Err(Error::NotAFile { .. })));
+    }
+}

@@ -1,0 +1,187 @@
+//! Writes a package spec as a .deb: an ar archive of control data and
+//! contents, both packed tarballs.
+
+mod control;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use gfxpack_plan::package::PackageSpec;
+use md5::{Digest, Md5};
+
+use crate::check::{self, Format};
+use crate::compress::{Compression, gzip_best};
+use crate::contents::Contents;
+use crate::output::{Output, hex, scratch};
+use crate::tarball::Tarball;
+use crate::{Error, Written};
+
+/// How a .deb is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DebOptions {
+    /// Compression of the contents; xz level 1 by default, which every dpkg
+    /// and lintian reads.
+    pub compression: Compression,
+    /// Threads that may compress; no effect on the bytes. By default as many
+    /// as the machine has.
+    pub threads: usize,
+}
+
+impl Default for DebOptions {
+    fn default() -> Self {
+        Self { compression: Compression::Xz { level: 1 }, threads: crate::default_threads() }
+    }
+}
+
+/// The size field of an ar header has ten decimal digits.
+const MEMBER_MAX: u64 = 9_999_999_999;
+
+/// The name that [`write`] gives the file: `<name>_<version>-<revision>_all.deb`.
+#[must_use]
+pub fn file_name(spec: &PackageSpec) -> String {
+    format!("{}_{}_all.deb", spec.name, control::version(spec))
+}
+
+/// Writes `spec` as a .deb into the existing directory `dir`.
+///
+/// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
+/// lintian would warn of what is on purpose, such as files in `/opt`, overrides
+/// with the reason. There are no maintainer scripts. While it works, the compressed contents are on the
+/// disk of `dir` twice.
+///
+/// # Errors
+/// Every kind of [`Error`] but those of rpm and of checksums.
+///
+/// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
+pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Written, Error> {
+    check::spec(spec, Format::Deb)?;
+    options.compression.check()?;
+    let changelog = control::changelog(spec);
+    let mut output = Output::create(dir, &file_name(spec))?;
+    let path = output.path();
+    let failed = |e| Error::write(&path, e);
+
+    let mut contents = Contents::of(spec)?;
+    let doc = format!("/usr/share/doc/{}", spec.name);
+    contents.add(&format!("{doc}/copyright"), spec.copyright.as_bytes())?;
+    let changelog = gzip_best(changelog.as_bytes()).map_err(failed)?;
+    contents.add(&format!("{doc}/changelog.Debian.gz"), changelog)?;
+    if let Some(overrides) = control::lintian_overrides(spec, &contents) {
+        let path = format!("/usr/share/lintian/overrides/{}", spec.name);
+        contents.add(&path, overrides.into_bytes())?;
+    }
+
+    // The checksums go before the contents but are known after them, so the
+    // contents wait in a file of their own.
+    let mut data = scratch(dir, &path)?;
+    let md5sums = write_data(spec, &contents, &mut data, &path, options)?;
+    let data_size = data.metadata().map_err(failed)?.len();
+
+    let control =
+        write_control(spec, &control::control(spec, &contents)?, &md5sums, &path, options)?;
+    let mtime = spec.source_date_epoch;
+    output.write_all(b"!<arch>\n").map_err(failed)?;
+    let control_name = format!("control.tar.{}", control_compression(options).extension());
+    for (name, bytes) in [("debian-binary", b"2.0\n".as_slice()), (&control_name, &control)] {
+        let header = member_header(name, bytes.len() as u64, mtime, &path)?;
+        output.write_all(header.as_bytes()).map_err(failed)?;
+        output.write_all(bytes).map_err(failed)?;
+        pad(&mut output, bytes.len() as u64).map_err(failed)?;
+    }
+    let data_name = format!("data.tar.{}", options.compression.extension());
+    let header = member_header(&data_name, data_size, mtime, &path)?;
+    output.write_all(header.as_bytes()).map_err(failed)?;
+    output.append(&mut data)?;
+    pad(&mut output, data_size).map_err(failed)?;
+    output.commit()
+}
+
+/// Writes the packed tarball of the contents; hands back the `md5sums` file.
+fn write_data(
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+    data: &mut File,
+    path: &Path,
+    options: &DebOptions,
+) -> Result<String, Error> {
+    let failed = |e| Error::write(path, e);
+    let encoder = options.compression.encoder(data, options.threads).map_err(failed)?;
+    let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
+    tarball.directory("./")?;
+    let mut directories = contents.directories().into_iter().peekable();
+    let mut md5sums = String::new();
+    for (install_path, item) in contents.iter() {
+        // Parents sort before their files, so all are due by now.
+        while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
+            tarball.directory(&format!(".{directory}/"))?;
+        }
+        let mut md5 = Md5::new();
+        tarball.file(&format!(".{install_path}"), item, |bytes| md5.update(bytes))?;
+        md5sums.push_str(&format!("{}  {}\n", hex(&md5.finalize()), &install_path[1..]));
+    }
+    tarball.finish()?.finish().map_err(failed)?;
+    Ok(md5sums)
+}
+
+fn write_control(
+    spec: &PackageSpec,
+    control: &str,
+    md5sums: &str,
+    path: &Path,
+    options: &DebOptions,
+) -> Result<Vec<u8>, Error> {
+    let failed = |e| Error::write(path, e);
+    let encoder = control_compression(options).encoder(Vec::new(), 1).map_err(failed)?;
+    let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
+    tarball.directory("./")?;
+    tarball.bytes("./control", control.as_bytes())?;
+    tarball.bytes("./md5sums", md5sums.as_bytes())?;
+    tarball.finish()?.finish().map_err(failed)
+}
+
+/// Control data are small; what matters is that every dpkg reads them.
+fn control_compression(options: &DebOptions) -> Compression {
+    match options.compression {
+        Compression::Gz { .. } => Compression::Gz { level: 9 },
+        Compression::Xz { .. } | Compression::Zst { .. } => Compression::Xz { level: 1 },
+    }
+}
+
+/// The sixty bytes before a member.
+///
+/// Source: deb(5), ar(5).
+fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> Result<String, Error> {
+    if size > MEMBER_MAX {
+        return Err(Error::MemberTooLarge { path: path.to_owned(), member: name.to_owned(), size });
+    }
+    let header = format!("{name:<16}{mtime:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 100_644);
+    assert_eq!(header.len(), 60, "every field keeps its width");
+    Ok(header)
+}
+
+/// Members begin at even offsets.
+fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
+    if size % 2 == 1 { out.write_all(b"\n") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_header_has_sixty_bytes_and_ten_digits_for_the_size() {
+        let path = Path::new("x.deb");
+        let header = member_header("data.tar.xz", MEMBER_MAX, 1_700_000_000, path);
+        assert_eq!(
+            header.expect("ten digits fit"),
+            "data.tar.xz     1700000000  0     0     100644  9999999999`\n"
+        );
+        match member_header("data.tar.xz", MEMBER_MAX + 1, 0, path) {
+            Err(Error::MemberTooLarge { member, size, .. }) => {
+                assert_eq!((member.as_str(), size), ("data.tar.xz", MEMBER_MAX + 1));
+            }
+            other => panic!("gave {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Knows what stands in a .deb's control data and in its documentation: the
+//! control file, checksums, Debian's changelog.
+
+use std::fmt::Write as _;
+
+use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
+
+use crate::Error;
+use crate::contents::Contents;
+use crate::text;
+
+/// Relations in the order in which dpkg writes their fields.
+const RELATIONS: [(RelationKind, &str); 7] = [
+    (RelationKind::Depends, "Depends"),
+    (RelationKind::Recommends, "Recommends"),
+    (RelationKind::Suggests, "Suggests"),
+    (RelationKind::Enhances, "Enhances"),
+    (RelationKind::Conflicts, "Conflicts"),
+    (RelationKind::Replaces, "Replaces"),
+    (RelationKind::Provides, "Provides"),
+];
+
+/// The control file.
+///
+/// # Errors
+/// [`Error::Field`] for an extra field that can't be written or that the
+/// writer sets itself.
+///
+/// Source: Debian Policy 4.7.0, 5.3.
+pub(crate) fn control(spec: &PackageSpec, contents: &Contents<'_>) -> Result<String, Error> {
+    let mut fields: Vec<(&str, String)> = vec![
+        ("Package", spec.name.clone()),
+        ("Version", version(spec)),
+        ("Architecture", "all".to_owned()),
+        ("Maintainer", spec.maintainer.clone()),
+        ("Installed-Size", installed_size(contents).to_string()),
+    ];
+    for (kind, field) in RELATIONS {
+        let related = spec.relations.iter().filter(|relation| relation.kind == kind);
+        let related: Vec<String> = related.map(relation).collect();
+        if !related.is_empty() {
+            fields.push((field, related.join(", ")));
+        }
+    }
+    fields.push(("Section", spec.section.clone()));
+    fields.push(("Priority", "optional".to_owned()));
+    if !spec.homepage.is_empty() {
+        fields.push(("Homepage", spec.homepage.clone()));
+    }
+    for (name, value) in &spec.deb_fields {
+        check_extra(name, value, &fields)?;
+        fields.push((name, value.clone()));
+    }
+    let mut control = String::new();
+    for (name, value) in fields {
+        let _ = writeln!(control, "{name}: {value}");
+    }
+    let _ = writeln!(control, "Description: {}", spec.summary);
+    control.push_str(&text::debian_description(&spec.description));
+    Ok(control)
+}
+
+/// The version with the revision, as dpkg compares it.
+pub(crate) fn version(spec: &PackageSpec) -> String {
+    format!("{}-{}", spec.version, spec.revision)
+}
+
+/// Kibibytes that the package takes once installed: every file rounded up, and
+/// one for each directory, the root among them.
+///
+/// Source: Debian Policy 4.7.0, 5.6.20; dpkg 1.21 `dpkg-gencontrol`.
+fn installed_size(contents: &Contents<'_>) -> u64 {
+    let files: u64 = contents.iter().map(|(_, item)| item.size.div_ceil(1024)).sum();
+    files + contents.directories().len() as u64 + 1
+}
+
+fn relation(relation: &Relation) -> String {
+    match &relation.version {
+        Some((operator, version)) => format!("{} ({operator} {version})", relation.name),
+        None => relation.name.clone(),
+    }
+}
+
+/// Source: Debian Policy 4.7.0, 5.1.
+fn check_extra(name: &str, value: &str, fields: &[(&str, String)]) -> Result<(), Error> {
+    let fail =
+        |reason| Err(Error::Field { field: format!("`{name}`"), value: value.to_owned(), reason });
+    let legal = name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
+    if !legal || name.is_empty() || name.starts_with(['#', '-']) {
+        return fail("has no legal field name");
+    }
+    if value.trim() != value || value.is_empty() || value.chars().any(char::is_control) {
+        return fail("is empty, begins or ends with a space, or has a control character");
+    }
+    let same = |other: &str| other.eq_ignore_ascii_case(name);
+    let ours = RELATIONS.iter().any(|(_, field)| same(field));
+    if ours || ["Description", "Homepage"].into_iter().any(same) {
+        return fail("belongs to a field of the spec");
+    }
+    if fields.iter().any(|(field, _)| same(field)) {
+        return fail("belongs to a field that is there already");
+    }
+    Ok(())
+}
+
+/// Debian's changelog, newest entry first.
+///
+/// Source: Debian Policy 4.7.0, 4.4.
+pub(crate) fn changelog(spec: &PackageSpec) -> String {
+    let mut entries = Vec::new();
+    for entry in &spec.changelog {
+        let mut text = format!("{} ({}) unstable; urgency=medium\n\n", spec.name, entry.version);
+        for change in &entry.changes {
+            text.push_str(&text::list_item("  * ", change));
+            text.push('\n');
+        }
+        let _ = writeln!(text, "\n -- {}  {}", spec.maintainer, text::rfc2822(entry.date));
+        entries.push(text);
+    }
+    entries.join("\n")
+}
+
+/// Fields of a binary package that lintian has heard of.
+///
+/// Source: Debian Policy 4.7.0, 5.3; lintian 2.116 `fields/binary-fields`.
+const KNOWN_FIELDS: [&str; 9] = [
+    "Breaks",
+    "Bugs",
+    "Built-Using",
+    "Essential",
+    "Multi-Arch",
+    "Origin",
+    "Original-Maintainer",
+    "Pre-Depends",
+    "Source",
+];
+
+/// What lintian would warn of though it is on purpose, each with the reason;
+/// none when there is nothing of the kind.
+///
+/// Source: lintian 2.116, tags `dir-or-file-in-opt`, `unknown-field` and
+/// `initial-upload-closes-no-bugs`.
+pub(crate) fn lintian_overrides(spec: &PackageSpec, contents: &Contents<'_>) -> Option<String> {
+    let mut overrides = String::new();
+    let mut allow = |reason: &str, tag: &str| {
+        let _ = writeln!(overrides, "# {reason}\n{}: {tag}", spec.name);
+    };
+    if contents.reaches("/opt") {
+        allow("The files belong to a vendor's prefix.", "dir-or-file-in-opt");
+    }
+    for (field, _) in &spec.deb_fields {
+        if !KNOWN_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(field)) {
+            allow("Tools for GPUs read this field.", &format!("unknown-field *{field}*"));
+        }
+    }
+    if let [only] = spec.changelog.as_slice() {
+        let closes = only.changes.iter().any(|change| change.to_lowercase().contains("closes:"));
+        if only.version.ends_with("-1") && !closes {
+            allow("No bug asked for this package.", "initial-upload-closes-no-bugs");
+        }
+    }
+    (!overrides.is_empty()).then_some(overrides)
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_plan::package::{ChangelogEntry, Content, PackageFile};
+
+    use super::*;
+
+    fn spec() -> PackageSpec {
+        let relate = |kind, name: &str, version: Option<(&str, &str)>| Relation {
+            kind,
+            name: name.to_owned(),
+            version: version.map(|(op, v)| (op.to_owned(), v.to_owned())),
+        };
+        PackageSpec {
+            name: "miopen-hip-gfx1030kdb".to_owned(),
+            version: "1.0.0".to_owned(),
+            revision: "2".to_owned(),
+            summary: "Precompiled kernels for gfx1030".to_owned(),
+            description: "One.\n\nTwo.".to_owned(),
+            license: "MIT".to_owned(),
+            homepage: "https://example.org/".to_owned(),
+            maintainer: "A Packager <a@example.org>".to_owned(),
+            section: "libs".to_owned(),
+            relations: vec![
+                relate(RelationKind::Provides, "miopen-kdb", None),
+                relate(RelationKind::Enhances, "miopen-hip", None),
+                relate(RelationKind::Depends, "b", Some((">=", "2"))),
+                relate(RelationKind::Depends, "a", None),
+            ],
+            deb_fields: vec![("X-ROCm-GPU-Architecture".to_owned(), "gfx1030".to_owned())],
+            files: vec![PackageFile {
+                path: "/usr/share/f".to_owned(),
+                content: Content::Bytes(vec![0; 1025]),
+                mode: 0o644,
+            }],
+            copyright: "text\n".to_owned(),
+            changelog: vec![
+                ChangelogEntry {
+                    version: "1.0.0-2".to_owned(),
+                    date: 86_400,
+                    changes: vec!["Second".to_owned(), "more".to_owned()],
+                },
+                ChangelogEntry {
+                    version: "1.0.0-1".to_owned(),
+                    date: 0,
+                    changes: vec!["First".to_owned()],
+                },
+            ],
+            source_date_epoch: 0,
+        }
+    }
+
+    fn control_of(spec: &PackageSpec) -> Result<String, Error> {
+        control(spec, &Contents::of(spec).expect("no clash"))
+    }
+
+    #[test]
+    fn control_fields_stand_in_order() {
+        // Two blocks for the file; the root, usr and usr/share.
+        let expected = "\
+Package: miopen-hip-gfx1030kdb
+Version: 1.0.0-2
+Architecture: all
+Maintainer: A Packager <a@example.org>
+Installed-Size: 5
+Depends: b (>= 2), a
+Enhances: miopen-hip
+Provides: miopen-kdb
+Section: libs
+Priority: optional
+Homepage: https://example.org/
+X-ROCm-GPU-Architecture: gfx1030
+Description: Precompiled kernels for gfx1030
+ One.
+ .
+ Two.
+";
+        assert_eq!(control_of(&spec()).expect("the spec is legal"), expected);
+    }
+
+    #[test]
+    fn extra_fields_can_not_break_the_control_file() {
+        for (name, value) in [
+            ("Version", "2"),
+            ("version", "2"),
+            ("Recommends", "x"),
+            ("Description", "x"),
+            ("X-ROCm-GPU-Architecture", "twice"),
+            ("X Y", "x"),
+            ("X:Y", "x"),
+            ("", "x"),
+            ("#X", "x"),
+            ("X", ""),
+            ("X", "one\nEssential: yes"),
+        ] {
+            let mut spec = spec();
+            spec.deb_fields.push((name.to_owned(), value.to_owned()));
+            let made = control_of(&spec);
+            assert!(matches!(made, Err(Error::Field { .. })), "{name:?}: {value:?} gave {made:?}");
+        }
+    }
+
+    #[test]
+    fn the_changelog_parses_as_debians() {
+        let expected = "\
+miopen-hip-gfx1030kdb (1.0.0-2) unstable; urgency=medium
+
+  * Second
+  * more
+
+ -- A Packager <a@example.org>  Fri, 02 Jan 1970 00:00:00 +0000
+
+miopen-hip-gfx1030kdb (1.0.0-1) unstable; urgency=medium
+
+  * First
+
+ -- A Packager <a@example.org>  Thu, 01 Jan 1970 00:00:00 +0000
+";
+        assert_eq!(changelog(&spec()), expected);
+    }
+}

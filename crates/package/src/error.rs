@@ -1,0 +1,232 @@
+//! What can go wrong when a package is written, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a package, or the checksums of packages, could not be written.
+///
+/// Whatever the error, no new file is left and an older output is untouched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The package name breaks the format's rules.
+    #[error("failed to name a {format} package `{name}`")]
+    Name {
+        /// The format: `deb`, `rpm` or `tar`.
+        format: &'static str,
+        /// The name asked for.
+        name: String,
+    },
+    /// The version or the revision breaks the format's rules.
+    #[error("failed to give a {format} package the {part} `{value}`")]
+    Version {
+        /// The format: `deb`, `rpm` or `tar`.
+        format: &'static str,
+        /// `version` or `revision`.
+        part: &'static str,
+        /// The value asked for.
+        value: String,
+    },
+    /// A field of the spec can't be written as it is.
+    #[error("failed to write the field {field}: `{value}` {reason}")]
+    Field {
+        /// The field's name.
+        field: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with the value: `has a line break`.
+        reason: &'static str,
+    },
+    /// A relation to another package can't be expressed.
+    #[error("failed to write the relation `{relation}`: {reason}")]
+    Relation {
+        /// The relation, as `Depends: foo (>= 1)`.
+        relation: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A path that no package may install to.
+    #[error("failed to pack a file as `{path}`: {reason}")]
+    InstallPath {
+        /// The path asked for.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Two files of the spec claim the same path, or one the other's parent.
+    #[error("failed to pack both `{first}` and `{second}`")]
+    PathClash {
+        /// The path that sorts first.
+        first: String,
+        /// The path in conflict with it.
+        second: String,
+    },
+    /// The time stamp doesn't fit the formats.
+    #[error("failed to stamp a package with `{seconds}` seconds since the epoch")]
+    TimeStamp {
+        /// The value asked for.
+        seconds: u64,
+    },
+    /// The compressor has no such level.
+    #[error("failed to compress with {codec} level `{level}`")]
+    Level {
+        /// `xz`, `gzip` or `zstd`.
+        codec: &'static str,
+        /// The level asked for.
+        level: u32,
+    },
+    /// An input file could not be read.
+    #[error("failed to read `{path}`")]
+    Read {
+        /// The input file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An input is a directory, a device or a pipe.
+    #[error("failed to pack `{path}`: it is no regular file")]
+    NotAFile {
+        /// The input.
+        path: PathBuf,
+    },
+    /// An input file was written to while it was being packed.
+    #[error("failed to pack `{path}`: it changed while it was being read")]
+    Changed {
+        /// The input file.
+        path: PathBuf,
+    },
+    /// The output could not be written.
+    #[error("failed to write `{path}`")]
+    Write {
+        /// The output file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A member of a .deb is larger than its header can say.
+    #[error("failed to write `{path}`: its member {member} has {size} bytes")]
+    MemberTooLarge {
+        /// The output file.
+        path: PathBuf,
+        /// The member's name.
+        member: String,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The rpm library refused the spec or could not lay out the header.
+    #[error("failed to write the header of `{path}`")]
+    RpmHeader {
+        /// The output file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<::rpm::Error>,
+    },
+    /// A file in a list of checksums lies elsewhere, or can't be named there.
+    #[error("failed to list `{path}` in the checksums of `{dir}`: {reason}")]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// Directory of the list.
+        dir: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl Error {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Name { format: "deb", .. } => {
+                "use lower-case letters, digits, `+`, `-` and `.`, at \
+                 least two, and begin with a letter or a digit (Debian Policy 5.6.1)"
+                    .to_owned()
+            }
+            Self::Name { .. } => {
+                "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter \
+                 or a digit"
+                    .to_owned()
+            }
+            Self::Version { format: "deb", part: "version", .. } => "begin with a digit, and use \
+                 letters, digits, `.`, `+`, `~` and `-` (Debian Policy 5.6.12)"
+                .to_owned(),
+            Self::Version { format: "deb", .. } => {
+                "use letters, digits, `.`, `+` and `~` (Debian Policy 5.6.12)".to_owned()
+            }
+            Self::Version { .. } => {
+                "use letters, digits, `.`, `_`, `+`, `~` and `^`; rpm takes no \
+                 `-` in a version or release"
+                    .to_owned()
+            }
+            Self::Field { field, .. } => format!("give {field} another value"),
+            Self::Relation { .. } => "write a package name, and where it is bounded one of =, <<, \
+                 <=, >=, >> and a version"
+                .to_owned(),
+            Self::InstallPath { .. } => {
+                "give an absolute path without `.`, `..`, empty parts or control characters"
+                    .to_owned()
+            }
+            Self::PathClash { .. } => "drop one of the two; the writers add the copyright and the \
+                 changelog themselves"
+                .to_owned(),
+            Self::TimeStamp { .. } => {
+                "set SOURCE_DATE_EPOCH to a time between 1970 and 2106".to_owned()
+            }
+            Self::Level { codec, .. } => match *codec {
+                "zstd" => "zstd has the levels 1 to 22".to_owned(),
+                "gzip" => "gzip has the levels 1 to 9".to_owned(),
+                _ => "xz has the levels 0 to 9".to_owned(),
+            },
+            Self::Read { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => {
+                    "the file is gone or never was; build again, then package".to_owned()
+                }
+                io::ErrorKind::PermissionDenied => "make the file readable".to_owned(),
+                _ => "check the disk that holds the file".to_owned(),
+            },
+            Self::NotAFile { .. } => "name a regular file as the source".to_owned(),
+            Self::Changed { .. } => {
+                "let whatever writes to the file finish, then package again".to_owned()
+            }
+            Self::Write { path, source } => write_hint(path, source),
+            Self::MemberTooLarge { .. } => "a .deb holds less than 10 GB compressed: split the \
+                 package by gfx target, or write .rpm or tar"
+                .to_owned(),
+            Self::RpmHeader { .. } => {
+                "see the cause; the spec holds what rpm can't express".to_owned()
+            }
+            Self::Checksum { .. } => {
+                "list each file once, from below the directory of the list".to_owned()
+            }
+        }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+}
+
+fn write_hint(path: &Path, source: &io::Error) -> String {
+    let dir = path.parent().unwrap_or(path).display();
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+            "free space in `{dir}`: a writer needs up to twice the package's size while it works"
+        ),
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on file sizes (`ulimit -f`), or write to another file system"
+                .to_owned()
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            format!("create the directory `{dir}`")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("make `{dir}` writable, or write elsewhere")
+        }
+        _ => format!("check the disk that holds `{dir}`"),
+    }
+}

@@ -1,0 +1,254 @@
+//! Knows how a file comes into being whole or not at all, and counts and
+//! hashes what goes into it.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use crate::Error;
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The last part of the path.
+    pub file_name: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// SHA-256 of the contents, in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// A file under construction, invisible until [`Output::commit`].
+///
+/// Dropped before that, it leaves nothing. Where the file system can, the file
+/// has no name at all until then, so that even a killed process leaves nothing.
+pub(crate) struct Output {
+    dir: PathBuf,
+    file_name: String,
+    stage: Stage,
+    sha256: Sha256,
+    size: u64,
+}
+
+enum Stage {
+    Unnamed(File),
+    Named(NamedTempFile),
+}
+
+/// Permissions before the umask takes its part, as for any new file.
+const NEW_FILE: u32 = 0o666;
+
+impl Output {
+    /// Begins a file that will be `dir/file_name`.
+    ///
+    /// # Errors
+    /// [`Error::Write`] when no file can be created in `dir`.
+    pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self, Error> {
+        let stage = Stage::create(dir).map_err(|e| Error::write(&dir.join(file_name), e))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            file_name: file_name.to_owned(),
+            stage,
+            sha256: Sha256::new(),
+            size: 0,
+        })
+    }
+
+    /// Where the file will appear.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.join(&self.file_name)
+    }
+
+    /// Appends the whole of a scratch file.
+    ///
+    /// # Errors
+    /// [`Error::Write`], since both ends are ours.
+    pub(crate) fn append(&mut self, scratch: &mut File) -> Result<(), Error> {
+        let copied = scratch.rewind().and_then(|()| io::copy(scratch, self));
+        copied.map(drop).map_err(|e| Error::write(&self.path(), e))
+    }
+
+    /// Brings the contents to the disk and the file under its name, replacing
+    /// an older one.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; an older file is then still the older file.
+    pub(crate) fn commit(self) -> Result<Written, Error> {
+        let path = self.path();
+        let named = self.stage.into_named(&self.dir, &self.file_name);
+        let persisted = named.and_then(|named| {
+            named.persist(&path).map_err(|failed| failed.error)?;
+            File::open(&self.dir)?.sync_all()
+        });
+        persisted.map_err(|e| Error::write(&path, e))?;
+        let sha256 = hex(&self.sha256.finalize());
+        Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.stage {
+            Stage::Unnamed(file) => file.write(bytes)?,
+            Stage::Named(file) => file.write(bytes)?,
+        };
+        self.sha256.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn create(dir: &Path) -> io::Result<Self> {
+        if let Some(file) = unnamed(dir) {
+            return Ok(Self::Unnamed(file));
+        }
+        let permissions = std::fs::Permissions::from_mode(NEW_FILE);
+        let named = tempfile::Builder::new().permissions(permissions).tempfile_in(dir)?;
+        Ok(Self::Named(named))
+    }
+
+    /// Syncs the file and gives it a hidden name, ready to be renamed.
+    fn into_named(self, dir: &Path, file_name: &str) -> io::Result<NamedTempFile<()>> {
+        let file = match self {
+            Self::Named(named) => {
+                named.as_file().sync_all()?;
+                let (_, path) = named.into_parts();
+                return Ok(NamedTempFile::from_parts((), path));
+            }
+            Self::Unnamed(file) => file,
+        };
+        file.sync_all()?;
+        let source = descriptor_path(&file);
+        tempfile::Builder::new().prefix(&format!(".{file_name}.")).make_in(dir, |hidden| {
+            rustix::fs::linkat(CWD, &source, CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
+            Ok(())
+        })
+    }
+}
+
+/// A file without a name, where the file system and /proc allow for one that
+/// can be named later.
+fn unnamed(dir: &Path) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(dir, flags, Mode::from_raw_mode(NEW_FILE)).ok()?);
+    std::fs::metadata(descriptor_path(&file)).is_ok().then_some(file)
+}
+
+fn descriptor_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// A nameless file in `dir` for what must be complete before its place in the
+/// output is known.
+///
+/// # Errors
+/// [`Error::Write`] for `output` when none can be created.
+pub(crate) fn scratch(dir: &Path, output: &Path) -> Result<File, Error> {
+    tempfile::tempfile_in(dir).map_err(|e| Error::write(output, e))
+}
+
+/// A digest as lower-case hexadecimal.
+pub(crate) fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Passes bytes on, hashing and counting them.
+pub(crate) struct Hashing<W> {
+    inner: W,
+    sha256: Sha256,
+    size: u64,
+}
+
+impl<W: Write> Hashing<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, sha256: Sha256::new(), size: 0 }
+    }
+
+    /// The writer below, the digest in hexadecimal and the number of bytes.
+    pub(crate) fn finish(self) -> (W, String, u64) {
+        (self.inner, hex(&self.sha256.finalize()), self.size)
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.sha256.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).expect("the directory lists");
+        let name = |entry: io::Result<std::fs::DirEntry>| {
+            entry.expect("the entry reads").file_name().to_string_lossy().into_owned()
+        };
+        entries.map(name).collect()
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_the_older_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("out");
+        std::fs::write(&path, "older").expect("written");
+        let mut output = Output::create(dir.path(), "out").expect("created");
+        output.write_all(b"newer").expect("written");
+        assert_eq!(std::fs::read(&path).expect("read"), b"older");
+        let written = output.commit().expect("committed");
+        assert_eq!(std::fs::read(&path).expect("read"), b"newer");
+        assert_eq!(names(dir.path()), ["out"]);
+        assert_eq!((written.size, written.file_name.as_str()), (5, "out"));
+        assert_eq!(written.sha256, hex(&Sha256::digest(b"newer")));
+    }
+
+    #[test]
+    fn a_file_system_without_nameless_files_serves_as_well() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let named = tempfile::Builder::new()
+            .permissions(std::fs::Permissions::from_mode(NEW_FILE))
+            .tempfile_in(dir.path())
+            .expect("created");
+        let mut output = Output::create(dir.path(), "out").expect("created");
+        output.stage = Stage::Named(named);
+        output.write_all(b"bytes").expect("written");
+        output.commit().expect("committed");
+        assert_eq!(names(dir.path()), ["out"]);
+        assert_eq!(std::fs::read(dir.path().join("out")).expect("read"), b"bytes");
+    }
+
+    #[test]
+    fn what_is_not_committed_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut output = Output::create(dir.path(), "out").expect("created");
+        output.write_all(b"half").expect("written");
+        drop(output);
+        assert!(names(dir.path()).is_empty());
+        // A directory in the way makes the rename fail.
+        std::fs::create_dir_all(dir.path().join("out/inside")).expect("created");
+        let output = Output::create(dir.path(), "out").expect("created");
+        assert!(matches!(output.commit(), Err(Error::Write { .. })));
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+}

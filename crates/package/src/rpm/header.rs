@@ -1,0 +1,199 @@
+//! Knows the header of an .rpm: what is asked of the library, and what is put
+//! in when the payload is there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ::rpm::{
+    BuildConfig, Dependency, FileOptions, Header, HeaderEntry, IndexData, IndexTag, PackageBuilder,
+    PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
+};
+use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
+
+use super::{PayloadDigests, cpio, is_named, total_size};
+use crate::compress::Compression;
+use crate::{Error, text};
+
+/// The host that the header names, since the real one would differ.
+const BUILD_HOST: &str = "localhost";
+
+/// Everything the header is made from but the payload.
+pub(super) struct Layout<'a> {
+    pub(super) spec: &'a PackageSpec,
+    pub(super) entries: &'a [cpio::Entry<'a>],
+    pub(super) licence: &'a str,
+    pub(super) compression: Compression,
+    pub(super) path: &'a Path,
+}
+
+impl Layout<'_> {
+    /// The lead, the signature header and the header of the finished payload.
+    ///
+    /// # Errors
+    /// [`Error::RpmHeader`] for what the library refuses.
+    pub(super) fn metadata(&self, digests: &PayloadDigests) -> Result<PackageMetadata, Error> {
+        let laid_out = self.without_payload()?;
+        let listed = laid_out.get_file_paths().map_err(|e| self.failed(e))?;
+        let ours = self.entries.iter().map(|entry| Path::new(entry.path));
+        assert!(listed.iter().map(|path| &**path).eq(ours), "header and payload list files alike");
+
+        let replaced = self.payload_entries(digests);
+        let tags: BTreeSet<u32> = replaced.iter().map(|entry| entry.tag).collect();
+        let stale: [u32; 2] = [IndexTag::RPMTAG_SIZE as u32, IndexTag::RPMTAG_FILESIZES as u32];
+        let region = IndexTag::RPMTAG_HEADERIMMUTABLE;
+        let kept = laid_out.header.get_all_entries().map_err(|e| self.failed(e))?;
+        let kept = kept
+            .into_iter()
+            .filter(|(tag, _)| !tags.contains(tag) && !stale.contains(tag) && *tag != region as u32)
+            .map(|(tag, data)| HeaderEntry::new(tag, data));
+        let header = Header::from_entries(kept.chain(replaced), region);
+        let metadata = PackageMetadata { header, ..laid_out };
+
+        let bytes = metadata.header_bytes().map_err(|e| self.failed(e))?;
+        let signature = SignatureHeaderBuilder::new()
+            .format(RpmFormat::V4)
+            .set_content_length(bytes.len() as u64 + digests.compressed_size)
+            .calculate_digests(&bytes)
+            .build()
+            .map_err(|e| self.failed(e))?;
+        Ok(PackageMetadata { signature, ..metadata })
+    }
+
+    /// The library's header for the same files, all of them empty.
+    fn without_payload(&self) -> Result<PackageMetadata, Error> {
+        let spec = self.spec;
+        let stamp = self.stamp();
+        let PackageSpec { name, version, license, summary, .. } = spec;
+        let mut builder = PackageBuilder::new(name, version, license, "noarch", summary);
+        let config = BuildConfig::v4().source_date(stamp);
+        builder.using_config(config.compression(::rpm::CompressionWithLevel::None));
+        builder.release(spec.revision.as_str()).build_host(BUILD_HOST);
+        builder.packager(spec.maintainer.as_str());
+        if !spec.homepage.is_empty() {
+            builder.url(spec.homepage.as_str());
+        }
+        let description = text::rpm_description(&spec.description);
+        if !description.is_empty() {
+            builder.description(description);
+        }
+        for entry in &spec.changelog {
+            let changes: Vec<String> =
+                entry.changes.iter().map(|change| text::list_item("- ", change)).collect();
+            let name = format!("{} - {}", spec.maintainer, entry.version);
+            builder.add_changelog_entry(name, changes.join("\n"), seconds(entry.date));
+        }
+        for relation in &spec.relations {
+            relate(&mut builder, relation);
+        }
+        for (feature, version) in self.features() {
+            builder.requires(Dependency::rpmlib(feature, version));
+        }
+        for entry in self.entries {
+            // The mode is a u16 in the header; permission bits were checked.
+            let permissions = (entry.mode & 0o7777) as u16;
+            let added = if entry.item.is_none() {
+                let options = FileOptions::dir(entry.path).permissions(permissions);
+                builder.with_dir_entry(options.modified_at(stamp))
+            } else {
+                let options = FileOptions::new(entry.path).permissions(permissions);
+                let options = options.modified_at(stamp);
+                let licence = entry.path == self.licence;
+                let options = if licence { options.license() } else { options };
+                builder.with_file_contents(Vec::new(), options)
+            };
+            added.map_err(|e| self.failed(e))?;
+        }
+        Ok(builder.build().map_err(|e| self.failed(e))?.metadata)
+    }
+
+    /// What an rpm must know to unpack the payload, and since which version.
+    ///
+    /// Source: rpm 4.18 `lib/rpmds.c`, `rpmlibProvides`.
+    fn features(&self) -> Vec<(&'static str, &'static str)> {
+        let mut features = match self.compression {
+            Compression::Zst { .. } => vec![("PayloadIsZstd", "5.4.18-1")],
+            Compression::Xz { .. } => vec![("PayloadIsXz", "5.2-1")],
+            Compression::Gz { .. } => Vec::new(),
+        };
+        if !is_named(total_size(self.entries)) {
+            features.push(("LargeFiles", "4.12.0-1"));
+        }
+        features
+    }
+
+    /// The entries of the header that the payload decides, and the build time,
+    /// which the library would not let be later than the clock.
+    fn payload_entries(&self, digests: &PayloadDigests) -> Vec<HeaderEntry> {
+        let total_size = total_size(self.entries);
+        let entry = |tag: IndexTag, data| HeaderEntry::new(tag as u32, data);
+        let one = |text: &str| IndexData::StringArray(vec![text.to_owned()]);
+        let sizes = self.entries.iter().map(|entry| entry.item.map_or(0, |item| item.size));
+        let hashes = digests.files.iter().map(|digest| digest.clone().unwrap_or_default());
+        let compression = self.compression;
+        let mut made = vec![
+            entry(IndexTag::RPMTAG_BUILDTIME, IndexData::Int32(vec![self.stamp().into()])),
+            entry(IndexTag::RPMTAG_FILEDIGESTS, IndexData::StringArray(hashes.collect())),
+            entry(
+                IndexTag::RPMTAG_PAYLOADCOMPRESSOR,
+                IndexData::StringTag(compression.program().to_owned()),
+            ),
+            entry(
+                IndexTag::RPMTAG_PAYLOADFLAGS,
+                IndexData::StringTag(compression.level().to_string()),
+            ),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256, one(&digests.compressed)),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&digests.archive)),
+        ];
+        if is_named(total_size) {
+            // The sum fits, so each of them does.
+            let narrow = |size: u64| size as u32;
+            made.push(entry(IndexTag::RPMTAG_SIZE, IndexData::Int32(vec![narrow(total_size)])));
+            let sizes = IndexData::Int32(sizes.map(narrow).collect());
+            made.push(entry(IndexTag::RPMTAG_FILESIZES, sizes));
+        } else {
+            made.push(entry(IndexTag::RPMTAG_LONGSIZE, IndexData::Int64(vec![total_size])));
+            let sizes = IndexData::Int64(sizes.collect());
+            made.push(entry(IndexTag::RPMTAG_LONGFILESIZES, sizes));
+        }
+        made
+    }
+
+    fn stamp(&self) -> Timestamp {
+        seconds(self.spec.source_date_epoch)
+    }
+
+    pub(super) fn failed(&self, source: ::rpm::Error) -> Error {
+        match source {
+            ::rpm::Error::Io(source) => Error::write(self.path, source),
+            source => Error::RpmHeader { path: self.path.to_owned(), source: Box::new(source) },
+        }
+    }
+}
+
+/// A time that was checked to fit.
+fn seconds(seconds: u64) -> Timestamp {
+    Timestamp(u32::try_from(seconds).expect("times are checked before anything is written"))
+}
+
+fn relate(builder: &mut PackageBuilder, relation: &Relation) {
+    let name = relation.name.as_str();
+    let dependency = match &relation.version {
+        None => Dependency::any(name),
+        Some((operator, version)) => match operator.as_str() {
+            "<<" => Dependency::less(name, version),
+            "<=" => Dependency::less_eq(name, version),
+            ">=" => Dependency::greater_eq(name, version),
+            ">>" => Dependency::greater(name, version),
+            _ => Dependency::eq(name, version),
+        },
+    };
+    match relation.kind {
+        RelationKind::Depends => builder.requires(dependency),
+        RelationKind::Recommends => builder.recommends(dependency),
+        RelationKind::Suggests => builder.suggests(dependency),
+        RelationKind::Enhances => builder.enhances(dependency),
+        RelationKind::Provides => builder.provides(dependency),
+        RelationKind::Conflicts => builder.conflicts(dependency),
+        RelationKind::Replaces => builder.obsoletes(dependency),
+    };
+}

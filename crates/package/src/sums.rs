@@ -1,0 +1,91 @@
+//! Writes SHA256SUMS, the list of checksums that `sha256sum -c` reads.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::output::{Hashing, Output};
+use crate::{Error, Written};
+
+/// Name of the list.
+pub const FILE_NAME: &str = "SHA256SUMS";
+
+/// Hashes a file that is there already, so that it can be listed too.
+///
+/// # Errors
+/// [`Error::Read`]; [`Error::NotAFile`].
+pub fn digest_file(path: &Path) -> Result<Written, Error> {
+    let failed = |e| Error::read(path, e);
+    let mut file = File::open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(Error::NotAFile { path: path.to_owned() });
+    }
+    let mut hashing = Hashing::new(io::sink());
+    io::copy(&mut file, &mut hashing).map_err(failed)?;
+    let (_, sha256, size) = hashing.finish();
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Written { path: path.to_owned(), file_name, size, sha256 })
+}
+
+/// Writes `dir/SHA256SUMS` with one line for each file, sorted by name, names
+/// relative to `dir`. An older list is replaced.
+///
+/// # Errors
+/// [`Error::Checksum`] for a file outside `dir`, one listed with two digests,
+/// or a name that the format can't hold; [`Error::Write`].
+pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error> {
+    let mut digests: BTreeMap<&str, &str> = BTreeMap::new();
+    for file in files {
+        let fail =
+            |reason| Err(Error::Checksum { path: file.path.clone(), dir: dir.to_owned(), reason });
+        let Ok(relative) = file.path.strip_prefix(dir) else {
+            return fail("it lies outside the directory");
+        };
+        let Some(name) = relative.to_str() else {
+            return fail("its name is not UTF-8");
+        };
+        if name.is_empty() || name.chars().any(|c| c.is_control() || c == '\\') {
+            return fail("its name has a control character or a backslash");
+        }
+        if digests.insert(name, &file.sha256).is_some_and(|other| other != file.sha256) {
+            return fail("it is listed with two digests");
+        }
+    }
+    let mut output = Output::create(dir, FILE_NAME)?;
+    for (name, digest) in digests {
+        // Two spaces: text and binary are one on every system this runs on.
+        writeln!(output, "{digest}  {name}").map_err(|e| Error::write(&dir.join(FILE_NAME), e))?;
+    }
+    output.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &Path, sha256: &str) -> Written {
+        let file_name = String::new();
+        Written { path: path.to_owned(), file_name, size: 0, sha256: sha256.to_owned() }
+    }
+
+    #[test]
+    fn files_outside_and_double_entries_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path();
+        for files in [
+            vec![file(Path::new("/elsewhere/a"), "0")],
+            vec![file(dir, "0")],
+            vec![file(&dir.join("a"), "0"), file(&dir.join("a"), "1")],
+            vec![file(&dir.join("a\nb"), "0")],
+            vec![file(&dir.join("a\\b"), "0")],
+        ] {
+            let made = write_sha256sums(dir, &files);
+            assert!(matches!(made, Err(Error::Checksum { .. })), "{made:?}");
+        }
+        assert!(std::fs::read_dir(dir).expect("lists").next().is_none());
+        let twice = [file(&dir.join("a"), "0"), file(&dir.join("a"), "0")];
+        write_sha256sums(dir, &twice).expect("the same twice is once");
+        assert_eq!(std::fs::read_to_string(dir.join(FILE_NAME)).expect("read"), "0  a\n");
+    }
+}

@@ -1,0 +1,165 @@
+//! Knows the blocks of a tar archive in GNU format: headers, long names,
+//! padding, the end.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::Error;
+use crate::contents::Item;
+
+const BLOCK: u64 = 512;
+/// Bytes of a name that the header itself has room for.
+const NAME: usize = 100;
+
+/// A tar stream whose entries all belong to root and bear one time stamp.
+pub(crate) struct Tarball<'a, W> {
+    out: W,
+    output: &'a Path,
+    mtime: u64,
+}
+
+impl<'a, W: Write> Tarball<'a, W> {
+    /// Begins an archive in `out`; errors name `output` as what is written.
+    pub(crate) fn new(out: W, output: &'a Path, mtime: u64) -> Self {
+        Self { out, output, mtime }
+    }
+
+    /// Appends a directory with mode 0755. The name ends with a slash.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn directory(&mut self, name: &str) -> Result<(), Error> {
+        self.header(name, ::tar::EntryType::Directory, 0o755, 0)
+    }
+
+    /// Appends a file, showing its bytes to `see`.
+    ///
+    /// # Errors
+    /// Those of [`Item::copy_to`].
+    pub(crate) fn file(
+        &mut self,
+        name: &str,
+        item: &Item<'_>,
+        see: impl FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
+        item.copy_to(&mut self.out, self.output, see)?;
+        self.pad(item.size)
+    }
+
+    /// Appends a file out of memory with mode 0644.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.header(name, ::tar::EntryType::Regular, 0o644, bytes.len() as u64)?;
+        self.put(bytes)?;
+        self.pad(bytes.len() as u64)
+    }
+
+    /// Ends the archive and hands back the writer below.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn finish(mut self) -> Result<W, Error> {
+        self.put(&[0; 2 * BLOCK as usize])?;
+        Ok(self.out)
+    }
+
+    fn header(
+        &mut self,
+        name: &str,
+        kind: ::tar::EntryType,
+        mode: u32,
+        size: u64,
+    ) -> Result<(), Error> {
+        // A name that fills the field has no room for the NUL that some
+        // readers want, so it counts as long.
+        if name.len() >= NAME {
+            let long = [name.as_bytes(), b"\0"].concat();
+            let kind = ::tar::EntryType::GNULongName;
+            let header = block("././@LongLink", kind, 0o644, long.len() as u64, 0);
+            header.and_then(|block| self.out.write_all(&block)).map_err(|e| self.failed(e))?;
+            self.put(&long)?;
+            self.pad(long.len() as u64)?;
+        }
+        let header = block(name, kind, mode, size, self.mtime);
+        header.and_then(|block| self.out.write_all(&block)).map_err(|e| self.failed(e))
+    }
+
+    fn pad(&mut self, size: u64) -> Result<(), Error> {
+        let padding = size.next_multiple_of(BLOCK) - size;
+        self.put(&[0; BLOCK as usize][..padding as usize])
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::write(self.output, source)
+    }
+}
+
+/// One header block. Of a long name it holds the beginning.
+fn block(
+    name: &str,
+    kind: ::tar::EntryType,
+    mode: u32,
+    size: u64,
+    mtime: u64,
+) -> io::Result<[u8; BLOCK as usize]> {
+    let mut header = ::tar::Header::new_gnu();
+    let field = name.len().min(NAME - 1);
+    // The library's own setter would drop the leading `./` that dpkg's have.
+    header.as_old_mut().name[..field].copy_from_slice(&name.as_bytes()[..field]);
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_username("root")?;
+    header.set_groupname("root")?;
+    header.set_size(size);
+    header.set_mtime(mtime);
+    header.set_cksum();
+    Ok(*header.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_over_eight_gigabytes_are_kept() {
+        for size in [0, 8_589_934_591, 8_589_934_592, 1 << 40] {
+            let bytes = block("./file", ::tar::EntryType::Regular, 0o644, size, 1_700_000_000)
+                .expect("the header takes it");
+            let header = ::tar::Header::from_byte_slice(&bytes);
+            assert_eq!(header.entry_size().expect("the size parses"), size);
+            assert_eq!(header.mtime().expect("the time parses"), 1_700_000_000);
+            assert_eq!(&*header.path_bytes(), b"./file");
+        }
+    }
+
+    #[test]
+    fn names_of_every_length_come_back() {
+        let mut tarball = Tarball::new(Vec::new(), Path::new("out"), 0);
+        let names: Vec<String> =
+            (1..400).map(|length| format!("./{}", "n".repeat(length))).collect();
+        for name in &names {
+            tarball.bytes(name, name.as_bytes()).expect("memory takes it");
+        }
+        let bytes = tarball.finish().expect("memory takes it");
+        assert_eq!(bytes.len() % 512, 0);
+        let mut archive = ::tar::Archive::new(bytes.as_slice());
+        let mut read = Vec::new();
+        for entry in archive.entries().expect("the archive reads") {
+            let mut entry = entry.expect("the entry reads");
+            let mut content = String::new();
+            io::Read::read_to_string(&mut entry, &mut content).expect("the content reads");
+            assert_eq!(&*entry.path_bytes(), content.as_bytes());
+            read.push(content);
+        }
+        assert_eq!(read, names);
+    }
+}

@@ -1,0 +1,214 @@
+//! Knows how running text is laid out in control data: wrapping, Debian's
+//! extended description, RFC 2822 dates.
+
+/// Columns that no line of control data may pass.
+///
+/// Source: lintian, `extended-description-line-too-long`; rpmlint,
+/// `description-line-too-long`.
+pub(crate) const COLUMNS: usize = 79;
+
+/// Breaks one paragraph into lines of at most `width` characters.
+///
+/// White space of any kind separates words. A word longer than a line is cut,
+/// since a line over the limit makes the package fail its checks. A word that
+/// begins with a full stop stays with the word before it where both fit.
+pub(crate) fn wrap(paragraph: &str, width: usize) -> Vec<String> {
+    assert!(width > 0, "lines need room");
+    let mut words: Vec<String> = Vec::new();
+    for word in paragraph.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if word.starts_with('.') && columns(last) + 1 + columns(word) <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.extend(cut(word, width)),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(&word) <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+/// The paragraphs of a text: what empty lines separate.
+pub(crate) fn paragraphs(text: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for line in text.lines() {
+        if line.trim().is_empty() {
+            found.push(String::new());
+        } else if let Some(last) = found.last_mut() {
+            last.push_str(line);
+            last.push(' ');
+        }
+    }
+    found.retain(|paragraph| !paragraph.trim().is_empty());
+    found
+}
+
+/// A description as the continuation lines of a control field, each with its
+/// final newline.
+///
+/// Every line begins with a space, an empty line is ` .`, and a line of text
+/// never begins with a full stop: one that would is set off by a second space.
+///
+/// Source: Debian Policy 4.7.0, 5.6.13.
+pub(crate) fn debian_description(text: &str) -> String {
+    let mut out = String::new();
+    for (index, paragraph) in paragraphs(text).iter().enumerate() {
+        if index > 0 {
+            out.push_str(" .\n");
+        }
+        for line in wrap(paragraph, COLUMNS - 2) {
+            out.push_str(if line.starts_with('.') { "  " } else { " " });
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A description as rpm shows it: wrapped paragraphs, an empty line between.
+pub(crate) fn rpm_description(text: &str) -> String {
+    let wrapped = paragraphs(text);
+    let wrapped = wrapped.iter().map(|paragraph| wrap(paragraph, COLUMNS).join("\n"));
+    wrapped.collect::<Vec<_>>().join("\n\n")
+}
+
+/// One item of a list, its lines after the first indented to its text.
+pub(crate) fn list_item(bullet: &str, text: &str) -> String {
+    let lines = wrap(text, COLUMNS - bullet.len());
+    let indent = format!("\n{}", " ".repeat(bullet.len()));
+    format!("{bullet}{}", lines.join(&indent))
+}
+
+/// Seconds since the epoch as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
+///
+/// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
+pub(crate) fn rfc2822(seconds: u64) -> String {
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // The year is taken to begin in March, so that the leap day ends it; a
+    // cycle of 400 years has 146 097 days.
+    let shifted = days + 719_468;
+    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
+    let year_in_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = (march_month + 2) % 12;
+    let year = cycle * 400 + year_in_cycle + u64::from(month < 2);
+    format!(
+        "{}, {day_of_month:02} {} {year:04} {:02}:{:02}:{:02} +0000",
+        WEEKDAYS[(days % 7) as usize],
+        MONTHS[month as usize],
+        rest / 3_600,
+        rest / 60 % 60,
+        rest % 60,
+    )
+}
+
+/// Width of a text, counting every character as one column.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn cut(word: &str, width: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(width).map(|piece| piece.iter().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_gnu_date() {
+        // `date -u -R -d @N`
+        let check = |seconds, expected| assert_eq!(rfc2822(seconds), expected);
+        check(0, "Thu, 01 Jan 1970 00:00:00 +0000");
+        check(951_782_399, "Mon, 28 Feb 2000 23:59:59 +0000");
+        check(951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000");
+        check(1_709_210_096, "Thu, 29 Feb 2024 12:34:56 +0000");
+        check(1_735_689_599, "Tue, 31 Dec 2024 23:59:59 +0000");
+        check(4_107_542_400, "Mon, 01 Mar 2100 00:00:00 +0000");
+    }
+
+    #[test]
+    fn a_description_follows_debian_conventions() {
+        let text = "First paragraph,\n  over two lines.\n\n\n.kdb files begin this one.\n";
+        let expected = " First paragraph, over two lines.\n .\n  .kdb files begin this one.\n";
+        assert_eq!(debian_description(text), expected);
+        assert_eq!(debian_description(""), "");
+    }
+
+    #[test]
+    fn a_full_stop_moves_with_the_word_before_it() {
+        let text = format!("{} read .kdb files", "x".repeat(72));
+        assert_eq!(debian_description(&text), format!(" {}\n read .kdb files\n", "x".repeat(72)));
+    }
+
+    #[test]
+    fn list_items_hang() {
+        let text = "word ".repeat(20);
+        let item = list_item("  * ", &text);
+        let lines: Vec<&str> = item.lines().collect();
+        assert!(lines[0].starts_with("  * word") && lines[1].starts_with("    word"));
+        assert!(lines.iter().all(|line| columns(line) <= COLUMNS));
+    }
+
+    /// Random texts out of words, full stops, long words and odd white space.
+    fn random_text(state: &mut u64) -> String {
+        let mut next = |bound: u64| {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (*state >> 33) % bound
+        };
+        let mut text = String::new();
+        for _ in 0..next(60) {
+            match next(8) {
+                0 => text.push_str("\n\n"),
+                1 => text.push_str(" . "),
+                2 => text.push('\t'),
+                3 => text.push_str(".so "),
+                4 => text.push_str(&"ü".repeat(next(200) as usize)),
+                5 => text.push_str(" \n"),
+                _ => {
+                    text.push_str(&"w".repeat(next(12) as usize));
+                    text.push(' ');
+                }
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn no_line_passes_the_limit_and_no_letter_is_lost() {
+        let mut state = 1;
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        for _ in 0..5_000 {
+            let text = random_text(&mut state);
+            let debian = debian_description(&text);
+            for line in debian.lines() {
+                assert!(columns(line) <= COLUMNS, "{line:?} of {text:?}");
+                assert!(line.starts_with(' '), "{line:?} ends the field");
+                let body = &line[1..];
+                assert!(body == "." || !body.starts_with('.'), "{line:?} is reserved");
+                assert!(!body.trim().is_empty(), "{text:?} gives an empty line");
+            }
+            let kept: String =
+                debian.lines().filter(|line| *line != " .").collect::<Vec<_>>().concat();
+            assert_eq!(letters(&kept), letters(&text));
+            let rpm = rpm_description(&text);
+            assert!(rpm.lines().all(|line| columns(line) <= COLUMNS));
+            assert_eq!(letters(&rpm), letters(&text));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Runs a writer in a process of its own, so that a test can give it another
+//! environment, limits, or kill it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gfxpack_package::deb::DebOptions;
+use gfxpack_package::rpm::RpmOptions;
+use gfxpack_package::tar::TarOptions;
+use gfxpack_package::{Compression, Error, Written, deb, rpm, tar};
+use gfxpack_plan::package::{Content, PackageFile, PackageSpec};
+
+use crate::support::{awkward_spec, spec_with, tool};
+
+/// The formats and compressions that tests go through.
+pub(crate) const KINDS: [&str; 9] =
+    ["deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst"];
+
+/// Writes with the fastest level of a kind such as `deb-xz`.
+pub(crate) fn write(
+    kind: &str,
+    spec: &PackageSpec,
+    dir: &Path,
+    threads: usize,
+) -> Result<Written, Error> {
+    let (format, codec) = kind.split_once('-').expect("format and compression");
+    let compression = match codec {
+        "xz" => Compression::Xz { level: 0 },
+        "gz" => Compression::Gz { level: 1 },
+        "zst" => Compression::Zst { level: 1 },
+        other => panic!("no compression {other}"),
+    };
+    match format {
+        "deb" => deb::write(spec, dir, &DebOptions { compression, threads }),
+        "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
+        "tar" => tar::write(spec, dir, &TarOptions { compression, threads }),
+        other => panic!("no format {other}"),
+    }
+}
+
+/// What a child packs.
+#[derive(Clone, Copy)]
+pub(crate) enum Job {
+    /// [`awkward_spec`], its files in reverse order, inputs made anew.
+    Awkward,
+    /// The file `input` in the input directory.
+    OneFile,
+}
+
+/// The command line, inside `sh`, of a child that writes `kind` into `out`.
+/// `before` is shell code to run first: `umask 077;`.
+pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &Path) -> Command {
+    let program = std::env::current_exe().expect("a test knows its program");
+    let job = match job {
+        Job::Awkward => "awkward",
+        Job::OneFile => "one-file",
+    };
+    let mut command = tool("sh");
+    command
+        .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
+        .arg(program)
+        .args(["--exact", "child::child", "--nocapture", "--quiet", "--ignored"])
+        .env("GFXPACK_TEST_CHILD", format!("{job} {kind}"))
+        .env("GFXPACK_TEST_INPUTS", inputs)
+        .env("GFXPACK_TEST_OUT", out);
+    command
+}
+
+/// What a child said about itself: `key value` lines.
+pub(crate) fn said(stdout: &str, key: &str) -> Option<String> {
+    let begin = format!("child: {key} ");
+    stdout.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a child is told what to do by its environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[test]
+#[ignore = "the other tests run it as their child process"]
+#[expect(clippy::print_stdout, reason = "that is how the parent hears of the result")]
+fn child() {
+    let Some(job) = variable("GFXPACK_TEST_CHILD") else { return };
+    let path = |name| PathBuf::from(variable(name).expect("the parent sets it"));
+    let (inputs, out) = (path("GFXPACK_TEST_INPUTS"), path("GFXPACK_TEST_OUT"));
+    let (job, kind) = job.split_once(' ').expect("job and kind");
+    let spec = match job {
+        "awkward" => {
+            let mut spec = awkward_spec(&inputs);
+            spec.files.reverse();
+            spec
+        }
+        "one-file" => spec_with(vec![PackageFile {
+            path: "/opt/rocm-6.3.4/share/miopen/db/gfx1030.kdb".to_owned(),
+            content: Content::File(inputs.join("input")),
+            mode: 0o644,
+        }]),
+        other => panic!("no job {other}"),
+    };
+    match write(kind, &spec, &out, 2) {
+        Ok(written) => println!("\nchild: wrote {}", written.sha256),
+        Err(error) => {
+            println!("\nchild: failed {error}");
+            println!("child: hint {}", error.hint());
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    println!("child: peak-kib {}", peak.trim().trim_end_matches(" kB"));
+}

@@ -1,0 +1,136 @@
+//! When something fails: a typed error that helps, and nothing left behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::Stdio;
+
+use gfxpack_package::{Error, Written};
+use gfxpack_plan::package::Content;
+
+use crate::child::{Job, KINDS, command, said, write};
+use crate::support::{awkward_spec, file_names, noise, run, temp};
+
+fn refused(made: Result<Written, Error>, kind: &str) -> Error {
+    let error = made.expect_err(kind);
+    assert!(error.to_string().starts_with("failed to "), "{error}");
+    assert!(!error.hint().is_empty());
+    error
+}
+
+#[test]
+fn a_missing_input_leaves_nothing_and_the_older_output_alone() {
+    let dir = temp();
+    let out = temp();
+    let mut spec = awkward_spec(dir.path());
+    let written = KINDS.map(|kind| write(kind, &spec, out.path(), 1).expect("written"));
+    let before = crate::support::tree(out.path());
+    let missing = dir.path().join("missing");
+    spec.files[2].content = Content::File(missing.clone());
+    for kind in KINDS {
+        match refused(write(kind, &spec, out.path(), 1), kind) {
+            Error::Read { path, source } => {
+                assert_eq!((path, source.kind()), (missing.clone(), ErrorKind::NotFound));
+            }
+            other => panic!("{kind} gave {other:?}"),
+        }
+    }
+    assert!(crate::support::tree(out.path()) == before, "outputs of {} writers", written.len());
+    spec.files[2].content = Content::File(dir.path().to_owned());
+    for kind in KINDS {
+        let error = refused(write(kind, &spec, out.path(), 1), kind);
+        assert!(matches!(error, Error::NotAFile { .. }), "{kind} gave {error:?}");
+    }
+    assert!(crate::support::tree(out.path()) == before);
+}
+
+#[test]
+fn a_directory_that_takes_no_file_is_a_clear_error() {
+    let dir = temp();
+    let spec = awkward_spec(dir.path());
+    let file = dir.path().join("input-0");
+    // /proc takes files from nobody, root included.
+    for out in [&dir.path().join("absent"), &file, Path::new("/proc/self/task")] {
+        for kind in KINDS {
+            match refused(write(kind, &spec, out, 1), kind) {
+                Error::Write { path, .. } => assert_eq!(path.parent(), Some(out)),
+                other => panic!("{kind} into {} gave {other:?}", out.display()),
+            }
+        }
+    }
+    let error = refused(write("deb-gz", &spec, &dir.path().join("absent"), 1), "deb-gz");
+    assert!(error.hint().contains("create the directory"), "{}", error.hint());
+}
+
+#[test]
+fn a_limit_on_file_sizes_leaves_nothing() {
+    let dir = temp();
+    let out = temp();
+    fs::write(dir.path().join("input"), noise(1, 2 << 20)).expect("written");
+    for kind in KINDS {
+        // In blocks of 512 bytes or of 1 KiB, whichever the shell counts in.
+        let before = "trap '' XFSZ; ulimit -f 1000;";
+        let stdout = run(&mut command(before, Job::OneFile, kind, dir.path(), out.path()));
+        let failed = said(&stdout, "failed").unwrap_or_else(|| panic!("{kind}: {stdout}"));
+        assert!(failed.starts_with("failed to write `"), "{kind}: {failed}");
+        let hint = said(&stdout, "hint").expect("an error has a hint");
+        assert!(hint.contains("ulimit"), "{kind}: {hint}");
+        assert_eq!(file_names(out.path()), Vec::<String>::new(), "{kind}");
+    }
+}
+
+#[test]
+fn a_full_file_system_leaves_nothing() {
+    let dir = temp();
+    let mount = temp();
+    fs::write(dir.path().join("input"), noise(1, 2 << 20)).expect("written");
+    for kind in KINDS {
+        // A small file system of its own, in a mount namespace of its own.
+        let inner = command("", Job::OneFile, kind, dir.path(), mount.path());
+        let mut outer = crate::support::tool("unshare");
+        outer.args(["--map-root-user", "--mount", "--", "sh", "-ec"]);
+        outer.arg("mount -t tmpfs -o size=1m none \"$GFXPACK_TEST_OUT\"; \"$@\"; ls -A \"$GFXPACK_TEST_OUT\" | sed 's/^/left: /'");
+        outer.arg("sh").arg(inner.get_program()).args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => outer.env(name, value),
+                None => outer.env_remove(name),
+            };
+        }
+        let stdout = run(&mut outer);
+        let hint = said(&stdout, "hint").unwrap_or_else(|| panic!("{kind}: {stdout}"));
+        assert!(hint.starts_with("free space in "), "{kind}: {hint}");
+        assert!(!stdout.contains("left: "), "{kind}: {stdout}");
+    }
+}
+
+#[test]
+fn a_killed_writer_leaves_nothing() {
+    let dir = temp();
+    let out = temp();
+    fs::write(dir.path().join("input"), noise(1, 96 << 20)).expect("written");
+    for kind in ["deb-xz", "tar-xz", "rpm-xz"] {
+        let mut command = command("", Job::OneFile, kind, dir.path(), out.path());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the child starts");
+        // Once the writer holds a file in the directory it is at work, and has
+        // many seconds of it ahead.
+        let fds = format!("/proc/{}/fd", child.id());
+        let holds_output = || {
+            let links = fs::read_dir(&fds).into_iter().flatten().flatten();
+            let mut targets = links.filter_map(|link| fs::read_link(link.path()).ok());
+            targets.any(|target| target.starts_with(out.path()))
+        };
+        while !holds_output() {
+            assert!(child.try_wait().expect("waits").is_none(), "{kind}: ended before it began");
+            std::thread::yield_now();
+        }
+        child.kill().expect("killed");
+        let said = BufReader::new(child.stdout.take().expect("piped")).lines();
+        assert!(!child.wait().expect("waits").success(), "{kind}");
+        assert!(
+            said.map_while(Result::ok).all(|line| !line.contains("wrote")),
+            "{kind} was too fast"
+        );
+        assert_eq!(file_names(out.path()), Vec::<String>::new(), "{kind}");
+    }
+}

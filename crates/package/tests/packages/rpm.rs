@@ -1,0 +1,212 @@
+//! What rpm says about an .rpm.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use gfxpack_package::rpm::{self, RpmOptions};
+use gfxpack_package::{Compression, Error};
+use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
+
+use crate::support::{
+    EPOCH, NAME, assert_installed, awkward_spec, file_names, output, plain_spec, root_tool, run,
+    temp, tool, tree,
+};
+
+const COMPRESSIONS: [Compression; 3] =
+    [Compression::Zst { level: 3 }, Compression::Xz { level: 1 }, Compression::Gz { level: 6 }];
+
+fn options(compression: Compression) -> RpmOptions {
+    RpmOptions { compression, threads: 2 }
+}
+
+fn rpm_in(root: &Path, arguments: &[&str]) -> Output {
+    let mut command = root_tool("rpm");
+    command.arg("--root").arg(root).args(["--dbpath", "/var/lib/rpm"]);
+    output(command.args(arguments))
+}
+
+fn rpm_ok(root: &Path, arguments: &[&str]) -> String {
+    let output = rpm_in(root, arguments);
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "rpm {arguments:?}: {stdout}{stderr}");
+    assert!(
+        !stderr.contains("error") && !stderr.contains("warning"),
+        "rpm {arguments:?}: {stderr}"
+    );
+    stdout
+}
+
+fn query(package: &Path, format: &str) -> String {
+    run(tool("rpm").args(["-qp", "--nosignature", "--qf", format]).arg(package))
+}
+
+#[test]
+fn rpm_installs_verifies_and_removes() {
+    for compression in COMPRESSIONS {
+        let dir = temp();
+        let spec = awkward_spec(dir.path());
+        let written = rpm::write(&spec, dir.path(), &options(compression)).expect("written");
+        let package = written.path.to_str().expect("UTF-8");
+        let root = dir.path().join("root");
+        fs::create_dir(&root).expect("created");
+
+        rpm_ok(&root, &["--initdb"]);
+        rpm_ok(&root, &["-i", "--force-debian", package]);
+        assert_installed(&spec, &root);
+        assert!(root.join(format!("usr/share/licenses/{NAME}/copyright")).is_file());
+        assert_eq!(rpm_ok(&root, &["-V", NAME]), "", "verifies right after installing");
+
+        fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
+        let verified = rpm_in(&root, &["-V", NAME]);
+        let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+        assert!(!verified.status.success() && said.starts_with("S.5"), "{said}");
+        assert!(said.contains("gfx1030_36.kdb") && said.lines().count() == 1, "{said}");
+
+        rpm_ok(&root, &["-e", NAME]);
+        let left = tree(&root.join("usr"));
+        let left: Vec<&String> = left.keys().collect();
+        assert_eq!(left, ["share", "share/licenses"], "what the package owns is gone");
+    }
+}
+
+#[test]
+fn rpm_checks_the_digests() {
+    for compression in COMPRESSIONS {
+        let dir = temp();
+        let spec = awkward_spec(dir.path());
+        let written = rpm::write(&spec, dir.path(), &options(compression)).expect("written");
+        assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.noarch.rpm"));
+        let checked = run(tool("rpm").arg("-Kv").arg(&written.path));
+        for digest in ["Header SHA256 digest: OK", "Payload SHA256 digest: OK"] {
+            assert!(checked.contains(digest), "{checked}");
+        }
+
+        let mut damaged = fs::read(&written.path).expect("read");
+        let middle = damaged.len() - 1000;
+        damaged[middle] ^= 1;
+        let copy = dir.path().join("damaged.rpm");
+        fs::write(&copy, damaged).expect("written");
+        assert!(!output(tool("rpm").arg("-K").arg(&copy)).status.success());
+    }
+}
+
+#[test]
+fn the_header_says_what_the_spec_says() {
+    let dir = temp();
+    let spec = awkward_spec(dir.path());
+    let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+    let query = |format| query(&written.path, format);
+    let nvra = query("%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{OS} %{LICENSE}");
+    assert_eq!(nvra, format!("{NAME} 1.0.0 1 noarch linux MIT"));
+    assert_eq!(query("%{BUILDTIME} %{BUILDHOST}"), format!("{EPOCH} localhost"));
+    assert_eq!(query("%{PAYLOADCOMPRESSOR} %{PAYLOADFLAGS}"), "zstd 3");
+    assert_eq!(query("%{URL} %{PACKAGER}"), format!("{} {}", spec.homepage, spec.maintainer));
+    assert_eq!(query("%{SUMMARY}"), spec.summary);
+    let description = query("%{DESCRIPTION}");
+    assert!(description.lines().all(|line| line.chars().count() <= 79), "{description}");
+    assert!(description.contains("\n\nThe kernels were compiled from source."));
+    assert_eq!(query("[%{ENHANCES} ]"), "miopen-hip ");
+    assert_eq!(query("[%{SUGGESTNEVRS} ]"), "miopen-hip >= 3.2.0 ");
+    assert_eq!(query("[%{OBSOLETENEVRS} ]"), "miopenkernels-gfx1030-36kdb < 2 ");
+    assert_eq!(query("[%{CONFLICTNEVRS} ]"), "miopenkernels-gfx1030-36kdb < 2 ");
+    let provides = query("[%{PROVIDENEVRS},]");
+    assert_eq!(provides, format!("{NAME} = 1.0.0-1,miopen-kdb-gfx1030 = 1.0.0,"));
+    let requires = query("[%{REQUIRES} ]");
+    assert!(requires.contains("rpmlib(PayloadIsZstd)"), "{requires}");
+    assert!(requires.split_whitespace().all(|r| r.starts_with("rpmlib(")), "{requires}");
+    for line in query("[%{FILEUSERNAME}:%{FILEGROUPNAME}:%{FILEMTIMES}\n]").lines() {
+        assert_eq!(line, format!("root:root:{EPOCH}"));
+    }
+    let changelog = run(tool("rpm").args(["-qp", "--changelog"]).arg(&written.path));
+    assert!(
+        changelog.starts_with(
+            "* Tue Nov 14 2023 Kernel Packagers <kernels@example.org> - 1.0.0-1\n- First release"
+        ),
+        "{changelog}"
+    );
+    let licences = run(tool("rpm").args(["-qp", "--licensefiles"]).arg(&written.path));
+    assert_eq!(licences, format!("/usr/share/licenses/{NAME}/copyright\n"));
+}
+
+#[test]
+fn only_directories_of_its_own_belong_to_the_package() {
+    let owned = |path: &str| {
+        let dir = temp();
+        let mut spec = plain_spec(vec![1]);
+        spec.files[0].path = path.to_owned();
+        let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+        let listed = query(&written.path, "[%{FILEMODES:perms} %{FILENAMES}\n]");
+        let directories = listed.lines().filter_map(|line| line.strip_prefix("drwxr-xr-x "));
+        let licences = format!("/usr/share/licenses/{NAME}");
+        directories.filter(|path| *path != licences).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let check = |path, expected: &[&str]| assert_eq!(owned(path), expected, "{path}");
+    check("/usr/share/miopen/db/x.kdb", &["/usr/share/miopen", "/usr/share/miopen/db"]);
+    check(
+        "/opt/rocm-6.3.4/share/miopen/db/x.kdb",
+        &["/opt/rocm-6.3.4/share/miopen", "/opt/rocm-6.3.4/share/miopen/db"],
+    );
+    check("/usr/share/x.kdb", &[]);
+    check("/x.kdb", &[]);
+    check("/srv/x.kdb", &[]);
+    check("/srv/kernels/x.kdb", &["/srv/kernels"]);
+}
+
+#[test]
+fn the_stamp_is_the_specs_even_in_the_future() {
+    let dir = temp();
+    let mut spec = plain_spec(vec![1]);
+    spec.source_date_epoch = 4_000_000_000;
+    let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+    assert_eq!(query(&written.path, "%{BUILDTIME} %{FILEMTIMES}"), "4000000000 4000000000");
+}
+
+#[test]
+fn packages_over_four_gigabytes_are_well_formed() {
+    let dir = temp();
+    let input = dir.path().join("input");
+    let size: u64 = (4 << 30) + 5;
+    fs::File::create(&input).and_then(|file| file.set_len(size)).expect("sparse files work");
+    let mut spec = plain_spec(vec![1; 3]);
+    spec.files.push(gfxpack_plan::package::PackageFile {
+        path: "/usr/share/miopen/db/a.kdb".to_owned(),
+        content: gfxpack_plan::package::Content::File(input),
+        mode: 0o644,
+    });
+    let options = options(Compression::Zst { level: 1 });
+    let written = rpm::write(&spec, dir.path(), &options).expect("written");
+    run(tool("rpm").arg("-K").arg(&written.path));
+    let listed = query(&written.path, "[%{LONGFILESIZES} %{FILENAMES}\n]");
+    assert!(listed.contains(&format!("{size} /usr/share/miopen/db/a.kdb\n")), "{listed}");
+    assert!(query(&written.path, "[%{REQUIRES} ]").contains("rpmlib(LargeFiles)"));
+    // The file that follows the large one is found where it should be.
+    let script = "rpm2archive -n - < \"$0\" | tar -xO ./usr/share/miopen/db/gfx1030.kdb";
+    let bytes = output(tool("sh").args(["-ec", script]).arg(&written.path)).stdout;
+    assert_eq!(bytes, [1; 3]);
+}
+
+#[test]
+fn what_rpm_forbids_is_refused_with_a_hint() {
+    let dir = temp();
+    let refused = |change: &dyn Fn(&mut PackageSpec)| {
+        let mut spec = plain_spec(Vec::new());
+        change(&mut spec);
+        let error = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect_err("illegal");
+        assert!(error.to_string().starts_with("failed to "), "{error}");
+        assert!(!error.hint().is_empty());
+        assert_eq!(file_names(dir.path()), Vec::<String>::new());
+        error
+    };
+    let error = refused(&|s| s.version = "1.0-rc1".to_owned());
+    assert!(matches!(error, Error::Version { .. }) && error.hint().contains('-'), "{error}");
+    assert!(matches!(refused(&|s| s.name = "a b".to_owned()), Error::Name { .. }));
+    assert!(matches!(refused(&|s| s.license.clear()), Error::Field { .. }));
+    let relation = Relation {
+        kind: RelationKind::Depends,
+        name: "a".to_owned(),
+        version: Some((">".to_owned(), "1".to_owned())),
+    };
+    assert!(matches!(refused(&|s| s.relations.push(relation.clone())), Error::Relation { .. }));
+}

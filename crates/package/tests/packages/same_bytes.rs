@@ -1,0 +1,93 @@
+//! Equal specs give equal bytes, and memory stays small.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::child::{Job, KINDS, command, said, write};
+use crate::support::{awkward_spec, noise, output, run, spec_with, temp, tool};
+
+#[test]
+fn bytes_depend_on_the_spec_alone() {
+    let here = temp();
+    let there = temp();
+    let spec = awkward_spec(here.path());
+    // Inputs written at another time, with other permissions.
+    for entry in fs::read_dir(here.path()).expect("lists") {
+        let file =
+            fs::File::options().write(true).open(entry.expect("reads").path()).expect("opens");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).expect("stamped");
+        file.set_permissions(fs::Permissions::from_mode(0o400)).expect("changed");
+    }
+    let out = here.path().join("out");
+    let other = there.path().join("another/directory");
+    fs::create_dir(&out).expect("created");
+    fs::create_dir_all(&other).expect("created");
+    for kind in KINDS {
+        let written = write(kind, &spec, &out, 1).expect("written");
+        // Another process, directory, umask, time zone, locale, order of the
+        // files, number of threads, and a clock that matters to nobody.
+        let mut child = command("umask 077;", Job::Awkward, kind, there.path(), &other);
+        child.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "tr_TR.UTF-8").env("HOSTNAME", "other");
+        child.env("SOURCE_DATE_EPOCH", "1").current_dir("/");
+        let stdout = run(&mut child);
+        assert_eq!(said(&stdout, "wrote").as_ref(), Some(&written.sha256), "{kind}: {stdout}");
+        let (first, second) = (fs::read(&written.path), fs::read(other.join(&written.file_name)));
+        assert!(first.expect("read") == second.expect("read"), "{kind}: other bytes");
+    }
+}
+
+#[test]
+fn outputs_are_for_everyone_to_read_unless_the_umask_says_otherwise() {
+    let dir = temp();
+    for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
+        let before = format!("umask {umask};");
+        let stdout = run(&mut command(&before, Job::Awkward, "deb-gz", dir.path(), dir.path()));
+        assert!(said(&stdout, "wrote").is_some(), "{stdout}");
+        let name = gfxpack_package::deb::file_name(&spec_with(Vec::new()));
+        let metadata = fs::metadata(dir.path().join(name)).expect("written");
+        assert_eq!(metadata.permissions().mode() & 0o777, mode);
+    }
+}
+
+/// What a writer may take, in KiB.
+const PEAK: u64 = 150 << 10;
+
+fn peak(kind: &str, inputs: &std::path::Path) -> u64 {
+    let out = temp();
+    let stdout = run(&mut command("", Job::OneFile, kind, inputs, out.path()));
+    assert!(said(&stdout, "wrote").is_some(), "{kind}: {stdout}");
+    said(&stdout, "peak-kib").expect("the child says").parse().expect("a number")
+}
+
+#[test]
+fn memory_does_not_grow_with_the_payload() {
+    let dir = temp();
+    fs::write(dir.path().join("input"), noise(1, 200 << 20)).expect("written");
+    for kind in ["deb-zst", "rpm-zst", "tar-zst"] {
+        let peak = peak(kind, dir.path());
+        assert!(peak < PEAK, "{kind} took {peak} KiB for 200 MiB");
+    }
+    fs::write(dir.path().join("input"), noise(2, 24 << 20)).expect("written");
+    let peak = peak("deb-xz", dir.path());
+    assert!(peak < PEAK, "xz took {peak} KiB");
+}
+
+#[test]
+fn a_sparse_input_of_600_megabytes_packs() {
+    let dir = temp();
+    let size = 600 << 20;
+    let input = fs::File::create(dir.path().join("input")).expect("created");
+    input.set_len(size).expect("sparse files work");
+    let out = temp();
+    for kind in ["deb-zst", "rpm-zst", "tar-zst"] {
+        let output = output(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(said(&stdout, "wrote").is_some(), "{kind}: {stdout}");
+        let peak: u64 = said(&stdout, "peak-kib").expect("said").parse().expect("a number");
+        assert!(peak < PEAK, "{kind} took {peak} KiB");
+    }
+    let name = gfxpack_package::deb::file_name(&spec_with(Vec::new()));
+    let listing = run(tool("dpkg-deb").arg("-c").arg(out.path().join(name)));
+    assert!(listing.contains(&format!(" {size} ")), "{listing}");
+}
