@@ -5,10 +5,10 @@
 //! table, bzip2, MD5 and row order; it knows no compiler, no package, and not
 //! which directory is the system's.
 //!
-//! - [`write`] builds a whole file from keys in canonical order; equal input
+//! - [`write()`] builds a whole file from keys in canonical order; equal input
 //!   gives equal bytes.
 //! - [`Reader`] looks up, lists and streams, and never writes beside the file.
-//! - [`verify`] goes through everything a file can have wrong and reports it.
+//! - [`verify()`] goes through everything a file can have wrong and reports it.
 
 mod check_row;
 mod codec;

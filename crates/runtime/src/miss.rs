@@ -1,0 +1,80 @@
+//! Why a kdb did not give a kernel.
+
+use std::path::PathBuf;
+
+use gfxpack_kdb::ReadError;
+use gfxpack_plan::TargetId;
+use gfxpack_plan::code_object::CodeObjectError;
+
+/// One kdb that was asked in vain.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Miss {
+    /// The kdb.
+    pub file: PathBuf,
+    /// Why it gave nothing.
+    pub reason: MissReason,
+}
+
+/// Why a kdb gave nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissReason {
+    /// There is no such file.
+    #[error("failed to find the file")]
+    NoFile,
+    /// The file does not hold the key.
+    #[error("failed to find the kernel in the file")]
+    NoKernel,
+    /// The file as a whole can't be used.
+    #[error("failed to use the file")]
+    Unreadable(#[source] ReadError),
+    /// The file holds the key, but not a whole kernel.
+    #[error("failed to use the kernel that the file holds")]
+    Damaged(#[source] ReadError),
+    /// The file holds the key, with bytes that are no code object.
+    #[error("failed to use the kernel that the file holds")]
+    NoCodeObject(#[source] CodeObjectError),
+    /// The file holds the key, with code for other devices.
+    #[error("failed to use the kernel that the file holds: its code is for {}", spelled(.0))]
+    OtherTarget(Vec<TargetId>),
+}
+
+impl MissReason {
+    /// The reason in machine-readable output: `no-kernel`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoFile => "no-file",
+            Self::NoKernel => "no-kernel",
+            Self::Unreadable(_) => "unreadable",
+            Self::Damaged(_) => "damaged",
+            Self::NoCodeObject(_) => "no-code-object",
+            Self::OtherTarget(_) => "other-target",
+        }
+    }
+
+    /// Whether something is wrong, as against a file or kernel that is simply
+    /// not there.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        !matches!(self, Self::NoFile | Self::NoKernel)
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoFile => "install the kernel package of this GPU",
+            Self::NoKernel => "add the key to what the package is built from, and build it again",
+            Self::Unreadable(error) | Self::Damaged(error) => error.hint(),
+            Self::NoCodeObject(_) | Self::OtherTarget(_) => {
+                "`gfxpack kdb verify` lists all that is wrong; install the package again"
+            }
+        }
+    }
+}
+
+fn spelled(targets: &[TargetId]) -> String {
+    targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
