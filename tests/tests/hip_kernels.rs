@@ -1,0 +1,30 @@
+//! Every variant of every HIP kernel in the built-in library, run on the CPU
+//! and compared with plain Rust; and every assembly kernel, assembled for
+//! real and executed instruction by instruction.
+//!
+//! One test for each kernel key that the manifest expands to, named after it:
+//! `cargo test -p gfxpack-tests --test hip_kernels -- softmax_hip` runs those
+//! of one source. The list comes from the manifest itself, so a new source,
+//! variant or kernel without a reference fails.
+
+mod hip;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::from_args();
+    let workshop = Arc::new(hip::Workshop::open()?);
+    let mut trials = Vec::new();
+    for key in hip::keys()? {
+        let workshop = Arc::clone(&workshop);
+        trials.push(Trial::test(key.name(), move || {
+            hip::check(&workshop, &key).map_err(|error| format!("{error:?}").into())
+        }));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    Ok(conclusion.exit_code())
+}
