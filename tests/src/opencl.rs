@@ -2,8 +2,8 @@
 //! launches.
 //!
 //! Kernels are trusted with raw memory, so a wrong one shows itself in two
-//! ways here: every allocation lies between guards of NaN bytes that are
-//! checked after each launch, and inputs must come out as they went in.
+//! ways here: every allocation lies between guards that are checked
+//! after each launch, and inputs must come out as they went in.
 
 #![expect(unsafe_code, reason = "OpenCL is a C interface")]
 
@@ -26,9 +26,12 @@ use opencl3::types::{CL_BLOCKING, cl_mem};
 /// Bytes of guard before and behind every allocation; a multiple of the
 /// alignment that PoCL wants of a sub-buffer.
 const GUARD: usize = 1024;
-/// Read as a float of any width, or as an integer, it is nothing that a
-/// correct result could be made of: NaN, or -1.
-const GUARD_BYTE: u8 = 0xff;
+/// What outputs hold before a launch, and what inputs are guarded by: NaN as
+/// a float of any width, so that it shows in what is made of it.
+const NAN_BYTE: u8 = 0xff;
+/// What memory that is written to is guarded by: nothing that a kernel makes
+/// of NaN, and of no use to one that reads it.
+const GUARD_BYTE: u8 = 0x7f;
 
 const SETUP: &str = "PoCL and an OpenCL loader are needed; `cargo xtask test --setup` installs \
                      them (packages pocl-opencl-icd and ocl-icd-libopencl1)";
@@ -52,6 +55,7 @@ pub struct Memory {
     whole: Buffer<u8>,
     inner: Buffer<u8>,
     len: usize,
+    guard: u8,
     /// What an input has to hold still after every launch.
     unchanged: Option<Vec<u8>>,
 }
@@ -126,7 +130,7 @@ impl Gpu {
     /// # Errors
     /// What OpenCL refuses.
     pub fn input(&self, bytes: &[u8]) -> Result<Memory> {
-        let mut memory = self.memory(bytes)?;
+        let mut memory = self.guarded(bytes, NAN_BYTE)?;
         memory.unchanged = Some(bytes.to_vec());
         Ok(memory)
     }
@@ -137,7 +141,7 @@ impl Gpu {
     /// # Errors
     /// What OpenCL refuses.
     pub fn output(&self, len: usize) -> Result<Memory> {
-        self.memory(&vec![GUARD_BYTE; len])
+        self.memory(&vec![NAN_BYTE; len])
     }
 
     /// Memory that a kernel reads and writes.
@@ -145,8 +149,12 @@ impl Gpu {
     /// # Errors
     /// What OpenCL refuses.
     pub fn memory(&self, bytes: &[u8]) -> Result<Memory> {
+        self.guarded(bytes, GUARD_BYTE)
+    }
+
+    fn guarded(&self, bytes: &[u8], guard: u8) -> Result<Memory> {
         ensure!(!bytes.is_empty(), "failed to allocate memory: OpenCL has no empty buffers");
-        let mut content = vec![GUARD_BYTE; bytes.len() + 2 * GUARD];
+        let mut content = vec![guard; bytes.len() + 2 * GUARD];
         content[GUARD..GUARD + bytes.len()].copy_from_slice(bytes);
         let len = bytes.len();
         // SAFETY: no host pointer is given; the part lies in the whole.
@@ -162,7 +170,7 @@ impl Gpu {
         // SAFETY: blocking, and of the buffer's own length.
         unsafe { self.queue.enqueue_write_buffer(&mut whole, CL_BLOCKING, 0, &content, &[]) }
             .map_err(failed("write to memory"))?;
-        Ok(Memory { whole, inner, len, unchanged: None })
+        Ok(Memory { whole, inner, len, guard, unchanged: None })
     }
 
     /// What a memory holds.
@@ -187,10 +195,10 @@ impl Gpu {
         let content = self.read_whole(memory)?;
         let (before, rest) = content.split_at(GUARD);
         let (inner, behind) = rest.split_at(memory.len);
-        if let Some(at) = before.iter().rposition(|byte| *byte != GUARD_BYTE) {
+        if let Some(at) = before.iter().rposition(|byte| *byte != memory.guard) {
             bail!("wrote {} bytes before its memory", GUARD - at);
         }
-        if let Some(at) = behind.iter().position(|byte| *byte != GUARD_BYTE) {
+        if let Some(at) = behind.iter().position(|byte| *byte != memory.guard) {
             bail!("wrote {at} bytes behind its memory of {}", memory.len);
         }
         if memory.unchanged.as_ref().is_some_and(|bytes| bytes != inner) {

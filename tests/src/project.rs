@@ -1,0 +1,355 @@
+//! A directory with kernels, and the real gfxpack binary run on them.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// The checkout.
+#[must_use]
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a member of the workspace")
+}
+
+/// Starts a program for a test.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "tests start foreign tools, and gfxpack as a user would")]
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The gfxpack binary, built as these tests were.
+///
+/// # Panics
+/// Where it can't be built.
+#[must_use]
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let profile_dir = std::env::current_exe().expect("a test binary has a path");
+        let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
+        let mut cargo = command(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
+        if profile_dir.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
+        let status = cargo.arg("--target-dir").arg(target_dir).current_dir(workspace()).status();
+        assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
+        profile_dir.join("gfxpack")
+    })
+}
+
+/// How a run of gfxpack ended.
+#[derive(Debug)]
+pub struct Run {
+    /// The exit code; `None` for a signal.
+    pub code: Option<i32>,
+    /// What it wrote to stdout.
+    pub stdout: String,
+    /// What it wrote to stderr.
+    pub stderr: String,
+}
+
+impl Run {
+    /// The run, if it exited with that code.
+    ///
+    /// # Panics
+    /// Where it did not, with everything it said.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The JSON messages on stdout.
+    ///
+    /// # Panics
+    /// Where a line is no message of format 1.
+    #[track_caller]
+    #[must_use]
+    pub fn messages(&self) -> Vec<Value> {
+        let parse = |line: &str| -> Value {
+            let message: Value = serde_json::from_str(line).expect("one JSON object a line");
+            assert_eq!(message["format"], 1, "{line}");
+            message
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The messages of a type.
+    #[track_caller]
+    #[must_use]
+    pub fn of_type(&self, kind: &str) -> Vec<Value> {
+        self.messages().into_iter().filter(|message| message["type"] == kind).collect()
+    }
+}
+
+/// A temporary directory with a cache of its own.
+#[derive(Debug)]
+pub struct Project {
+    dir: tempfile::TempDir,
+}
+
+impl Default for Project {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Project {
+    /// An empty one.
+    ///
+    /// # Panics
+    /// Where no temporary directory can be made.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// One with [`small library`](SMALL_MANIFEST): every language, five keys.
+    #[must_use]
+    pub fn small() -> Self {
+        let project = Self::new();
+        project.write("kernels.toml", SMALL_MANIFEST);
+        project.write("src/add.cpp", HIP_SOURCE);
+        project.write("src/scale.cl", OPENCL_SOURCE);
+        project.write("src/fill.s", ASSEMBLY_SOURCE);
+        project.write("include/step.h", "#define STEP 3.0f\n");
+        project
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Writes a file, making its directory.
+    ///
+    /// # Panics
+    /// Where it can't be written.
+    pub fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("made");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    /// gfxpack in this directory, with a cache of its own and none of the
+    /// user's settings.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(binary());
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("GFXPACK_CACHE_DIR", self.path().join("cache"));
+        for name in ["HIPCC", "SOURCE_DATE_EPOCH", "DEBFULLNAME", "DEBEMAIL", "GFXPACK_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs gfxpack in this directory.
+    ///
+    /// # Panics
+    /// Where it can't be started.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        finish(self.command(arguments))
+    }
+
+    /// Starts gfxpack in this directory, its output thrown away.
+    ///
+    /// # Panics
+    /// Where it can't be started.
+    #[must_use]
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("gfxpack starts")
+    }
+
+    /// The files below a directory, relative to it, with their bytes.
+    ///
+    /// # Panics
+    /// Where it can't be read.
+    #[must_use]
+    pub fn tree(&self, dir: &str) -> Vec<(String, Vec<u8>)> {
+        let root = self.path().join(dir);
+        let mut found = Vec::new();
+        let mut queue = vec![root.clone()];
+        while let Some(dir) = queue.pop() {
+            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    queue.push(path);
+                } else {
+                    let name = path.strip_prefix(&root).expect("below").display().to_string();
+                    found.push((name, fs::read(&path).expect("readable")));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Objects in this project's cache.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        let temporary = |name: &str| name.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
+        self.tree("cache/v1/objects").iter().filter(|(name, _)| !temporary(name)).count()
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+/// Where it can't be started.
+#[must_use]
+pub fn finish(mut command: Command) -> Run {
+    let output = command.output().expect("gfxpack starts");
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs a foreign tool that has to say yes, and gives what it printed.
+///
+/// # Panics
+/// Where it is missing or says no.
+#[track_caller]
+pub fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
+    let output = command(program).args(arguments).current_dir(dir).output().unwrap_or_else(|error| {
+        panic!("{program} is needed ({error}): `cargo xtask test --setup` installs it")
+    });
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}\n{}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Holds a kdb against an independent reader: Python's sqlite3, bz2 and
+/// hashlib. Gives the keys, one `name<TAB>args` a line.
+///
+/// # Panics
+/// Where a row does not decode, hash, or hold code for `processor`.
+#[track_caller]
+pub fn python_reads(kdb: &Path, processor_number: u32) -> Vec<(String, String)> {
+    let number = processor_number.to_string();
+    let kdb = kdb.to_str().expect("a plain path");
+    let printed = tool("python3", &["-c", READER, kdb, &number], workspace());
+    let key = |line: &str| line.split_once('\t').map(|(name, args)| (name.into(), args.into()));
+    printed.lines().filter_map(key).collect()
+}
+
+const READER: &str = r#"
+import bz2, hashlib, sqlite3, struct, sys
+db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
+assert db.execute("pragma journal_mode").fetchall() == [("delete",)]
+def machine(elf):
+    assert elf[:4] == b"\x7fELF" and struct.unpack_from("<H", elf, 18)[0] == 0xe0
+    return struct.unpack_from("<I", elf, 48)[0] & 0xff
+previous = None
+rows = db.execute("select kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size from kern_db order by id")
+for name, args, blob, digest, size in rows:
+    code = bz2.decompress(blob) if size else blob
+    assert not size or len(code) == size, name
+    assert hashlib.md5(code).hexdigest() == digest, name
+    assert machine(code) == int(sys.argv[2]), name
+    key = (name.encode(), args.encode())
+    assert previous is None or previous < key, name
+    previous = key
+    # The statement MIOpen itself runs.
+    found = db.execute("SELECT kernel_blob, kernel_hash, uncompressed_size FROM kern_db WHERE (kernel_name = '%s') AND (kernel_args = '%s')" % (name, args)).fetchall()
+    assert found == [(blob, digest, size)], name
+    print(f"{name}\t{args}")
+"#;
+
+/// Every language, five keys for a target.
+pub const SMALL_MANIFEST: &str = r#"
+format = 1
+
+[library]
+name = "small"
+version = "1.2.3"
+license = "MIT"
+copyright = "Somebody"
+include-dirs = ["include"]
+
+[[kernel]]
+source = "src/add.cpp"
+[[kernel.variant]]
+defines = { TYPE = ["float", "double"] }
+
+[[kernel]]
+source = "src/scale.cl"
+options = "-DGROUP=64"
+[[kernel.variant]]
+options = ["-DFACTOR=2", "-DFACTOR=3"]
+
+[[kernel]]
+source = "src/fill.s"
+[[kernel.variant]]
+defines = { VALUE = 7 }
+"#;
+
+const HIP_SOURCE: &str = r#"
+#include <hip/hip_runtime.h>
+#include <limits>
+#include "step.h"
+extern "C" __global__ void add(TYPE* x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if(i < n)
+        x[i] = x[i] < std::numeric_limits<TYPE>::max() ? x[i] + static_cast<TYPE>(STEP) : x[i];
+}
+"#;
+
+const OPENCL_SOURCE: &str = r#"
+#include "step.h"
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scale(__global float* x, int n)
+{
+    const int i = get_global_id(0);
+    if(i < n)
+        x[i] = native_sin(x[i]) * FACTOR * STEP;
+}
+"#;
+
+/// A kernel that does nothing, in the form every generation takes.
+const ASSEMBLY_SOURCE: &str = r#"
+.ifndef VALUE
+.error "VALUE must be defined"
+.endif
+.text
+.globl fill
+.p2align 8
+.type fill,@function
+fill:
+    s_endpgm
+.size fill, .-fill
+.section .rodata,"a",@progbits
+.p2align 6
+.amdhsa_kernel fill
+    .amdhsa_next_free_vgpr 4
+    .amdhsa_next_free_sgpr 8
+.if (.amdgcn.gfx_generation_number == 9) && (.amdgcn.gfx_generation_stepping == 10)
+    .amdhsa_accum_offset 4
+.endif
+.end_amdhsa_kernel
+.data
+.long VALUE
+"#;
