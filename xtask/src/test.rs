@@ -50,9 +50,27 @@ const NEEDS: &[Need] = &[
         dnf: Some("dpkg"),
     },
     Need {
+        probe: Probe::Program("dpkg-parsechangelog"),
+        why: "read the changelogs of .deb packages",
+        apt: "dpkg-dev",
+        dnf: Some("dpkg-dev"),
+    },
+    Need {
+        probe: Probe::Program("xz"),
+        why: "unpack tarballs as a user would",
+        apt: "xz-utils",
+        dnf: Some("xz"),
+    },
+    Need {
         probe: Probe::Program("rpm"),
         why: "install and verify .rpm packages",
         apt: "rpm",
+        dnf: Some("rpm"),
+    },
+    Need {
+        probe: Probe::Program("rpm2archive"),
+        why: "unpack .rpm packages",
+        apt: "rpm2cpio",
         dnf: Some("rpm"),
     },
     Need {
