@@ -10,7 +10,7 @@ use super::tree::Tree;
 /// The commands that a README without would send people searching.
 const COMMANDS: &[&str] = &["cargo xtask dist --setup", "cargo xtask test --setup"];
 /// The directories beside `crates/` that the code map explains.
-const DIRECTORIES: &[&str] = &["xtask", "packaging", "ci", "tests"];
+const DIRECTORIES: &[&str] = &["xtask", "packaging", "ci", "docs", "tests"];
 
 /// All findings in the documents.
 pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
@@ -47,7 +47,11 @@ fn check_readme(text: &str, _: &BTreeSet<&str>) -> Vec<String> {
 }
 
 fn check_architecture(text: &str, crates: &BTreeSet<&str>) -> Vec<String> {
-    let named = |path: &str| paths(text).any(|named| named.trim_end_matches('/') == path);
+    let named = |path: &str| {
+        paths(text).any(|named| {
+            named.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
     crates
         .iter()
         .map(|name| format!("crates/{name}"))
@@ -72,8 +76,8 @@ mod tests {
     #[test]
     fn the_code_map_names_every_crate() {
         let crates = BTreeSet::from(["kdb", "plan"]);
-        let text =
-            "`crates/plan` plans, `crates/kdb/` writes, `xtask`, `packaging/`, `ci`, `tests`";
+        let text = "`crates/plan` plans, `crates/kdb/` writes, `xtask`, `packaging/rpm`, `ci`, `docs`, \
+                    `tests`";
         assert_eq!(check_architecture(text, &crates), [""; 0]);
         let without = text.replace("`crates/kdb/`", "kdb");
         assert_eq!(
