@@ -102,7 +102,7 @@ pub(crate) fn check_naive(case: &Case<'_>) -> Result<()> {
             filter: [3, 2],
             stride: [2, 1],
             padding: [2, 0],
-            dilation: [1, 3],
+            dilation: [2, 3],
             ..PLAIN
         },
         // A filter for every channel.
@@ -169,7 +169,7 @@ pub(crate) fn check_direct(case: &Case<'_>) -> Result<()> {
     // an output smaller than a tile.
     for shape in [
         shape,
-        Shape { channels: 4, filters: 10, groups: 2, ..shape },
+        Shape { channels: 4, filters: 10, groups: 2, padding: [0, filter / 2], ..shape },
         Shape { batch: 1, input: [8, 9], ..shape },
     ] {
         let [inputs, weights, outputs] = shape.counts();
@@ -208,8 +208,9 @@ pub(crate) fn check_direct(case: &Case<'_>) -> Result<()> {
 pub(crate) fn check_im2col(case: &Case<'_>) -> Result<()> {
     let dtype = case.dtype()?;
     let uneven =
-        Shape { filter: [3, 2], stride: [2, 1], padding: [2, 0], dilation: [1, 3], ..PLAIN };
-    for shape in [PLAIN, uneven] {
+        Shape { filter: [3, 2], stride: [2, 1], padding: [2, 0], dilation: [2, 3], ..PLAIN };
+    let strided = Shape { stride: [1, 3], ..PLAIN };
+    for shape in [PLAIN, uneven, strided] {
         let [inputs, ..] = shape.counts();
         let [oh, ow] = shape.output();
         let places = (oh * ow) as usize;

@@ -122,7 +122,8 @@ pub(crate) fn close(
     absolute: f64,
 ) -> Result<()> {
     ensure!(got.len() == want.len(), "{what}: {} elements for {}", got.len(), want.len());
-    let relative = dtype.roundoff() + 20.0 * Dtype::Fp32.roundoff();
+    let functions = if dtype.is_float() { 20.0 * Dtype::Fp32.roundoff() } else { 0.0 };
+    let relative = dtype.roundoff() + functions;
     for (at, (got, want)) in got.iter().zip(want).enumerate() {
         let same = got == want || (got.is_nan() && want.is_nan());
         let allowed = relative * want.abs() + absolute;
