@@ -217,19 +217,14 @@ impl Built<'_> {
         names.filter(|name| !name.is_empty() && !launched.contains(name)).collect()
     }
 
-    /// Whether the program has that kernel.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.program.kernel_names().split(';').any(|kernel| kernel == name)
-    }
-
     /// Starts to give a kernel its arguments, in their order.
     ///
     /// # Errors
     /// No kernel of that name.
     pub fn kernel(&self, name: &str) -> Result<Launch<'_>> {
         CString::new(name).context("failed to name a kernel")?;
-        let kernel = Kernel::create(&self.program, name).map_err(failed(name))?;
+        let kernel = Kernel::create(&self.program, name)
+            .map_err(failed(&format!("find kernel `{name}`")))?;
         Ok(Launch { built: self, name: name.to_owned(), kernel, memories: Vec::new(), given: 0 })
     }
 }
