@@ -17,12 +17,24 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
+    let manifest = hip::manifest()?;
     let workshop = Arc::new(hip::Workshop::open()?);
+    let tools = Arc::new(hip::gcn::Tools::find()?);
     let mut trials = Vec::new();
-    for key in hip::keys()? {
+    for key in hip::keys(&manifest)? {
         let workshop = Arc::clone(&workshop);
         trials.push(Trial::test(key.name(), move || {
             hip::check(&workshop, &key).map_err(|error| format!("{error:?}").into())
+        }));
+    }
+    let tools_here = Arc::clone(&tools);
+    trials.push(Trial::test("assembly kernels name the parameter that is wrong", move || {
+        hip::gcn::check_parameters(&tools_here).map_err(|error| format!("{error:?}").into())
+    }));
+    for key in hip::gcn::keys(&manifest)? {
+        let tools = Arc::clone(&tools);
+        trials.push(Trial::test(key.name(), move || {
+            hip::gcn::check(&tools, &key).map_err(|error| format!("{error:?}").into())
         }));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);

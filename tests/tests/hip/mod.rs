@@ -3,6 +3,7 @@
 mod build;
 mod convolution;
 mod elementwise;
+pub(crate) mod gcn;
 mod gemm;
 mod launch;
 mod lines;
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use gfxpack_plan::Language;
-use gfxpack_plan::{expand, manifest};
+use gfxpack_plan::expand;
+use gfxpack_plan::manifest::{self, Manifest};
 
 pub(crate) use build::Workshop;
 use launch::Launch;
@@ -75,18 +77,21 @@ fn library() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/kernels")
 }
 
-/// The HIP keys of the built-in manifest.
-pub(crate) fn keys() -> Result<Vec<Key>> {
+/// The built-in manifest.
+pub(crate) fn manifest() -> Result<Manifest> {
     let path = library().join("kernels.toml");
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("failed to read `{}`", path.display()))?;
-    let manifest = manifest::parse("kernels.toml", &text)?;
-    let mut keys: Vec<Key> = expand::expand(&manifest, PROCESSOR)?
+    Ok(manifest::parse("kernels.toml", &text)?)
+}
+
+/// The HIP keys of the manifest.
+pub(crate) fn keys(manifest: &Manifest) -> Result<Vec<Key>> {
+    let mut keys: Vec<Key> = expand::expand(manifest, PROCESSOR)?
         .into_iter()
         .filter(|request| request.language == Language::Hip)
         .map(|request| Key { source: request.source, options: request.options })
         .collect();
-    ensure!(!keys.is_empty(), "failed to find any HIP kernel in `{}`", path.display());
     keys.push(rounding_key());
     for (source, _) in REFERENCES {
         ensure!(

@@ -15,6 +15,7 @@ impl Options {
         for word in options.split_whitespace() {
             let define = word
                 .strip_prefix("-D")
+                .or_else(|| word.strip_prefix("-Wa,-defsym,"))
                 .with_context(|| format!("failed to understand option `{word}`"))?;
             let (name, value) = define.split_once('=').unwrap_or((define, "1"));
             defines.insert(name.to_owned(), value.to_owned());
