@@ -3,9 +3,9 @@
 
 use std::process::{Command, Output, Stdio};
 
-use gfxpack_plan::TargetId;
 use gfxpack_plan::code_object;
 use gfxpack_plan::processors::{self, Processor};
+use gfxpack_plan::{Target, TargetId};
 
 /// hipcc's own on Debian 12, then what later suites and backports bring.
 const COMPILERS: &[&str] = &[
@@ -100,6 +100,26 @@ fn check_target_ids(compiler: &str, processor: &Processor) {
             let expected: TargetId = target.parse().expect("the table grants it");
             let found = code_object::targets(&object).expect("an ELF code object");
             assert_eq!(found, [expected], "{compiler} -mcpu={target}");
+        }
+    }
+}
+
+#[test]
+fn the_released_targets_are_ones_that_are_sold() {
+    let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/matrix.json");
+    let matrix = std::fs::read_to_string(matrix).expect("the matrix of release CI");
+    let matrix: serde_json::Value = serde_json::from_str(&matrix).expect("JSON");
+    let jobs = matrix["include"].as_array().expect("a list of jobs");
+    assert!(!jobs.is_empty());
+    for job in jobs {
+        let targets: Vec<Target> =
+            serde_json::from_value(job["targets"].clone()).expect("targets as gfxpack takes them");
+        assert!(!targets.is_empty(), "{job}");
+        for target in targets {
+            assert_eq!(target.id().processor(), job["processor"], "{target}");
+            let processor = processors::by_name(target.id().processor()).expect("a known one");
+            let sold = target.compute_units().is_none_or(|n| processor.compute_units.contains(&n));
+            assert!(sold, "no {} with {target} is sold", processor.name);
         }
     }
 }
