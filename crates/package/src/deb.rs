@@ -37,7 +37,7 @@ impl Default for DebOptions {
 /// The size field of an ar header has ten decimal digits.
 const MEMBER_MAX: u64 = 9_999_999_999;
 
-/// The name that [`write`] gives the file: `<name>_<version>-<revision>_all.deb`.
+/// The name that [`write()`] gives the file: `<name>_<version>-<revision>_all.deb`.
 #[must_use]
 pub fn file_name(spec: &PackageSpec) -> String {
     format!("{}_{}_all.deb", spec.name, control::version(spec))

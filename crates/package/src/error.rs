@@ -230,3 +230,29 @@ fn write_hint(path: &Path, source: &io::Error) -> String {
         _ => format!("check the disk that holds `{dir}`"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_fits_the_cause() {
+        let check = |kind: io::ErrorKind, expected: &str| {
+            let error = Error::write(Path::new("/dist/x.deb"), kind.into());
+            assert!(error.hint().starts_with(expected), "{kind:?}: {}", error.hint());
+        };
+        check(io::ErrorKind::StorageFull, "free space in `/dist`");
+        check(io::ErrorKind::QuotaExceeded, "free space in `/dist`");
+        check(io::ErrorKind::FileTooLarge, "raise the limit");
+        check(io::ErrorKind::NotFound, "create the directory `/dist`");
+        check(io::ErrorKind::ReadOnlyFilesystem, "make `/dist` writable");
+    }
+
+    #[test]
+    fn the_cause_is_chained_and_not_repeated() {
+        let error = Error::read(Path::new("/in"), io::ErrorKind::NotFound.into());
+        assert_eq!(error.to_string(), "failed to read `/in`");
+        let cause = std::error::Error::source(&error).expect("there is a cause");
+        assert_eq!(cause.to_string(), "entity not found");
+    }
+}

@@ -41,7 +41,7 @@ impl Default for RpmOptions {
 const SHARED_DIRECTORIES: [&str; 10] =
     ["bin", "doc", "etc", "lib", "lib64", "licenses", "opt", "share", "usr", "var"];
 
-/// The name that [`write`] gives the file:
+/// The name that [`write()`] gives the file:
 /// `<name>-<version>-<revision>.noarch.rpm`.
 #[must_use]
 pub fn file_name(spec: &PackageSpec) -> String {

@@ -27,7 +27,7 @@ impl Default for TarOptions {
     }
 }
 
-/// The name that [`write`] gives the file: `<name>-<version>-<revision>.tar.gz`,
+/// The name that [`write()`] gives the file: `<name>-<version>-<revision>.tar.gz`,
 /// with the ending of the compression.
 #[must_use]
 pub fn file_name(spec: &PackageSpec, options: &TarOptions) -> String {

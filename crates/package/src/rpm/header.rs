@@ -17,6 +17,9 @@ use crate::{Error, text};
 /// The host that the header names, since the real one would differ.
 const BUILD_HOST: &str = "localhost";
 
+/// Old tools sort packages by it, and rpmlint misses it.
+const GROUP: &str = "System/Libraries";
+
 /// Everything the header is made from but the payload.
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
@@ -68,7 +71,7 @@ impl Layout<'_> {
         let config = BuildConfig::v4().source_date(stamp);
         builder.using_config(config.compression(::rpm::CompressionWithLevel::None));
         builder.release(spec.revision.as_str()).build_host(BUILD_HOST);
-        builder.packager(spec.maintainer.as_str());
+        builder.packager(spec.maintainer.as_str()).group(GROUP);
         if !spec.homepage.is_empty() {
             builder.url(spec.homepage.as_str());
         }

@@ -80,31 +80,6 @@ fn a_limit_on_file_sizes_leaves_nothing() {
 }
 
 #[test]
-fn a_full_file_system_leaves_nothing() {
-    let dir = temp();
-    let mount = temp();
-    fs::write(dir.path().join("input"), noise(1, 2 << 20)).expect("written");
-    for kind in KINDS {
-        // A small file system of its own, in a mount namespace of its own.
-        let inner = command("", Job::OneFile, kind, dir.path(), mount.path());
-        let mut outer = crate::support::tool("unshare");
-        outer.args(["--map-root-user", "--mount", "--", "sh", "-ec"]);
-        outer.arg("mount -t tmpfs -o size=1m none \"$GFXPACK_TEST_OUT\"; \"$@\"; ls -A \"$GFXPACK_TEST_OUT\" | sed 's/^/left: /'");
-        outer.arg("sh").arg(inner.get_program()).args(inner.get_args());
-        for (name, value) in inner.get_envs() {
-            match value {
-                Some(value) => outer.env(name, value),
-                None => outer.env_remove(name),
-            };
-        }
-        let stdout = run(&mut outer);
-        let hint = said(&stdout, "hint").unwrap_or_else(|| panic!("{kind}: {stdout}"));
-        assert!(hint.starts_with("free space in "), "{kind}: {hint}");
-        assert!(!stdout.contains("left: "), "{kind}: {stdout}");
-    }
-}
-
-#[test]
 fn a_killed_writer_leaves_nothing() {
     let dir = temp();
     let out = temp();
