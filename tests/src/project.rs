@@ -16,7 +16,10 @@ pub fn workspace() -> &'static Path {
 
 /// Starts a program for a test.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "tests start foreign tools, and gfxpack as a user would")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start foreign tools, and gfxpack as a user would"
+)]
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
@@ -227,9 +230,10 @@ pub fn finish(mut command: Command) -> Run {
 /// Where it is missing or says no.
 #[track_caller]
 pub fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let output = command(program).args(arguments).current_dir(dir).output().unwrap_or_else(|error| {
-        panic!("{program} is needed ({error}): `cargo xtask test --setup` installs it")
-    });
+    let output =
+        command(program).args(arguments).current_dir(dir).output().unwrap_or_else(|error| {
+            panic!("{program} is needed ({error}): `cargo xtask test --setup` installs it")
+        });
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
@@ -343,13 +347,18 @@ fill:
 .size fill, .-fill
 .section .rodata,"a",@progbits
 .p2align 6
+.if (.amdgcn.gfx_generation_number == 9) && (.amdgcn.gfx_generation_stepping == 10)
 .amdhsa_kernel fill
     .amdhsa_next_free_vgpr 4
     .amdhsa_next_free_sgpr 8
-.if (.amdgcn.gfx_generation_number == 9) && (.amdgcn.gfx_generation_stepping == 10)
     .amdhsa_accum_offset 4
-.endif
 .end_amdhsa_kernel
+.else
+.amdhsa_kernel fill
+    .amdhsa_next_free_vgpr 4
+    .amdhsa_next_free_sgpr 8
+.end_amdhsa_kernel
+.endif
 .data
 .long VALUE
 "#;

@@ -1,0 +1,272 @@
+//! The main job on a small library: real compiler, every language, real
+//! packages.
+
+use std::fs;
+use std::path::Path;
+
+use gfxpack_tests::project::{Project, finish, python_reads, tool};
+use serde_json::Value;
+
+const GFX906: u32 = 0x2f;
+const GFX90A: u32 = 0x3f;
+const GFX1030: u32 = 0x36;
+
+const TARGETS: [&str; 6] =
+    ["--target", "gfx906_60", "--target", "gfx90a@104", "--target", "gfx1030"];
+
+fn dist(project: &Project, more: &[&str]) -> gfxpack_tests::project::Run {
+    let mut arguments = vec!["dist", "--manifest", "kernels.toml"];
+    arguments.extend(more);
+    project.run(&arguments)
+}
+
+#[test]
+fn every_target_gets_its_kdb_and_its_packages() {
+    let project = Project::small();
+    let mut arguments = TARGETS.to_vec();
+    arguments.extend(["--out", "out"]);
+    let run = dist(&project, &arguments).expect_code(0);
+    assert_eq!(run.stdout, "", "stdout is for data");
+    let out = project.path().join("out");
+    let names: Vec<String> = project.tree("out").into_iter().map(|(name, _)| name).collect();
+    let expected = [
+        "SHA256SUMS",
+        "kdb/gfx1030.kdb",
+        "kdb/gfx906_60.kdb",
+        "kdb/gfx90a68.kdb",
+        "manifest.json",
+        "miopen-hip-gfx1030kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx1030kdb-1.2.3-1.tar.gz",
+        "miopen-hip-gfx1030kdb_1.2.3-1_all.deb",
+        "miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx906-60kdb-1.2.3-1.tar.gz",
+        "miopen-hip-gfx906-60kdb_1.2.3-1_all.deb",
+        "miopen-hip-gfx90a-104kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz",
+        "miopen-hip-gfx90a-104kdb_1.2.3-1_all.deb",
+    ];
+    assert_eq!(names, expected);
+    tool("sha256sum", &["--check", "--strict", "--quiet", "SHA256SUMS"], &out);
+    let summed = fs::read_to_string(out.join("SHA256SUMS")).unwrap().lines().count();
+    assert_eq!(summed, names.len() - 1, "every file but the sums themselves is summed");
+    for (kdb, number) in
+        [("gfx906_60.kdb", GFX906), ("gfx90a68.kdb", GFX90A), ("gfx1030.kdb", GFX1030)]
+    {
+        let device = kdb.split(['_', '.']).next().unwrap().trim_end_matches("68");
+        let keys = python_reads(&out.join("kdb").join(kdb), number);
+        let texts: Vec<String> = keys.iter().map(|(name, args)| format!("{name}{args}")).collect();
+        let expected = [" -DTYPE=double", " -DTYPE=float"]
+            .map(|args| format!("add.cpp.o{args} -mcpu={device}"))
+            .into_iter()
+            .chain([format!("fill.s.o -Wa,-defsym,VALUE=7 -mcpu={device}")])
+            .chain(
+                ["2", "3"].map(|n| format!("scale.cl.o -DGROUP=64 -DFACTOR={n} -mcpu={device}")),
+            );
+        assert_eq!(texts, expected.collect::<Vec<_>>());
+    }
+    check_manifest(&out);
+}
+
+fn check_manifest(out: &Path) {
+    let text = fs::read_to_string(out.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(manifest["format"], 1);
+    assert_eq!(manifest["complete"], true);
+    let compiler = manifest["compiler"]["identity"].as_str().unwrap();
+    assert!(compiler.contains("clang "), "{compiler}");
+    let targets = manifest["targets"].as_array().unwrap();
+    assert_eq!(targets.len(), 3);
+    for target in targets {
+        assert_eq!(target["kernels"], 5);
+        assert_eq!(target["packages"].as_array().unwrap().len(), 3);
+        for file in target["packages"].as_array().unwrap().iter().chain([&target["kdb"]]) {
+            let path = out.join(file["file"].as_str().unwrap());
+            let sum = tool("sha256sum", &[path.to_str().unwrap()], out);
+            assert_eq!(sum.split(' ').next(), file["sha256"].as_str());
+            assert_eq!(fs::metadata(path).unwrap().len(), file["size"].as_u64().unwrap());
+        }
+    }
+}
+
+#[test]
+fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
+    let (first, second) = (Project::small(), Project::small());
+    let arguments = |jobs| {
+        [
+            "--target",
+            "gfx906_60,gfx1030",
+            "--format",
+            "deb,rpm,tar.gz,tar.zst,tar.xz",
+            "--out",
+            "o",
+            "--jobs",
+            jobs,
+        ]
+    };
+    dist(&first, &arguments("1")).expect_code(0);
+    let bytes = first.tree("o");
+    assert_eq!(bytes.len(), 2 + 2 + 10);
+    // Another directory, more workers, another umask, language and time zone.
+    let mut shell = gfxpack_tests::project::command("sh");
+    let binary = gfxpack_tests::project::binary().to_str().unwrap();
+    shell
+        .args(["-c", "umask 077; exec \"$@\"", "sh", binary, "dist", "--manifest"])
+        .arg(second.path().join("kernels.toml"))
+        .args(arguments("2"))
+        .env("GFXPACK_CACHE_DIR", second.path().join("cache"))
+        .env("TZ", "Pacific/Auckland")
+        .env("LANG", "tr_TR.UTF-8")
+        .current_dir(second.path());
+    finish(shell).expect_code(0);
+    assert!(bytes == second.tree("o"), "cold, --jobs 2, elsewhere");
+    let warm = dist(
+        &first,
+        &[
+            "--target",
+            "gfx1030,gfx906@60",
+            "--format",
+            "tar.xz,tar.zst,tar.gz,rpm,deb",
+            "--out",
+            "w",
+            "--message-format",
+            "json",
+        ],
+    );
+    let warm = warm.expect_code(0);
+    let finished = warm.of_type("build-finished");
+    assert_eq!(finished[0]["compiled"], 0);
+    assert_eq!(finished[0]["cached"], 10);
+    let named = |tree: Vec<(String, Vec<u8>)>| -> Vec<_> {
+        // The order of targets asked for shows in the manifest alone.
+        tree.into_iter()
+            .filter(|(name, _)| name != "manifest.json" && name != "SHA256SUMS")
+            .collect()
+    };
+    assert!(named(bytes) == named(first.tree("w")), "warm");
+}
+
+#[test]
+fn only_what_changed_is_compiled_again() {
+    let project = Project::small();
+    let compiled = |expected: u64, why: &str| {
+        let run = project.run(&[
+            "build",
+            "--manifest",
+            "kernels.toml",
+            "--target",
+            "gfx906",
+            "--out",
+            "o",
+            "--message-format",
+            "json",
+        ]);
+        let run = run.expect_code(0);
+        assert_eq!(run.of_type("build-finished")[0]["compiled"], expected, "{why}");
+    };
+    compiled(5, "cold");
+    compiled(0, "nothing changed");
+    project.write("include/step.h", "#define STEP 4.0f\n");
+    compiled(4, "HIP and OpenCL C include the header, assembly does not");
+    project.write("include/step.h", "#define STEP 3.0f\n");
+    compiled(0, "the old header is back");
+    let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
+    project.write("kernels.toml", &manifest.replace("VALUE = 7", "VALUE = [7, 8]"));
+    compiled(1, "one key more");
+}
+
+#[test]
+fn compute_units_share_what_is_compiled() {
+    let project = Project::small();
+    let run = dist(
+        &project,
+        &["--target", "gfx906_60,gfx906_64,gfx906", "--out", "o", "--message-format", "json"],
+    );
+    let run = run.expect_code(0);
+    assert_eq!(run.of_type("build-finished")[0]["compiled"], 5);
+    assert_eq!(run.of_type("kdb").len(), 3);
+    assert_eq!(run.of_type("package").len(), 9);
+}
+
+#[test]
+fn xnack_is_compiled_for_and_named() {
+    let project = Project::small();
+    dist(&project, &["--target", "gfx90a:xnack+@104", "--out", "o"]).expect_code(0);
+    let kdb = project.path().join("o/kdb/gfx90a_xnack68.kdb");
+    assert_eq!(python_reads(&kdb, GFX90A).len(), 5);
+    let run = project.run(&["kdb", "verify", "o/kdb/gfx90a_xnack68.kdb"]).expect_code(0);
+    assert!(run.stdout.contains("5 kernels for gfx90a:xnack+@104"), "{}", run.stdout);
+    assert!(project.path().join("o/miopen-hip-gfx90a-xnack-104kdb_1.2.3-1_all.deb").is_file());
+}
+
+#[test]
+fn a_dry_run_touches_nothing() {
+    let project = Project::small();
+    let run = dist(&project, &["--target", "gfx906_60", "--out", "o", "--dry-run"]).expect_code(0);
+    assert!(run.stdout.contains("gfx906_60.kdb"), "{}", run.stdout);
+    assert!(run.stdout.contains("5 compile jobs: 0 in the cache, 5 to run"), "{}", run.stdout);
+    assert!(!project.path().join("o").exists());
+    let json =
+        dist(&project, &["--target", "gfx906_60", "--out", "o", "-n", "--message-format", "json"]);
+    let plan = &json.expect_code(0).of_type("plan")[0]["plan"];
+    assert_eq!(plan["jobs"].as_array().unwrap().len(), 5);
+    assert_eq!(plan["kdbs"][0]["rows"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn clang_alone_builds_too() {
+    let project = Project::small();
+    let clang = ["clang-15", "clang-19", "clang"]
+        .into_iter()
+        .find(|clang| gfxpack_tests::project::command(clang).arg("--version").output().is_ok())
+        .expect("hipcc brings a clang: `cargo xtask test --setup` installs it");
+    dist(&project, &["--target", "gfx906_60", "--clang", clang, "--out", "o"]).expect_code(0);
+    assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 5);
+}
+
+#[test]
+fn kdbs_are_listed_shown_and_packaged_again() {
+    let project = Project::small();
+    dist(&project, &["--target", "gfx906_60", "--out", "o", "--blob", "raw"]).expect_code(0);
+    let kdb = "o/kdb/gfx906_60.kdb";
+    let info = project.run(&["kdb", "info", kdb, "--message-format", "json"]).expect_code(0);
+    let info = &info.of_type("kdb-info")[0];
+    assert_eq!((&info["rows"], &info["raw_rows"]), (&5.into(), &5.into()));
+    assert_eq!(info["devices"]["gfx906"], 5);
+    let keys = project.run(&["kdb", "list", kdb, "--keys", "--filter", "scale"]).expect_code(0);
+    assert_eq!(keys.stdout.lines().count(), 2);
+    // What `list --keys` prints is what `dist --keys` reads.
+    project.write("keys.jsonl", &keys.stdout);
+    let again = [
+        "dist",
+        "--keys",
+        "keys.jsonl",
+        "--source-dir",
+        ".",
+        "--license",
+        "MIT",
+        "--target",
+        "gfx906_60",
+        "--out",
+        "k",
+    ];
+    project.run(&again).expect_code(0);
+    let line: Value = serde_json::from_str(keys.stdout.lines().next().unwrap()).unwrap();
+    let (name, args) =
+        (line["kernel_name"].as_str().unwrap(), line["kernel_args"].as_str().unwrap());
+    project.run(&["kdb", "get", kdb, name, args, "--out", "a.o"]).expect_code(0);
+    project.run(&["kdb", "get", "k/kdb/gfx906_60.kdb", name, args, "--out", "b.o"]).expect_code(0);
+    let object = fs::read(project.path().join("a.o")).unwrap();
+    assert!(object.starts_with(b"\x7fELF"));
+    assert_eq!(object.len(), fs::read(project.path().join("b.o")).unwrap().len());
+    let missing = project.run(&["kdb", "get", kdb, name, "-mcpu=gfx906"]).expect_code(2);
+    assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
+    let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
+    project.run(&packaged).expect_code(0);
+    let deb = "p/miopen-hip-gfx906-60kdb_0.1.0-1_all.deb";
+    let contents = tool("dpkg-deb", &["-c", deb], project.path());
+    assert!(contents.contains("./opt/rocm/share/miopen/db/gfx906_60.kdb"), "{contents}");
+    fs::rename(project.path().join(kdb), project.path().join("gfx1030.kdb")).unwrap();
+    let wrong = project.run(&["package", "gfx1030.kdb", "--out", "q"]).expect_code(101);
+    assert!(wrong.stderr.contains("gfx906"), "{}", wrong.stderr);
+    assert!(!project.path().join("q").exists());
+}

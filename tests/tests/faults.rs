@@ -1,0 +1,257 @@
+//! What can go wrong while compiling, with a stand-in for a hipcc that
+//! misbehaves on request and is the real one otherwise.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use gfxpack_tests::project::{Project, Run, command, finish};
+
+/// Faults are asked for by a define, so that they are part of the key.
+const STAND_IN: &str = r#"#!/bin/sh
+for word in "$@"; do
+    case $word in
+        -DFAULT=hang) sleep 100000 ;;
+        -DFAULT=silent) exit 0 ;;
+        -DFAULT=empty) for last in "$@"; do :; done; : > "$last"; exit 0 ;;
+        -DFAULT=text) for last in "$@"; do :; done; echo nonsense > "$last"; exit 0 ;;
+        -DFAULT=crash) kill -SEGV $$ ;;
+        -DFAULT=verbose) yes 'error: much to say' | head -c 20000000 >&2; exit 1 ;;
+        -DFAULT=wrong)
+            set -- $(echo "$@" | sed 's/gfx906/gfx908/g') ;;
+        -DFAULT=wait)
+            while [ -e "$(dirname "$0")/wait" ]; do sleep 0.05; done ;;
+    esac
+done
+exec hipcc "$@"
+"#;
+
+const SOURCE: &str = "#include <hip/hip_runtime.h>\n\
+    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+
+fn project(defines: &[&str]) -> Project {
+    let project = Project::new();
+    let stand_in = project.write("bin/hipcc", STAND_IN);
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    project.write("k.cpp", SOURCE);
+    let options: Vec<String> = defines
+        .iter()
+        .enumerate()
+        .map(|(number, define)| format!("\"-DN={number} {define}\""))
+        .collect();
+    project.write(
+        "kernels.toml",
+        &format!(
+            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
+            options.join(", ")
+        ),
+    );
+    project
+}
+
+const DIST: &[&str] = &[
+    "dist",
+    "--manifest",
+    "kernels.toml",
+    "--hipcc",
+    "bin/hipcc",
+    "--target",
+    "gfx906_60",
+    "--out",
+    "o",
+];
+
+fn dist(project: &Project, more: &[&str]) -> Run {
+    let mut arguments = DIST.to_vec();
+    arguments.extend(more);
+    project.run(&arguments)
+}
+
+fn packages(project: &Project) -> usize {
+    let is_package = |name: &str| [".deb", ".rpm", ".gz"].iter().any(|end| name.ends_with(end));
+    project.tree("o").iter().filter(|(name, _)| is_package(name)).count()
+}
+
+#[test]
+fn a_failing_kernel_is_named_with_the_compilers_words_and_the_others_are_built() {
+    let faults = [
+        "",
+        "-DBROKEN",
+        "-DFAULT=silent",
+        "-DFAULT=empty",
+        "-DFAULT=text",
+        "-DFAULT=crash",
+        "-DFAULT=wrong",
+        "-DFAULT=hang",
+        "-DFAULT=verbose",
+        "",
+    ];
+    let project = project(&faults);
+    // Generous for a compile, and no time at all for something that hangs.
+    let run = dist(&project, &["--timeout", "60", "--jobs", "4"]).expect_code(100);
+    let said = |define: &str, words: &str| {
+        let text = &run.stderr;
+        let start = text
+            .match_indices("failed to compile `k.cpp.o")
+            .map(|(at, _)| &text[at..])
+            .find(|rest| rest.lines().next().unwrap().contains(define))
+            .unwrap_or_else(|| panic!("{define} is not named:\n{text:.5000}"));
+        let block: String = start.lines().take(12).collect::<Vec<_>>().join("\n");
+        assert!(block.contains(words), "{define}: {block}");
+    };
+    said("-DBROKEN", "error: this kernel is broken");
+    said("-DFAULT=silent", "reported success and wrote no object");
+    said("-DFAULT=empty", "reported success and wrote no object");
+    said("-DFAULT=text", "no code object");
+    said("-DFAULT=crash", "crashed (signal 11)");
+    said("-DFAULT=wrong", "is for gfx908, not for gfx906");
+    said("-DFAULT=hang", "stopped after 60 s");
+    said("-DFAULT=verbose", "error: much to say");
+    assert!(run.stderr.contains("more output was dropped"));
+    assert!(
+        run.stderr.contains("error: failed to compile 8 of 10 kernels"),
+        "{:.3000}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("hint: "));
+    assert_eq!(packages(&project), 0, "no package without all kernels");
+    let info = project.run(&["kdb", "info", "o/kdb/gfx906_60.kdb", "--message-format", "json"]);
+    assert_eq!(info.expect_code(0).of_type("kdb-info")[0]["rows"], 2);
+    let scratch: Vec<_> =
+        project.tree("cache/work").into_iter().filter(|(n, _)| n != "lock").collect();
+    assert!(scratch.is_empty(), "nothing is left behind: {scratch:?}");
+}
+
+#[test]
+fn a_partial_package_says_so() {
+    let project = project(&["", "-DBROKEN"]);
+    let run = dist(&project, &["--allow-partial", "--message-format", "json"]).expect_code(0);
+    assert_eq!(run.of_type("job-failed")[0]["reason"], "refused");
+    assert_eq!(packages(&project), 3);
+    let manifest = fs::read_to_string(project.path().join("o/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["complete"], false);
+    let missing = &manifest["targets"][0]["missing"][0];
+    assert_eq!(missing["kernel_args"], " -DN=1 -DBROKEN -mcpu=gfx906");
+    let deb = project.path().join("o/miopen-hip-gfx906-60kdb_1-1_all.deb");
+    let control = command("dpkg-deb").arg("-f").arg(deb).output().unwrap();
+    let control = String::from_utf8(control.stdout).unwrap().replace("\n ", " ");
+    assert!(control.contains("Incomplete: 1 kernels"), "{control}");
+}
+
+#[test]
+fn a_killed_build_goes_on_where_it_stopped() {
+    let defines: Vec<&str> = ["", "", "", "-DFAULT=wait", "", ""].into();
+    let whole = project(&defines);
+    dist(&whole, &[]).expect_code(0);
+    let project = project(&defines);
+    let wait = project.write("bin/wait", "");
+    let mut child = project.start(&[DIST, &["--jobs", "2"]].concat());
+    // One worker waits for ever, the other compiles all the rest.
+    while project.objects() < defines.len() - 1 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_file(wait).unwrap();
+    assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
+    let run = dist(&project, &["--message-format", "json"]).expect_code(0);
+    let finished = &run.of_type("build-finished")[0];
+    assert_eq!((&finished["cached"], &finished["compiled"]), (&5.into(), &1.into()));
+    assert!(project.tree("o") == whole.tree("o"), "the same bytes as without the kill");
+    let left = project.tree("cache/work");
+    assert!(left.iter().all(|(name, _)| name == "lock"), "the next build sweeps: {left:?}");
+}
+
+#[test]
+fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
+    let project = project(&["-DFAULT=wait", ""]);
+    project.write("bin/wait", "");
+    let mut shell = command("sh");
+    // In a shell, since the test has no safe way to send SIGINT itself.
+    shell
+        .args(["-c", "exec 2> \"$0\"; \"$@\" & pid=$!; \
+                while [ \"$(find cache/v1/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do sleep 0.05; done; \
+                kill -TERM $pid; wait $pid"])
+        .arg(project.path().join("stderr"))
+        .arg(gfxpack_tests::project::binary())
+        .args(DIST)
+        .args(["--jobs", "2"])
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .current_dir(project.path());
+    let run = finish(shell).expect_code(130);
+    let stderr = fs::read_to_string(project.path().join("stderr")).unwrap();
+    assert!(stderr.contains("hint: run the same command again"), "{stderr} {}", run.stdout);
+    let left = project.tree("cache/work");
+    assert!(left.iter().all(|(name, _)| name == "lock"), "{left:?}");
+}
+
+/// A directory on a file system of its own, so small that it fills up.
+fn on_a_small_disk(project: &Project, dir: &str, kibibytes: u32, arguments: &[&str]) -> Run {
+    let mount_point: PathBuf = project.path().join(dir);
+    fs::create_dir_all(&mount_point).unwrap();
+    let mut unshare = command("unshare");
+    // A mount namespace of its own: nothing has to be unmounted.
+    unshare
+        .args(["--map-root-user", "--mount", "sh", "-c"])
+        .arg(
+            "mount -t tmpfs -o size=\"$1\"k tmpfs \"$2\" && shift 2 && \"$@\"; code=$?; \
+              find \"$0\" -type f >&2; exit $code",
+        )
+        .arg(&mount_point)
+        .arg(kibibytes.to_string())
+        .arg(&mount_point)
+        .arg(gfxpack_tests::project::binary())
+        .args(arguments)
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .current_dir(project.path());
+    finish(unshare)
+}
+
+#[test]
+fn a_full_disk_is_one_clear_error_and_leaves_nothing_half_written() {
+    let project = project(&["", "-DX"]);
+    dist(&project, &["--dry-run"]).expect_code(0);
+    let arguments = [DIST, &["--out", "small"]].concat();
+    let arguments: Vec<&str> = arguments.into_iter().filter(|word| *word != "o").collect();
+    let position = arguments.iter().position(|word| *word == "--out").unwrap();
+    let mut plain = arguments.clone();
+    plain.remove(position);
+    for kibibytes in [8, 20, 28] {
+        let run = on_a_small_disk(&project, "small", kibibytes, &plain).expect_code(1);
+        assert!(run.stderr.contains("error: failed to write"), "{kibibytes}k: {}", run.stderr);
+        assert!(run.stderr.contains("hint: "), "{}", run.stderr);
+        let left: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with('/')).collect();
+        let whole =
+            |name: &&&str| [".kdb", ".deb", ".rpm", ".gz"].iter().any(|end| name.ends_with(end));
+        assert_eq!(left.iter().filter(whole).count(), left.len(), "{left:?}");
+    }
+    // The compiled objects were kept, so there is room for the rest elsewhere.
+    let run = dist(&project, &["--message-format", "json"]).expect_code(0);
+    assert_eq!(run.of_type("build-finished")[0]["compiled"], 0);
+}
+
+#[test]
+fn a_full_cache_is_one_clear_error() {
+    let project = project(&["", "-DX", "-DY"]);
+    let run = on_a_small_disk(&project, "cache", 40, DIST);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("--cache-dir"), "the hint says where to go: {}", run.stderr);
+    dist(&project, &[]).expect_code(0);
+}
+
+#[test]
+fn a_damaged_object_in_the_cache_is_compiled_again() {
+    let project = project(&["", "-DX"]);
+    dist(&project, &[]).expect_code(0);
+    let before = project.tree("o");
+    let (name, mut bytes) = project.tree("cache/v1/objects").remove(0);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(project.path().join("cache/v1/objects").join(name), bytes).unwrap();
+    dist(&project, &[]).expect_code(0);
+    assert!(project.tree("o") == before);
+}

@@ -1,0 +1,134 @@
+//! Keys as MIOpen writes them, with a source tree of MIOpen's shape: sources
+//! and includes in several directories, included by bare name.
+
+use gfxpack_tests::project::{Project, python_reads};
+
+const GFX906: u32 = 0x2f;
+
+/// Odd blanks are part of real keys.
+const ARGUMENTS: [(&str, &str); 6] = [
+    ("ConvDirect.cl.o", "  -DMLO_N=2  -DMLO_GRP=64 -mcpu=gfx906"),
+    ("ConvDirect.cl.o", " -DMLO_N=2  -DMLO_GRP=64 -mcpu=gfx906"),
+    ("ConvDirect.cl.o", " -DMLO_N=3 -DMLO_GRP=64 -DNAME=\"a b\" -mcpu=gfx906"),
+    ("gemm_wrapper.cpp.o", " -DCK_N=4 -mcpu=gfx906"),
+    ("gemm_wrapper.cpp.o", " -DCK_N=4 -std=c++14 -mcpu=gfx906 -mcpu=gfx906"),
+    ("conv1x1.s.o", " -Wa,-defsym,n=4 -mcpu=gfx906"),
+];
+
+fn project() -> Project {
+    let project = Project::new();
+    let source = |path: &str, text: &str| {
+        project.write(&format!("MIOpen/src/kernels/{path}"), text);
+    };
+    source(
+        "ConvDirect.cl",
+        "#include \"types.h\"\n#include \"deep.inc\"\n__kernel void k(__global DATA* x) { x[get_global_id(0)] *= MLO_N * MLO_GRP + DEEP; }\n",
+    );
+    source("types.h", "#define DATA float\n");
+    source("common/include/deep.inc", "#define DEEP 1\n");
+    source(
+        "static/src/wrapper/gemm_wrapper.cpp",
+        "#include \"gemm.hpp\"\nextern \"C\" __global__ void gemm(float* x) { multiply(x); }\n",
+    );
+    source(
+        "static/include/algorithm/gemm.hpp",
+        "#include \"config.hpp\"\n#include <limits>\n__device__ inline void multiply(float* x) { x[threadIdx.x] *= CK_N * SCALE; }\n",
+    );
+    source(
+        "static/include/utility/config.hpp",
+        "#include \"hip/hip_runtime.h\"\n#define SCALE 3\n",
+    );
+    source("other/include/utility/config.hpp", "#error the nearer one is meant\n");
+    // Reserves registers by the target's XNACK setting, as MIOpen's do.
+    source(
+        "conv1x1.s",
+        ".include \"macros.inc\"\n.text\n.globl conv\n.p2align 8\n.type conv,@function\nconv:\n s_endpgm\n.rodata\n.p2align 6\n.amdhsa_kernel conv\n .amdhsa_reserve_xnack_mask xnack\n .amdhsa_next_free_vgpr n\n .amdhsa_next_free_sgpr 8\n.end_amdhsa_kernel\n",
+    );
+    source("inc/macros.inc", ".set xnack, 0\n");
+    project
+}
+
+fn lines(keys: &[(&str, &str)]) -> String {
+    let line = |(name, args): &(&str, &str)| {
+        format!("{}\n", serde_json::json!({ "kernel_name": name, "kernel_args": args }))
+    };
+    keys.iter().map(line).collect()
+}
+
+const DIST: [&str; 10] = [
+    "dist",
+    "--keys",
+    "keys.jsonl",
+    "--source-dir",
+    "MIOpen",
+    "--license",
+    "MIT",
+    "--target",
+    "gfx906_60",
+    "--out=o",
+];
+
+#[test]
+fn every_key_is_in_the_kdb_byte_for_byte() {
+    let project = project();
+    project.write("keys.jsonl", &lines(&ARGUMENTS));
+    let run = project.run(&DIST).expect_code(0);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    let mut expected: Vec<(String, String)> =
+        ARGUMENTS.iter().map(|(name, args)| ((*name).into(), (*args).into())).collect();
+    expected.sort();
+    assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906), expected);
+}
+
+#[test]
+fn the_directory_given_makes_no_difference() {
+    let project = project();
+    project.write("keys.jsonl", &lines(&ARGUMENTS));
+    project.run(&DIST).expect_code(0);
+    let nearer: Vec<&str> = DIST
+        .iter()
+        .map(|word| match *word {
+            "MIOpen" => "MIOpen/src/kernels",
+            "--out=o" => "--out=p",
+            other => other,
+        })
+        .collect();
+    project.run(&nearer).expect_code(0);
+    assert!(project.tree("o") == project.tree("p"));
+}
+
+#[test]
+fn what_is_refused_is_listed_and_the_rest_is_there() {
+    let project = project();
+    let broken = ("ConvDirect.cl.o", " -DMLO_N=2 -mcpu=gfx906");
+    let gone = ("Gone.cl.o", " -DX -mcpu=gfx906");
+    let mut keys = ARGUMENTS.to_vec();
+    keys.push(broken);
+    project.write("keys.jsonl", &lines(&keys));
+    let run = project.run(&DIST).expect_code(100);
+    assert!(run.stderr.contains("`ConvDirect.cl.o -DMLO_N=2 -mcpu=gfx906`"), "{}", run.stderr);
+    assert!(run.stderr.contains("use of undeclared identifier 'MLO_GRP'"), "{}", run.stderr);
+    let kdb = project.path().join("o/kdb/gfx906_60.kdb");
+    assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
+    keys.push(gone);
+    project.write("keys.jsonl", &lines(&keys));
+    let run = project.run(&DIST).expect_code(2);
+    assert!(run.stderr.contains("failed to find source `Gone.cl`"), "{}", run.stderr);
+    let run = project.run(&[&DIST[..], &["--allow-partial"]].concat()).expect_code(0);
+    assert!(run.stderr.contains("Gone.cl"), "{}", run.stderr);
+    let manifest = std::fs::read_to_string(project.path().join("o/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let missing = manifest["targets"][0]["missing"].as_array().unwrap();
+    assert_eq!(missing.len(), 2);
+    assert_eq!(missing[1]["reason"], "its source was not found");
+}
+
+#[test]
+fn keys_of_other_devices_are_left_out_and_said() {
+    let project = project();
+    let other = ("ConvDirect.cl.o", " -DMLO_N=2 -DMLO_GRP=64 -mcpu=gfx908");
+    project.write("keys.jsonl", &lines(&[ARGUMENTS[0], other]));
+    let run = project.run(&DIST).expect_code(0);
+    assert!(run.stderr.contains("warning: keys.jsonl: keys for 1 other devices"), "{}", run.stderr);
+    assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 1);
+}
