@@ -10,9 +10,11 @@ use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
+#[command(
+    after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
     100 kernels that could not be compiled, 101 verification failed, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL.")]
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -313,14 +315,18 @@ fn parse_prefix(text: &str) -> Result<String, String> {
     let plain = text.starts_with('/')
         && text.len() > 1
         && !text.split('/').any(|part| matches!(part, "." | ".."));
-    if plain { Ok(text.to_owned()) } else { Err("it must be absolute, without . and ..".to_owned()) }
+    if plain {
+        Ok(text.to_owned())
+    } else {
+        Err("it is no absolute path\nhint: write it from the root, without . and ..".to_owned())
+    }
 }
 
 fn parse_template(text: &str) -> Result<String, String> {
     if text.contains("{gfx}") {
         Ok(text.to_owned())
     } else {
-        Err("it must hold {gfx}, or all targets' packages would have one name".to_owned())
+        Err("all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}".to_owned())
     }
 }
 
@@ -328,13 +334,15 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
     let (codec, level) = text.split_once(':').map_or((text, None), |(c, l)| (c, Some(l)));
     let level = |default: u32| match level {
         None => Ok(default),
-        Some(text) => text.parse().map_err(|_| format!("`{text}` is no level")),
+        Some(text) => text
+            .parse()
+            .map_err(|_| format!("`{text}` is no level\nhint: write a number, as zst:3")),
     };
     match codec {
         "xz" => Ok(Compression::Xz { level: level(1)? }),
         "gz" | "gzip" => Ok(Compression::Gz { level: level(6)? }),
         "zst" | "zstd" => Ok(Compression::Zst { level: level(3)? }),
-        _ => Err("write xz, gz or zst".to_owned()),
+        _ => Err("no such codec\nhint: write xz, gz or zst, with :LEVEL if wanted".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs a plan and assembles its kdbs.
 
-use std::sync::Mutex;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{Cancel, CompileError, ExecutorOptions, Failure, Summary, default_jobs};

@@ -39,6 +39,12 @@ pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read>
              searched too",
         ));
     }
+    if let Some(none) = inputs.source_dir.iter().find(|dir| !dir.is_dir()) {
+        return Err(fail::usage(
+            format!("failed to find the source directory `{}`", none.display()),
+            "check the path",
+        ));
+    }
     let targets = distinct(&inputs.target)?;
     let mut reader = Reader {
         requests: targets
@@ -186,8 +192,11 @@ impl Reader {
     fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
         let name = file.display().to_string();
         let keys = expand::parse_keys(&name, &read_text(file)?)?;
-        let devices: BTreeSet<&str> =
-            keys.iter().filter_map(|key| key.key.split_device()).map(|(_, device)| device).collect();
+        let devices: BTreeSet<&str> = keys
+            .iter()
+            .filter_map(|key| key.key.split_device())
+            .map(|(_, device)| device)
+            .collect();
         let mut used = 0;
         let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
         for position in 0..self.requests.len() {

@@ -86,7 +86,10 @@ impl Output {
     /// What ended the program.
     pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
         if self.json {
-            self.message("error", &json!({ "messages": messages, "hint": hint, "exit_code": code }));
+            self.message(
+                "error",
+                &json!({ "messages": messages, "hint": hint, "exit_code": code }),
+            );
             return;
         }
         for message in messages {

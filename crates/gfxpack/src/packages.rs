@@ -6,9 +6,9 @@ use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, tar};
+use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
 use gfxpack_plan::package::PackageSpec;
-use gfxpack_plan::Target;
 
 use crate::args::{Format, LayoutArg, Packaging};
 use crate::environment::Environment;
@@ -52,15 +52,22 @@ pub(crate) fn release(
     }
     let stated = SourceLicense {
         license: args.license.clone().unwrap_or_else(|| UNKNOWN_LICENSE.to_owned()),
-        copyright: args.copyright.clone().unwrap_or_else(|| "the authors of the kernels".to_owned()),
+        copyright: args
+            .copyright
+            .clone()
+            .unwrap_or_else(|| "the authors of the kernels".to_owned()),
     };
     let licenses = library
         .licenses
         .iter()
-        .map(|(source, license)| (source.clone(), license.clone().unwrap_or_else(|| stated.clone())))
+        .map(|(source, license)| {
+            (source.clone(), license.clone().unwrap_or_else(|| stated.clone()))
+        })
         .collect::<std::collections::BTreeMap<_, _>>();
     if args.license.is_none() && library.licenses.values().any(Option::is_none) {
-        output.warn("the licence of the kernels is not known: say it with --license, as --license MIT");
+        output.warn(
+            "the licence of the kernels is not known: say it with --license, as --license MIT",
+        );
     }
     Ok(Release {
         library: library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned()),
@@ -94,12 +101,9 @@ pub(crate) fn write(
     output: &Output,
 ) -> anyhow::Result<Vec<MadePackage>> {
     let spec = kernel_package::spec(release, contents);
-    let mut formats = args.format.clone();
-    formats.sort();
-    formats.dedup();
     let mut made = Vec::new();
-    for format in formats {
-        let (name, written) = one(&spec, format, args, out)?;
+    for (format, writer) in writers(args) {
+        let written = writer.write(&spec, out)?;
         output.say(&format!(
             "packaged {} ({})",
             written.file_name,
@@ -109,35 +113,77 @@ pub(crate) fn write(
             target: contents.target.clone(),
             name: spec.name.clone(),
             version: format!("{}-{}", spec.version, spec.revision),
-            format: name,
+            format,
             written,
         });
     }
     Ok(made)
 }
 
-fn one(
-    spec: &PackageSpec,
-    format: Format,
+/// Whether packages for these targets could be written: what is wrong with
+/// their names or versions is worth knowing before hours of compiling.
+pub(crate) fn check<'a>(
+    release: &Release,
+    targets: impl Iterator<Item = &'a Target>,
     args: &Packaging,
-    out: &Path,
-) -> Result<(&'static str, Written), gfxpack_package::Error> {
-    let tarball = |compression| {
-        tar::write(spec, out, &TarOptions { compression, ..TarOptions::default() })
-    };
-    Ok(match format {
+) -> anyhow::Result<()> {
+    for target in targets {
+        let contents =
+            Contents { target: target.clone(), kdb: PathBuf::new(), kernels: 0, missing: 0 };
+        let spec = kernel_package::spec(release, &contents);
+        for (_, writer) in writers(args) {
+            writer.check(&spec)?;
+        }
+    }
+    Ok(())
+}
+
+/// A format with its options.
+enum Writer {
+    Deb(DebOptions),
+    Rpm(RpmOptions),
+    Tar(TarOptions),
+}
+
+/// The writers asked for, by their formats' names, each once.
+fn writers(args: &Packaging) -> Vec<(&'static str, Writer)> {
+    let mut formats = args.format.clone();
+    formats.sort();
+    formats.dedup();
+    let tarball =
+        |compression| Writer::Tar(TarOptions { compression, ..TarOptions::default() });
+    let writer = |format| match format {
         Format::Deb => {
-            let options = DebOptions { compression: args.deb_compression, ..DebOptions::default() };
-            ("deb", deb::write(spec, out, &options)?)
+            let compression = args.deb_compression;
+            ("deb", Writer::Deb(DebOptions { compression, ..DebOptions::default() }))
         }
         Format::Rpm => {
-            let options = RpmOptions { compression: args.rpm_compression, ..RpmOptions::default() };
-            ("rpm", rpm::write(spec, out, &options)?)
+            let compression = args.rpm_compression;
+            ("rpm", Writer::Rpm(RpmOptions { compression, ..RpmOptions::default() }))
         }
-        Format::TarGz => ("tar.gz", tarball(Compression::Gz { level: 6 })?),
-        Format::TarZst => ("tar.zst", tarball(Compression::Zst { level: 3 })?),
-        Format::TarXz => ("tar.xz", tarball(Compression::Xz { level: 6 })?),
-    })
+        Format::TarGz => ("tar.gz", tarball(Compression::Gz { level: 6 })),
+        Format::TarZst => ("tar.zst", tarball(Compression::Zst { level: 3 })),
+        Format::TarXz => ("tar.xz", tarball(Compression::Xz { level: 6 })),
+    };
+    formats.into_iter().map(writer).collect()
+}
+
+impl Writer {
+    fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
+        match self {
+            Self::Deb(options) => deb::check(spec, options),
+            Self::Rpm(options) => rpm::check(spec, options),
+            Self::Tar(options) => tar::check(spec, options),
+        }
+    }
+
+    fn write(&self, spec: &PackageSpec, out: &Path) -> Result<Written, gfxpack_package::Error> {
+        match self {
+            Self::Deb(options) => deb::write(spec, out, options),
+            Self::Rpm(options) => rpm::write(spec, out, options),
+            Self::Tar(options) => tar::write(spec, out, options),
+        }
+    }
 }
 
 /// The target that a kdb's file name says.

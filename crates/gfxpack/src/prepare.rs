@@ -43,12 +43,13 @@ pub(crate) struct Library {
 
 /// The cache directory, made if need be.
 pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::Result<PathBuf> {
-    let dir = args.cache_dir.clone().or_else(|| environment.cache_dir.clone()).ok_or_else(|| {
-        fail::usage(
-            "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
-            "give one with --cache-dir",
-        )
-    })?;
+    let dir =
+        args.cache_dir.clone().or_else(|| environment.cache_dir.clone()).ok_or_else(|| {
+            fail::usage(
+                "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
+                "give one with --cache-dir",
+            )
+        })?;
     std::fs::create_dir_all(&dir).map_err(fail::io("create", &dir))?;
     std::path::absolute(&dir).map_err(fail::io("find", &dir))
 }

@@ -43,6 +43,15 @@ pub fn file_name(spec: &PackageSpec) -> String {
     format!("{}_{}_all.deb", spec.name, control::version(spec))
 }
 
+/// Whether [`write`] would take the spec and the options, without writing.
+///
+/// # Errors
+/// The first rule of the format that is broken, as its own kind of error.
+pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
+    check::spec(spec, Format::Deb)?;
+    options.compression.check()
+}
+
 /// Writes `spec` as a .deb into the existing directory `dir`.
 ///
 /// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
@@ -55,8 +64,7 @@ pub fn file_name(spec: &PackageSpec) -> String {
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
 pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Written, Error> {
-    check::spec(spec, Format::Deb)?;
-    options.compression.check()?;
+    check(spec, options)?;
     let changelog = control::changelog(spec);
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();

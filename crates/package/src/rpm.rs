@@ -49,6 +49,15 @@ pub fn file_name(spec: &PackageSpec) -> String {
     format!("{name}-{version}-{revision}.noarch.rpm")
 }
 
+/// Whether [`write`] would take the spec and the options, without writing.
+///
+/// # Errors
+/// The first rule of the format that is broken, as its own kind of error.
+pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
+    check::spec(spec, Format::Rpm)?;
+    options.compression.check()
+}
+
 /// Writes `spec` as an unsigned .rpm into the existing directory `dir`.
 ///
 /// The copyright is added as the licence file. The package owns the
@@ -63,8 +72,7 @@ pub fn file_name(spec: &PackageSpec) -> String {
 ///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
 pub fn write(spec: &PackageSpec, dir: &Path, options: &RpmOptions) -> Result<Written, Error> {
-    check::spec(spec, Format::Rpm)?;
-    options.compression.check()?;
+    check(spec, options)?;
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
 

@@ -35,6 +35,15 @@ pub fn file_name(spec: &PackageSpec, options: &TarOptions) -> String {
     format!("{name}-{version}-{revision}.tar.{}", options.compression.extension())
 }
 
+/// Whether [`write`] would take the spec and the options, without writing.
+///
+/// # Errors
+/// The first rule of the format that is broken, as its own kind of error.
+pub fn check(spec: &PackageSpec, options: &TarOptions) -> Result<(), Error> {
+    check::spec(spec, Format::Tar)?;
+    options.compression.check()
+}
+
 /// Writes `spec` as a packed tarball in GNU format into the existing directory
 /// `dir`.
 ///
@@ -46,8 +55,7 @@ pub fn file_name(spec: &PackageSpec, options: &TarOptions) -> String {
 /// # Errors
 /// Every kind of [`Error`] but those of .deb, rpm and checksums.
 pub fn write(spec: &PackageSpec, dir: &Path, options: &TarOptions) -> Result<Written, Error> {
-    check::spec(spec, Format::Tar)?;
-    options.compression.check()?;
+    check(spec, options)?;
     let mut output = Output::create(dir, &file_name(spec, options))?;
     let path = output.path();
     let failed = |e| Error::write(&path, e);

@@ -33,7 +33,11 @@ pub(crate) fn run(
     let release = packaging
         .map(|packaging| {
             let compiler = prepared.toolchain.identity();
-            packages::release(packaging, &prepared.library, compiler, environment, output)
+            let release =
+                packages::release(packaging, &prepared.library, compiler, environment, output)?;
+            let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
+            packages::check(&release, targets, packaging)?;
+            anyhow::Ok(release)
         })
         .transpose()?;
     if args.dry_run {

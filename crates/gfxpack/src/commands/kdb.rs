@@ -83,10 +83,8 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
         })
         .collect();
     if output.json {
-        let languages: serde_json::Map<_, _> = languages
-            .into_iter()
-            .map(|(language, count)| (language, count.into()))
-            .collect();
+        let languages: serde_json::Map<_, _> =
+            languages.into_iter().map(|(language, count)| (language, count.into())).collect();
         let body = json!({
             "file": file, "file_bytes": info.file_bytes, "rows": info.rows,
             "raw_rows": info.raw_rows, "kernel_names": info.kernel_names,
@@ -110,7 +108,10 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
     output.data(&file.display().to_string());
     let line = |label: &str, value: String| output.data(&format!("  {label:<10} {value}"));
     line("file", size(info.file_bytes));
-    line("kernels", format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")));
+    line(
+        "kernels",
+        format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")),
+    );
     line("devices", devices.join(", "));
     line(
         "objects",
@@ -149,12 +150,7 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyho
     Ok(())
 }
 
-fn get(
-    file: &Path,
-    key: &KernelKey,
-    out: Option<&Path>,
-    output: &Output,
-) -> anyhow::Result<()> {
+fn get(file: &Path, key: &KernelKey, out: Option<&Path>, output: &Output) -> anyhow::Result<()> {
     let found = Reader::open(file)?.get(key)?;
     let bytes = found.ok_or_else(|| {
         fail::usage(

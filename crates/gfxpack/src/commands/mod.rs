@@ -16,9 +16,7 @@ use crate::output::Output;
 /// Runs the command that was asked for.
 pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> anyhow::Result<()> {
     match args.command {
-        Command::Dist(dist) => {
-            dist::run(&dist.build, Some(&dist.packaging), environment, output)
-        }
+        Command::Dist(dist) => dist::run(&dist.build, Some(&dist.packaging), environment, output),
         Command::Build(build) => dist::run(&build, None, environment, output),
         Command::Plan(plan) => plan::run(&plan, environment, output),
         Command::Package(package) => package::run(&package, environment, output),

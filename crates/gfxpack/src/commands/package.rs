@@ -39,6 +39,7 @@ pub(crate) fn run(
     let library = Library { licenses, ..Library::default() };
     let compiler = "a compiler that is not recorded".to_owned();
     let release = packages::release(&args.packaging, &library, compiler, environment, output)?;
+    packages::check(&release, kdbs.iter().map(|kdb| &kdb.target), &args.packaging)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     let mut packaged = Vec::new();
     for kdb in &kdbs {

@@ -15,8 +15,7 @@ pub(crate) fn run(
     environment: &Environment,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let prepared =
-        prepare::prepare(&args.inputs, &args.toolchain, &args.cache, environment, true)?;
+    let prepared = prepare::prepare(&args.inputs, &args.toolchain, &args.cache, environment, true)?;
     for warning in &prepared.warnings {
         output.warn(warning);
     }

@@ -21,7 +21,11 @@ pub(crate) fn run(
     let toolchain = match toolchain {
         Ok(toolchain) => Some(toolchain),
         // Without a compiler the list is still of use; one that was named must work.
-        Err(error) if args.buildable || args.toolchain.hipcc.is_some() || args.toolchain.clang.is_some() => {
+        Err(error)
+            if args.buildable
+                || args.toolchain.hipcc.is_some()
+                || args.toolchain.clang.is_some() =>
+        {
             return Err(error);
         }
         Err(error) => {
@@ -39,7 +43,8 @@ pub(crate) fn run(
         ));
     }
     for processor in PROCESSORS {
-        let builds = toolchain.as_ref().map(|toolchain: &Toolchain| toolchain.buildable(processor.name));
+        let builds =
+            toolchain.as_ref().map(|toolchain: &Toolchain| toolchain.buildable(processor.name));
         if args.buildable && !builds.is_some_and(|builds| builds.compiler) {
             continue;
         }
