@@ -76,23 +76,40 @@ pub struct Summary {
     pub compiled: usize,
 }
 
-/// Runs every job of the plan that the store does not have. Events come on
-/// the calling thread.
-///
-/// # Errors
-/// [`CompileError`] where the build can't go on: interrupted, a full disk, a
-/// compiler that can't be started. What was made until then is in the store.
-/// A kernel that fails is no error but part of the summary.
-pub fn run(
-    plan: &Plan,
-    sources: &SourceSet,
-    toolchain: &Toolchain,
-    store: &ObjectStore,
-    digests: &FileDigests,
-    options: &ExecutorOptions,
-    cancel: &Cancel,
-    on_event: &mut dyn FnMut(Event),
-) -> Result<Summary, CompileError> {
+/// All that a plan's jobs run with.
+#[derive(Debug, Clone, Copy)]
+pub struct Executor<'a> {
+    /// What to run.
+    pub plan: &'a Plan,
+    /// The plan's sources.
+    pub sources: &'a SourceSet,
+    /// The compilers.
+    pub toolchain: &'a Toolchain,
+    /// Where objects are kept.
+    pub store: &'a ObjectStore,
+    /// What is known of files' digests.
+    pub digests: &'a FileDigests,
+    /// How to run it.
+    pub options: &'a ExecutorOptions,
+    /// Stops it.
+    pub cancel: &'a Cancel,
+}
+
+impl Executor<'_> {
+    /// Runs every job of the plan that the store does not have. Events come
+    /// on the calling thread.
+    ///
+    /// # Errors
+    /// [`CompileError`] where the build can't go on: interrupted, a full
+    /// disk, a compiler that can't be started. What was made until then is in
+    /// the store. A kernel that fails is no error but part of the summary.
+    pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
+        run(self, on_event)
+    }
+}
+
+fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
+    let Executor { plan, sources, toolchain, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.max(1))
         .thread_name(|index| format!("worker-{index}"))

@@ -18,7 +18,7 @@ mod toolchain;
 mod work;
 
 pub use error::CompileError;
-pub use executor::{Event, ExecutorOptions, Summary, run};
+pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, CompileError, ExecutorOptions, Failure, Summary, default_jobs};
+use gfxpack_compile::{
+    Cancel, CompileError, Executor, ExecutorOptions, Failure, Summary, default_jobs,
+};
 use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_plan::{KernelKey, Target};
 
@@ -68,16 +70,16 @@ fn run(
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
     loop {
-        let summary = gfxpack_compile::run(
+        let executor = Executor {
             plan,
-            &prepared.sources,
-            &prepared.toolchain,
-            &prepared.store,
-            &prepared.digests,
-            &options,
+            sources: &prepared.sources,
+            toolchain: &prepared.toolchain,
+            store: &prepared.store,
+            digests: &prepared.digests,
+            options: &options,
             cancel,
-            &mut |event| progress.event(plan, &event),
-        )?;
+        };
+        let summary = executor.run(&mut |event| progress.event(plan, &event))?;
         prepared.digests.save();
         match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => repairs -= 1,

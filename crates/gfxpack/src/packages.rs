@@ -150,8 +150,7 @@ fn writers(args: &Packaging) -> Vec<(&'static str, Writer)> {
     let mut formats = args.format.clone();
     formats.sort();
     formats.dedup();
-    let tarball =
-        |compression| Writer::Tar(TarOptions { compression, ..TarOptions::default() });
+    let tarball = |compression| Writer::Tar(TarOptions { compression, ..TarOptions::default() });
     let writer = |format| match format {
         Format::Deb => {
             let compression = args.deb_compression;
@@ -187,7 +186,7 @@ impl Writer {
 }
 
 /// The target that a kdb's file name says.
-pub(crate) fn target_of(path: &PathBuf) -> anyhow::Result<Target> {
+pub(crate) fn target_of(path: &Path) -> anyhow::Result<Target> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let named = path.extension().is_some_and(|extension| extension == "kdb");
     stem.parse::<Target>().ok().filter(|_| named).ok_or_else(|| {

@@ -15,6 +15,9 @@ use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, INSERT, MAX_KEY_BYTES, MAX_OBJECT_BYTES, PAGE_SIZE,
 };
 
+/// How the names of files that are being written end.
+const TEMP_SUFFIX: &str = ".tmp";
+
 /// How code objects are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -184,6 +187,21 @@ where
     Ok(codec::encode(bytes, blob))
 }
 
+/// Removes what killed writers of the same kdb left: files that nobody holds
+/// the lock of. One that can't be removed does no harm.
+fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
+        if name.starts_with(prefix)
+            && name.ends_with(TEMP_SUFFIX.as_bytes())
+            && std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
 /// The file while it is written: beside its destination, removed unless it
 /// gets there.
 struct Temp<'a> {
@@ -204,15 +222,23 @@ impl<'a> Temp<'a> {
         prefix.push(name);
         prefix.push(".");
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".tmp");
+        builder.prefix(&prefix).suffix(TEMP_SUFFIX);
         #[cfg(unix)]
         {
             // What any new file has; the umask takes from it.
             use std::os::unix::fs::PermissionsExt as _;
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(&directory).map_err(io)?;
-        Ok(Self { file, path, directory })
+        sweep(&directory, &prefix);
+        loop {
+            let file = builder.tempfile_in(&directory).map_err(io)?;
+            // Where locks are not to be had, neither is a sweep.
+            let locked = file.as_file().try_lock().is_ok();
+            // Another writer's sweep may have come between the two steps.
+            if !locked || file.path().exists() {
+                return Ok(Self { file, path, directory });
+            }
+        }
     }
 
     /// A connection with a transaction open and every setting that shows in

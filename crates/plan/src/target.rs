@@ -255,8 +255,8 @@ impl FromStr for Target {
             rest = after;
         } else {
             let (features, after) = rest.split_at(rest.find('@').unwrap_or(rest.len()));
-            if features.starts_with(':') {
-                for feature in features[1..].split(':') {
+            if let Some(features) = features.strip_prefix(':') {
+                for feature in features.split(':') {
                     set_feature(&mut id, feature, text)?;
                 }
                 rest = after;

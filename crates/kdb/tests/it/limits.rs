@@ -48,6 +48,21 @@ fn child_fills_the_disk() {
     }
 }
 
+/// Two files in the directory as writers leave them: one of a writer that
+/// lives and holds its lock, one of a writer that was killed.
+#[test]
+fn what_a_killed_writer_left_goes_and_a_living_ones_stays() {
+    let (directory, path) = written();
+    let temp = |name: &str| directory.path().join(name);
+    std::fs::write(temp(".gfx906_60.kdb.killed.tmp"), "half").unwrap();
+    let living = std::fs::File::create(temp(".gfx906_60.kdb.living.tmp")).unwrap();
+    living.lock().unwrap();
+    std::fs::write(temp(".gfx90a.kdb.other.tmp"), "another kdb's").unwrap();
+    write_kernels(&path, &kernels(), Blob::Auto);
+    let left = [".gfx906_60.kdb.living.tmp", ".gfx90a.kdb.other.tmp", "gfx906_60.kdb"];
+    assert_eq!(listing(directory.path()), left);
+}
+
 const OBJECT_BYTES: usize = 2 << 20;
 const OBJECTS: u64 = 128;
 const MEMORY_MIB: u64 = 200;
