@@ -113,6 +113,9 @@ fn gfx9_name(name: &str) -> String {
 }
 
 fn operand(word: &str) -> Result<Operand> {
+    // LLVM 20 and later name the lower half of a gfx11 register, which stands
+    // for the whole of it in instructions on 16 bits before.
+    let word = word.strip_suffix(".l").unwrap_or(word);
     let scalar = |first, count| Operand::Scalar { first, count };
     Ok(match word {
         "vcc" => scalar(VCC, 2),
