@@ -291,7 +291,8 @@ format = 1
 name = "small"
 version = "1.2.3"
 license = "MIT"
-copyright = "Somebody"
+copyright = "2026 Somebody"
+maintainer = "Somebody <somebody@example.org>"
 include-dirs = ["include"]
 
 [[kernel]]

@@ -66,6 +66,7 @@ fn the_built_in_library_becomes_packages_that_install() {
     assert_eq!(warm.of_type("build-finished")[0]["compiled"], 0, "nothing is compiled twice");
     assert!(project.tree("o") == project.tree("w"));
 
+    tool("lintian", &["--fail-on", "error,warning", DEB], project.path());
     install_deb(&project);
     install_rpm(&project);
     install_tarball(&project);

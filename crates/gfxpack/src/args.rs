@@ -213,7 +213,8 @@ pub(crate) struct Packaging {
     /// Package name, {gfx} standing for the target
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
     pub(crate) name_template: String,
-    /// Who maintains the packages [default: DEBFULLNAME and DEBEMAIL]
+    /// Who maintains the packages [default: DEBFULLNAME and
+    /// DEBEMAIL, or the manifest's]
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
     /// SPDX licence of kernels whose manifest names none

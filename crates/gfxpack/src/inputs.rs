@@ -184,6 +184,7 @@ impl Reader {
         if self.library.name.is_none() {
             self.library.name = Some(said.name.clone());
             self.library.version = Some(said.version.clone());
+            self.library.maintainer = said.maintainer.clone();
             self.library.description = said.description.clone();
             self.library.homepage = said.homepage.clone();
         }

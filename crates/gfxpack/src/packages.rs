@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::prepare::Library;
 
 /// Maintainer of packages whose maker does not say who he is.
-const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@localhost.localdomain>";
+const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
 /// SPDX's word for a licence that nobody stated.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
@@ -69,6 +69,13 @@ pub(crate) fn release(
             "the licence of the kernels is not known: say it with --license, as --license MIT",
         );
     }
+    let maintainer = [&args.maintainer, &environment.maintainer, &library.maintainer];
+    let maintainer = maintainer.into_iter().flatten().next().cloned().unwrap_or_else(|| {
+        output.warn(
+            "nobody is named as maintainer of the packages: say it with --maintainer 'NAME <MAIL>'",
+        );
+        UNKNOWN_MAINTAINER.to_owned()
+    });
     Ok(Release {
         library: library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned()),
         description: library.description.clone().unwrap_or_default(),
@@ -79,11 +86,7 @@ pub(crate) fn release(
             .or_else(|| library.version.clone())
             .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
         revision: args.revision.clone(),
-        maintainer: args
-            .maintainer
-            .clone()
-            .or_else(|| environment.maintainer.clone())
-            .unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned()),
+        maintainer,
         licenses,
         layout,
         name_template: args.name_template.clone(),

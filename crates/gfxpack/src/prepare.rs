@@ -35,6 +35,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Library {
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
+    pub(crate) maintainer: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) homepage: Option<String>,
     /// By source file name; `None` where no manifest says.

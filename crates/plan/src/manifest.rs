@@ -37,6 +37,9 @@ pub struct Library {
     /// Copyright holders, one line.
     #[serde(default)]
     pub copyright: Option<String>,
+    /// Who maintains the packages: `Name <mail>`.
+    #[serde(default)]
+    pub maintainer: Option<String>,
     /// Home page.
     #[serde(default)]
     pub homepage: Option<String>,

@@ -67,7 +67,11 @@ impl Layout<'_> {
         let spec = self.spec;
         let stamp = self.stamp();
         let PackageSpec { name, version, license, summary, .. } = spec;
-        let mut builder = PackageBuilder::new(name, version, license, "noarch", summary);
+        // Debian's summaries begin in lower case, rpm's with a capital.
+        let mut letters = summary.chars();
+        let summary: String =
+            letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        let mut builder = PackageBuilder::new(name, version, license, "noarch", &summary);
         let config = BuildConfig::v4().source_date(stamp);
         builder.using_config(config.compression(::rpm::CompressionWithLevel::None));
         builder.release(spec.revision.as_str()).build_host(BUILD_HOST);
