@@ -39,7 +39,10 @@ fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
         if flag.is_cancelled() {
             std::process::exit(130);
         }
-        output.say("stopping; once more ends at once");
+        // Bars stop by themselves, and a line would tear them.
+        if !output.bars {
+            output.say("stopping; once more ends at once");
+        }
         flag.cancel();
     })?;
     Ok(cancel)
