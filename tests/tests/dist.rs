@@ -72,12 +72,15 @@ fn check_manifest(out: &Path) {
     let manifest: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(manifest["format"], 1);
     assert_eq!(manifest["complete"], true);
-    let compiler = manifest["compiler"]["identity"].as_str().unwrap();
-    assert!(compiler.contains("clang "), "{compiler}");
     let targets = manifest["targets"].as_array().unwrap();
     assert_eq!(targets.len(), 3);
     for target in targets {
         assert_eq!(target["kernels"], 5);
+        let compiler = target["compiler"]["identity"].as_str().unwrap();
+        assert!(compiler.contains("clang "), "{compiler}");
+        let sources = target["sources"].as_array().unwrap();
+        assert_eq!(sources.len(), 3);
+        assert_eq!(sources[0]["licenses"][0]["license"], "MIT");
         assert_eq!(target["packages"].as_array().unwrap().len(), 3);
         for file in target["packages"].as_array().unwrap().iter().chain([&target["kdb"]]) {
             let path = out.join(file["file"].as_str().unwrap());
@@ -136,13 +139,7 @@ fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
     let finished = warm.of_type("build-finished");
     assert_eq!(finished[0]["compiled"], 0);
     assert_eq!(finished[0]["cached"], 10);
-    let named = |tree: Vec<(String, Vec<u8>)>| -> Vec<_> {
-        // The order of targets asked for shows in the manifest alone.
-        tree.into_iter()
-            .filter(|(name, _)| name != "manifest.json" && name != "SHA256SUMS")
-            .collect()
-    };
-    assert!(named(bytes) == named(first.tree("w")), "warm");
+    assert!(bytes == first.tree("w"), "warm, targets and formats in another order");
 }
 
 #[test]
@@ -269,4 +266,46 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     let wrong = project.run(&["package", "gfx1030.kdb", "--out", "q"]).expect_code(101);
     assert!(wrong.stderr.contains("gfx906"), "{}", wrong.stderr);
     assert!(!project.path().join("q").exists());
+}
+
+#[test]
+fn targets_built_one_after_the_other_are_listed_together() {
+    let (apart, together) = (Project::small(), Project::small());
+    dist(&together, &["--target", "gfx906_60,gfx1030", "--out", "o"]).expect_code(0);
+    dist(&apart, &["--target", "gfx1030", "--out", "o"]).expect_code(0);
+    dist(&apart, &["--target", "gfx906_60", "--out", "./x/../o"]).expect_code(0);
+    assert!(apart.tree("o") == together.tree("o"));
+    // A package of an earlier version does not stay beside its successor.
+    let newer = ["--target", "gfx906_60", "--out", "o", "--package-version", "2.0"];
+    dist(&apart, &newer).expect_code(0);
+    let names: Vec<String> = apart.tree("o").into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().any(|name| name == "miopen-hip-gfx906-60kdb_2.0-1_all.deb"), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.starts_with("miopen-hip-gfx906-60kdb_1.2.3")),
+        "{names:?}"
+    );
+    assert!(names.iter().any(|name| name.starts_with("miopen-hip-gfx1030kdb_1.2.3")), "{names:?}");
+    tool("sha256sum", &["--check", "--strict", "--quiet", "SHA256SUMS"], &apart.path().join("o"));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_no_build_and_is_told() {
+    let project = Project::small();
+    let shell = |script: &str| {
+        let mut shell = gfxpack_tests::project::command("bash");
+        shell
+            .args(["-c", script, "bash"])
+            .arg(gfxpack_tests::project::binary())
+            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+            .current_dir(project.path());
+        finish(shell)
+    };
+    let build =
+        "\"$1\" build --manifest kernels.toml --target gfx906 --out o --message-format json";
+    let run = shell(&format!("{build} | head -n 0; exit ${{PIPESTATUS[0]}}")).expect_code(1);
+    assert!(run.stdout.is_empty());
+    assert!(project.path().join("o/kdb/gfx906.kdb").is_file(), "the build went on");
+    shell("\"$1\" kdb list o/kdb/gfx906.kdb | head -n 1; exit ${PIPESTATUS[0]}").expect_code(0);
+    let full = shell("\"$1\" kdb list o/kdb/gfx906.kdb > /dev/full").expect_code(1);
+    assert!(full.stderr.contains("failed to write `stdout`"), "{}", full.stderr);
 }

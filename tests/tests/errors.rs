@@ -64,7 +64,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     with(
         "src/add.cpp",
         "src/gone.cpp",
-        &["kernels.toml:11: failed to find source `./src/gone.cpp`"],
+        &["kernels.toml:12: failed to find source `./src/gone.cpp`"],
     );
     with("src/add.cpp", "src/add.f90", &["failed to tell the language of `src/add.f90`"]);
     with("-DFACTOR=3", "-DFACTOR=2", &["kernels.toml:", "stands at kernels.toml:"]);

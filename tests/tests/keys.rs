@@ -73,7 +73,7 @@ fn every_key_is_in_the_kdb_byte_for_byte() {
     let project = project();
     project.write("keys.jsonl", &lines(&ARGUMENTS));
     let run = project.run(&DIST).expect_code(0);
-    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    assert!(!run.stderr.contains("keys.jsonl"), "{}", run.stderr);
     let mut expected: Vec<(String, String)> =
         ARGUMENTS.iter().map(|(name, args)| ((*name).into(), (*args).into())).collect();
     expected.sort();
@@ -112,15 +112,24 @@ fn what_is_refused_is_listed_and_the_rest_is_there() {
     assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
     keys.push(gone);
     project.write("keys.jsonl", &lines(&keys));
-    let run = project.run(&DIST).expect_code(2);
-    assert!(run.stderr.contains("failed to find source `Gone.cl`"), "{}", run.stderr);
-    let run = project.run(&[&DIST[..], &["--allow-partial"]].concat()).expect_code(0);
-    assert!(run.stderr.contains("Gone.cl"), "{}", run.stderr);
+    keys.push(("ConvDirect.cl.o", " -o x -mcpu=gfx906"));
+    project.write("keys.jsonl", &lines(&keys));
+    let run = project.run(&DIST).expect_code(100);
+    let line = ARGUMENTS.len() + 2;
+    let said = format!("keys.jsonl:{line}: failed to find source `Gone.cl`");
+    assert!(run.stderr.contains(&said), "{}", run.stderr);
+    assert!(run.stderr.contains("failed to accept option `-o`"), "{}", run.stderr);
+    assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
+    // What the build left does not become a package that looks whole.
+    let package = ["package", "o/kdb/gfx906_60.kdb", "--out", "p", "--license", "MIT"];
+    let run = project.run(&package).expect_code(100);
+    assert!(run.stderr.contains("3 of its kernels could not be compiled"), "{}", run.stderr);
+    project.run(&[&DIST[..], &["--allow-partial"]].concat()).expect_code(0);
     let manifest = std::fs::read_to_string(project.path().join("o/manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     let missing = manifest["targets"][0]["missing"].as_array().unwrap();
-    assert_eq!(missing.len(), 2);
-    assert_eq!(missing[1]["reason"], "its source was not found");
+    assert_eq!(missing.len(), 3);
+    assert_eq!(missing[2]["reason"], "failed to find source `Gone.cl`");
 }
 
 #[test]

@@ -35,6 +35,17 @@ pub enum CompileError {
     /// No directory with the device libraries' bitcode.
     #[error("failed to find ROCm's device libraries")]
     NoDeviceLibs,
+    /// The compiler links other device libraries than those named.
+    #[error("failed to use the device libraries in `{given}`: hipcc takes `{used}`")]
+    OtherDeviceLibs {
+        /// What was asked for.
+        given: PathBuf,
+        /// What hipcc would link.
+        used: PathBuf,
+    },
+    /// The compiler was replaced while it was used.
+    #[error("failed to trust what was compiled: the toolchain's files changed meanwhile")]
+    ToolchainChanged,
     /// The toolchain can't build for a processor.
     #[error("failed to find a way to build {language} for `{processor}`: {reason}")]
     Unbuildable {
@@ -81,6 +92,14 @@ impl CompileError {
             Self::NoDeviceLibs => "install them (Debian, Ubuntu: apt-get install rocm-device-libs), or give \
                  their directory with --device-libs"
                 .to_owned(),
+            Self::OtherDeviceLibs { .. } => {
+                "this hipcc looks for its own; use --clang with --device-libs".to_owned()
+            }
+            Self::ToolchainChanged => {
+                "wait until the installation is complete and run again; what was compiled in this run is \
+                 thrown away"
+                    .to_owned()
+            }
             Self::Unbuildable { remedy, .. } => remedy.clone(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

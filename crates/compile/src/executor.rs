@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::job::{self, Bench, Built, Failure};
-use crate::memory::{JOB_MEMORY, available_memory};
+use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
 use crate::process::Cancel;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
@@ -25,7 +25,7 @@ use crate::work::WorkDir;
 /// How a plan is run.
 #[derive(Debug, Clone)]
 pub struct ExecutorOptions {
-    /// Compilers at once, at least 1.
+    /// Compilers at once, at least 1; fewer run where memory carries fewer.
     pub jobs: usize,
     /// How long one compiler may run.
     pub time_limit: Duration,
@@ -111,7 +111,7 @@ impl Executor<'_> {
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
     let Executor { plan, sources, toolchain, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs.max(1))
+        .num_threads(jobs_for(options.jobs, available_memory()))
         .thread_name(|index| format!("worker-{index}"))
         .build()
         .map_err(|error| CompileError::Start {
@@ -181,6 +181,13 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
     });
     summary.failures.sort_by_key(|(job, _)| *job);
+    // An upgrade in the middle of a build: nobody knows which compiler made what.
+    if let Err(changed) = toolchain.check_unchanged(digests) {
+        for &job in &missing {
+            store.remove(plan.jobs[job].digest);
+        }
+        return Err(changed);
+    }
     error.map_or(Ok(summary), Err)
 }
 

@@ -28,7 +28,8 @@ pub fn default_jobs() -> usize {
     jobs_for(processors, available_memory())
 }
 
-fn jobs_for(wanted: usize, memory: Option<u64>) -> usize {
+/// As many jobs as wanted, but no more than memory carries, and at least one.
+pub(crate) fn jobs_for(wanted: usize, memory: Option<u64>) -> usize {
     let carried = memory.map_or(usize::MAX, |bytes| (bytes / JOB_MEMORY) as usize);
     wanted.min(carried).max(1)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::CompileError;
-use crate::process::{self, Cancel, Output, Program};
+use crate::process::{self, Cancel, End, Output, Program};
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -18,6 +18,7 @@ const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
 pub(crate) struct Asker<'a> {
     scratch: &'a Path,
     environment: &'a [(OsString, OsString)],
+    cancel: &'a Cancel,
 }
 
 /// What was found out.
@@ -32,12 +33,16 @@ pub(crate) struct Found {
 }
 
 impl<'a> Asker<'a> {
-    pub(crate) fn new(scratch: &'a Path, environment: &'a [(OsString, OsString)]) -> Self {
-        Self { scratch, environment }
+    pub(crate) fn new(
+        scratch: &'a Path,
+        environment: &'a [(OsString, OsString)],
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self { scratch, environment, cancel }
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
-        process::run(
+        let output = process::run(
             &Program {
                 path: program,
                 arguments: arguments.iter().map(OsString::from).collect(),
@@ -46,8 +51,12 @@ impl<'a> Asker<'a> {
                 temp_dir: self.scratch,
                 time_limit: TIME_LIMIT,
             },
-            &Cancel::default(),
-        )
+            self.cancel,
+        )?;
+        match output.end {
+            End::Cancelled => Err(CompileError::Interrupted),
+            _ => Ok(output),
+        }
     }
 
     fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::error::CompileError;
 
@@ -100,28 +100,29 @@ pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Comp
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = Group(command.spawn().map_err(start_error)?);
-    let mut stdout = Capture::new(child.0.stdout.take().expect("stdout is piped"));
-    let mut stderr = Capture::new(child.0.stderr.take().expect("stderr is piped"));
-    let deadline = Instant::now() + program.time_limit;
-    let end = loop {
-        if let Some(status) = child.0.try_wait().map_err(start_error)? {
-            break ended(status);
+    let mut child = Group(Some(command.spawn().map_err(start_error)?));
+    let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
+    let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
+    let started = Instant::now();
+    let stopped = loop {
+        if child.has_ended() {
+            break None;
         }
         if cancel.is_cancelled() {
-            break End::Cancelled;
+            break Some(End::Cancelled);
         }
-        let now = Instant::now();
-        if now >= deadline {
-            break End::TimedOut;
+        let left = program.time_limit.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            break Some(End::TimedOut);
         }
         let open = stdout.open || stderr.open;
-        let tick = if open { TICK } else { REAP_TICK }.min(deadline - now);
+        let tick = if open { TICK } else { REAP_TICK }.min(left);
         wait_readable(&mut stdout, &mut stderr, tick).map_err(start_error)?;
     };
     // Whoever of the group is left goes now; then both pipes reach their end,
     // but for a grandchild that left the group, which nobody waits for.
-    child.kill();
+    let status = child.kill_and_reap().map_err(start_error)?;
+    let end = stopped.unwrap_or_else(|| ended(status));
     wait_readable(&mut stdout, &mut stderr, Duration::ZERO).map_err(start_error)?;
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text() })
 }
@@ -133,22 +134,40 @@ fn ended(status: ExitStatus) -> End {
     }
 }
 
-/// A child that leads its own process group.
-struct Group(Child);
+/// A child that leads its own process group. It is reaped last, so that its
+/// number can't have become a stranger's when the group is killed.
+struct Group(Option<Child>);
 
 impl Group {
-    fn kill(&mut self) {
-        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+    fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("not reaped yet")
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        self.0.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?))
+    }
+
+    /// Whether the child has exited; it stays a zombie then.
+    fn has_ended(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        // An error can only mean that there is nothing to wait for.
+        self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
+    }
+
+    fn kill_and_reap(&mut self) -> std::io::Result<ExitStatus> {
+        if let Some(group) = self.pid() {
             // Gone already is what is wanted.
             kill_process_group(group, Signal::KILL).ok();
         }
-        self.0.wait().ok();
+        self.0.take().expect("reaped once").wait()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.kill();
+        if self.0.is_some() {
+            self.kill_and_reap().ok();
+        }
     }
 }
 
@@ -273,22 +292,42 @@ mod tests {
         assert!(output.stderr.ends_with("dropped]\n"));
     }
 
+    /// A program that writes its child's number to a file and hangs, stopped
+    /// once the file is there.
     #[test]
     fn a_hanging_program_is_killed_with_its_children() {
-        let output = sh(
-            "sleep 1000 & echo $! ; exec sleep 1000",
-            Duration::from_millis(300),
-            &Cancel::default(),
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!(
+            "sleep 100000 & echo $! > {0}.new; mv {0}.new {0}; exec sleep 100000",
+            file.display()
         );
-        assert!(matches!(output.end, End::TimedOut));
-        let child: i32 = output.stdout.trim().parse().unwrap();
-        // The kernel may take a moment to bury it; a zombie is dead too.
-        while let Ok(stat) = std::fs::read_to_string(format!("/proc/{child}/stat")) {
-            if stat.contains(") Z") {
-                break;
+        let cancel = Cancel::default();
+        let output = std::thread::scope(|scope| {
+            let running = scope.spawn(|| sh(&script, LONG, &cancel));
+            while !file.exists() && !running.is_finished() {
+                std::thread::yield_now();
             }
+            cancel.cancel();
+            running.join().unwrap()
+        });
+        assert!(matches!(output.end, End::Cancelled));
+        let child = std::fs::read_to_string(file).unwrap();
+        // The kernel may take a moment to bury it; a zombie is dead too.
+        let stat = format!("/proc/{}/stat", child.trim());
+        let alive = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
+        let patience = Instant::now();
+        while alive() && patience.elapsed() < LONG {
             std::thread::yield_now();
         }
+        assert!(!alive());
+    }
+
+    #[test]
+    fn the_time_limit_ends_it_and_the_longest_is_no_trouble() {
+        let output = sh("sleep 100000", Duration::from_millis(1), &Cancel::default());
+        assert!(matches!(output.end, End::TimedOut));
+        assert!(sh("exit 0", Duration::MAX, &Cancel::default()).ok());
     }
 
     #[test]

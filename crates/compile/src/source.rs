@@ -92,10 +92,14 @@ impl SourceDirs {
 #[derive(Debug, Default)]
 pub struct SourceSet {
     files: HashMap<PathBuf, Arc<File>>,
-    loaded: HashMap<PathBuf, usize>,
+    loaded: HashMap<Loaded, usize>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     sources: Vec<Source>,
 }
+
+/// What decides a closure: source, place, include directories, and whether
+/// names are looked up.
+type Loaded = (PathBuf, String, Vec<PathBuf>, bool);
 
 #[derive(Debug)]
 struct File {
@@ -139,7 +143,8 @@ impl SourceSet {
         include_dirs: &[PathBuf],
         dirs: Option<&SourceDirs>,
     ) -> Result<usize, Problem> {
-        if let Some(index) = self.loaded.get(real) {
+        let request = (real.to_owned(), staged.to_owned(), include_dirs.to_vec(), dirs.is_some());
+        if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
         let problem =
@@ -149,8 +154,11 @@ impl SourceSet {
             VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut used = vec![false; include_dirs.len()];
         while let Some(found) = queue.pop_front() {
-            if let Some((other, _)) = placed.get(&found.staged) {
-                if *other != found.real {
+            let file = self
+                .read(&found.real, language)
+                .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
+            if let Some((other, placed)) = placed.get(&found.staged) {
+                if placed.digest != file.digest {
                     return Err(problem(format!(
                         "`{}` and `{}` would both be `{}`",
                         other.display(),
@@ -160,12 +168,10 @@ impl SourceSet {
                 }
                 continue;
             }
-            let file = self
-                .read(&found.real, language)
-                .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
             for include in &file.includes {
                 if let Some(next) =
-                    resolve(include, &found, include_dirs, &mut used, dirs).map_err(problem)?
+                    resolve(include, &found, language, include_dirs, &mut used, dirs)
+                        .map_err(problem)?
                 {
                     queue.push_back(next);
                 }
@@ -192,7 +198,7 @@ impl SourceSet {
         });
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
         let index = self.sources.len() - 1;
-        self.loaded.insert(real.to_owned(), index);
+        self.loaded.insert(request, index);
         Ok(index)
     }
 
@@ -228,6 +234,7 @@ fn include_root(number: usize) -> String {
 fn resolve(
     include: &Include,
     includer: &Found,
+    language: Language,
     include_dirs: &[PathBuf],
     used: &mut [bool],
     dirs: Option<&SourceDirs>,
@@ -242,14 +249,22 @@ fn resolve(
         })
     };
     if include.path.starts_with('/') {
-        return Ok(None);
+        // Compilers list such files as they read them; the assembler does not.
+        return match language {
+            Language::Hip | Language::OpenclC => Ok(None),
+            Language::Assembly => Err(format!(
+                "`{}` includes `{}` by its absolute path, which no digest covers",
+                includer.real.display(),
+                include.path
+            )),
+        };
     }
     if include.quoted
         && let Some(parent) = includer.real.parent()
         && parent.join(&include.path).is_file()
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
-        let real = lexical(&parent.join(&include.path));
+        let real = parent.join(&include.path);
         return Ok(Some(Found { real, staged: place(staged_dir)? }));
     }
     for (number, dir) in include_dirs.iter().enumerate() {
@@ -257,28 +272,13 @@ fn resolve(
         if real.is_file() {
             used[number] = true;
             let staged = place(&include_root(number))?;
-            return Ok(Some(Found { real: lexical(&real), staged }));
+            return Ok(Some(Found { real, staged }));
         }
     }
     match dirs.and_then(|dirs| dirs.nearest(&include.path, &includer.real)) {
         Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")? })),
         None => Ok(None),
     }
-}
-
-/// The path without `.` and `..`, so that one file has one name.
-fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir if plain.file_name().is_some() => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -343,6 +343,50 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_followed_where_it_leads_and_cycles_end() {
+        let dir = tree(&[
+            ("other/deep/k.cl", "#include \"../c.h\"\n"),
+            ("other/c.h", "#include \"c.h\"\n#include \"./k/../c.h\"\n"),
+            ("proj/c.h", "#error not this one\n"),
+        ]);
+        std::os::unix::fs::symlink("../other/deep", dir.path().join("proj/k")).unwrap();
+        let mut set = SourceSet::default();
+        let real = dir.path().join("proj/k/k.cl");
+        let index = set.load(&real, "k/k.cl", Language::OpenclC, &[], None).unwrap();
+        let c = set.sources()[index].files.iter().find(|file| file.path == "c.h").unwrap();
+        assert_eq!(c.digest, Digest::of(&fs::read(dir.path().join("other/c.h")).unwrap()));
+    }
+
+    #[test]
+    fn other_include_directories_are_another_closure() {
+        let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i1/x.h", "1"), ("i2/x.h", "2")]);
+        let mut set = SourceSet::default();
+        let real = dir.path().join("a.cl");
+        let mut load = |include: &str| {
+            let include = [dir.path().join(include)];
+            set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap()
+        };
+        let (first, second) = (load("i1"), load("i2"));
+        assert_eq!(first, load("i1"));
+        assert_ne!(set.sources()[first].digest(), set.sources()[second].digest());
+    }
+
+    #[test]
+    fn equal_files_may_share_a_place() {
+        let dir = tree(&[
+            ("x/a.cl", "#include \"u.h\"\n#include \"w.h\"\n"),
+            ("x/u.h", "same"),
+            ("x/sub/u.h", "same"),
+            ("x/sub/w.h", "#include \"u.h\"\n"),
+        ]);
+        let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+        let mut set = SourceSet::default();
+        let real = dir.path().join("x/a.cl");
+        let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+        assert_eq!(paths(&set, index), ["a.cl", "u.h", "w.h"]);
+    }
+
+    #[test]
     fn a_missing_source_and_an_escape_are_problems() {
         let dir = tree(&[("d/a.cl", "")]);
         let mut set = SourceSet::default();
@@ -351,5 +395,8 @@ mod tests {
         let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
         let real = dir.path().join("d/a.cl");
         assert!(set.load(&real, "a.cl", Language::OpenclC, &[], None).is_err());
+        let dir = tree(&[("a.s", ".include \"/etc/passwd\"\n")]);
+        let real = dir.path().join("a.s");
+        assert!(set.load(&real, "a.s", Language::Assembly, &[], None).is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
@@ -13,10 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::work::write_atomic;
+use crate::work::write_atomic_by;
 
 /// The layout of the files below; another number is another directory.
 const VERSION: &str = "v1";
+/// Where files are written before they get their names.
+const TEMP: &str = "tmp";
+/// How long a file that is being written may take before it is taken for a
+/// killed build's: objects are written in milliseconds.
+const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
 
@@ -51,9 +57,22 @@ impl ObjectStore {
     /// # Errors
     /// [`CompileError::Io`] where the directory can't be made.
     pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
-        let dir = cache_dir.join(VERSION);
-        fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
-        Ok(Self { dir, fresh: Mutex::default() })
+        let store = Self::open_to_look(cache_dir);
+        let temp = store.dir.join(TEMP);
+        fs::create_dir_all(&temp).map_err(CompileError::io("create", &temp))?;
+        sweep(&temp);
+        Ok(store)
+    }
+
+    /// The store as it is, which need not exist: nothing is made or swept.
+    #[must_use]
+    pub fn open_to_look(cache_dir: &Path) -> Self {
+        Self { dir: cache_dir.join(VERSION), fresh: Mutex::default() }
+    }
+
+    /// Forgets a job's object.
+    pub(crate) fn remove(&self, job: Digest) {
+        fs::remove_file(self.object_path(job)).ok();
     }
 
     fn object_path(&self, job: Digest) -> PathBuf {
@@ -124,7 +143,7 @@ impl ObjectStore {
         let mut header = serde_json::to_vec(&info).expect("plain data");
         header.push(b'\n');
         let path = self.object_path(job);
-        write_atomic(&path, &[&header, bytes]).map_err(CompileError::io("write", &path))?;
+        self.write(&path, &[&header, bytes])?;
         Ok(info)
     }
 
@@ -135,9 +154,13 @@ impl ObjectStore {
         // Just digested, so fresh; and on disk once per build at most.
         if fresh.insert(set, true).is_none() {
             let path = self.deps_path(set);
-            write_atomic(&path, &[&text]).map_err(CompileError::io("write", &path))?;
+            self.write(&path, &[&text])?;
         }
         Ok(set)
+    }
+
+    fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
+        write_atomic_by(path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
     }
 
     fn deps_are_fresh(&self, set: Digest, digests: &FileDigests) -> bool {
@@ -153,6 +176,17 @@ impl ObjectStore {
         });
         self.fresh.lock().expect("no panic inside").insert(set, fresh);
         fresh
+    }
+}
+
+/// Removes what killed builds left half-written.
+fn sweep(temp: &Path) {
+    for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
+        let modified = entry.metadata().and_then(|meta| meta.modified());
+        let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+        if age.is_some_and(|age| age > MAX_TEMP_AGE) {
+            fs::remove_file(entry.path()).ok();
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use gfxpack_plan::plan::{Job, PlanToolchain};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::probe;
-use crate::process::find_in_path;
+use crate::process::{Cancel, find_in_path};
+use crate::work::WorkDir;
 
 /// Where to look for the toolchain, and the environment it runs in.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +56,8 @@ pub struct Toolchain {
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
     pub(crate) isas: BTreeSet<String>,
+    /// Programs and libraries that the digest covers.
+    files: Vec<PathBuf>,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
@@ -69,9 +72,9 @@ impl Search {
         let found = if given.components().count() == 1 {
             find_in_path(&given.to_string_lossy(), &self.path())
         } else {
-            given.is_file().then(|| std::path::absolute(given).ok()).flatten()
+            given.is_file().then(|| given.to_owned())
         };
-        found.ok_or_else(|| CompileError::NoProgram(given.to_owned()))
+        absolute(&found.ok_or_else(|| CompileError::NoProgram(given.to_owned()))?)
     }
 
     fn find_hipcc(&self) -> Result<PathBuf, CompileError> {
@@ -79,33 +82,56 @@ impl Search {
             return self.program(given);
         }
         let prefixes = self.rocm_path.iter().cloned().chain([PathBuf::from("/opt/rocm")]);
-        prefixes
+        let found = prefixes
             .map(|prefix| prefix.join("bin/hipcc"))
             .find(|file| file.is_file())
-            .or_else(|| find_in_path("hipcc", &self.path()))
-            .ok_or(CompileError::NoHipcc)
+            .or_else(|| find_in_path("hipcc", &self.path()));
+        absolute(&found.ok_or(CompileError::NoHipcc)?)
     }
+
+    /// The environment of every program: hipcc takes the prefix and the
+    /// device libraries from it.
+    fn full_environment(&self) -> Result<Vec<(OsString, OsString)>, CompileError> {
+        let mut environment = self.environment.clone();
+        for (name, given) in
+            [("ROCM_PATH", &self.rocm_path), ("DEVICE_LIB_PATH", &self.device_libs)]
+        {
+            if let Some(dir) = given {
+                environment.retain(|(other, _)| other != name);
+                environment.push((name.into(), absolute(dir)?.into()));
+            }
+        }
+        Ok(environment)
+    }
+}
+
+/// Compilers run in other directories than we do.
+fn absolute(path: &Path) -> Result<PathBuf, CompileError> {
+    std::path::absolute(path).map_err(CompileError::io("find", path))
 }
 
 impl Toolchain {
     /// Finds and probes the toolchain. `scratch` is a directory for the
-    /// probe's files.
+    /// probe's files, which are removed.
     ///
     /// # Errors
     /// [`CompileError`] where nothing is found, a program that was named is
-    /// none, or one answers nonsense.
+    /// none, one answers nonsense, or someone asked to stop.
     pub fn probe(
         search: &Search,
         digests: &FileDigests,
         scratch: &Path,
+        cancel: &Cancel,
     ) -> Result<Self, CompileError> {
-        let scratch = tempfile::tempdir_in(scratch).map_err(CompileError::io("create", scratch))?;
-        let ask = probe::Asker::new(scratch.path(), &search.environment);
+        let scratch = WorkDir::create(scratch)?;
+        let environment = search.full_environment()?;
+        let ask = probe::Asker::new(scratch.path(), &environment, cancel);
         let (hipcc, found) = match &search.clang {
             Some(given) => {
                 let clang = search.program(given)?;
-                let rocm = search.rocm_path.as_deref();
-                (None, probe::ask_clang(&ask, &clang, rocm, search.device_libs.as_deref())?)
+                let rocm = search.rocm_path.as_deref().map(absolute).transpose()?;
+                let libs = search.device_libs.as_deref().map(absolute).transpose()?;
+                (None, probe::ask_clang(&ask, &clang, rocm.as_deref(), libs.as_deref())?)
             }
             None => {
                 let hipcc = search.find_hipcc()?;
@@ -113,7 +139,13 @@ impl Toolchain {
                 (Some(hipcc), found)
             }
         };
-        let device_libs = search.device_libs.clone().unwrap_or(found.device_libs);
+        // What hipcc itself will link, which must be what was asked for.
+        let device_libs = found.device_libs;
+        if let Some(given) = &search.device_libs
+            && std::fs::canonicalize(given).ok() != std::fs::canonicalize(&device_libs).ok()
+        {
+            return Err(CompileError::OtherDeviceLibs { given: given.clone(), used: device_libs });
+        }
         let isas = probe::isas(&device_libs)?;
         let clang_version = ask.clang_version(&found.clang)?;
         let processors = ask.processors(&found.clang)?;
@@ -144,7 +176,8 @@ impl Toolchain {
             covered,
             processors,
             isas,
-            environment: search.environment.clone(),
+            files,
+            environment,
         })
     }
 
@@ -158,6 +191,17 @@ impl Toolchain {
             (None, None) => String::new(),
         };
         format!("{hip}clang {}", self.clang_version)
+    }
+
+    /// Whether the toolchain's files are still those that were digested.
+    ///
+    /// # Errors
+    /// [`CompileError::ToolchainChanged`] where they are not, or can't be read.
+    pub(crate) fn check_unchanged(&self, digests: &FileDigests) -> Result<(), CompileError> {
+        match closure_digest(&self.files, &self.covered, digests) {
+            Ok(digest) if digest == self.digest => Ok(()),
+            _ => Err(CompileError::ToolchainChanged),
+        }
     }
 
     /// What a plan needs to know of this toolchain.

@@ -62,19 +62,30 @@ fn sweep(parent: &Path) {
 /// # Errors
 /// What the file system says; the file is then as it was.
 pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let parent: PathBuf = path.parent().map_or_else(|| ".".into(), Into::into);
-    let mut file = match NamedTempFile::new_in(&parent) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(&parent)?;
-            NamedTempFile::new_in(&parent)?
-        }
-        other => other?,
+    let parent: PathBuf = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.into(),
+        _ => ".".into(),
     };
+    fs::create_dir_all(&parent)?;
+    write_atomic_by(path, &parent, parts)
+}
+
+/// The same by way of a directory for temporary files on the same disk.
+pub(crate) fn write_atomic_by(path: &Path, temp_dir: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(temp_dir)?;
     for part in parts {
         file.write_all(part)?;
     }
     file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-    file.persist(path).map_err(|error| error.error)?;
+    match file.persist(path) {
+        Err(error) if error.error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap_or(temp_dir))?;
+            error.file.persist(path).map_err(|error| error.error)?;
+        }
+        other => {
+            other.map_err(|error| error.error)?;
+        }
+    }
     Ok(())
 }
 

@@ -7,6 +7,9 @@ use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
+/// A week, in seconds: whoever wants more means none.
+const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
+
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
@@ -22,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Common {
     /// How to report: text for people, or one JSON object a line on stdout
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
@@ -113,7 +116,7 @@ pub(crate) struct Build {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// How long one kernel may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub(crate) timeout: u64,
     /// Go on and exit with 0 although kernels could not be compiled or found;
     /// what is made says so
@@ -156,8 +159,9 @@ pub(crate) struct Inputs {
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct ToolchainArgs {
-    /// The hipcc to use [default: /opt/rocm/bin/hipcc, or the one in PATH]
-    #[arg(long, env = "HIPCC", hide_env = true, value_name = "PATH")]
+    /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
+    /// PATH]
+    #[arg(long, value_name = "PATH")]
     pub(crate) hipcc: Option<PathBuf>,
     /// Use this clang alone, without hipcc
     #[arg(long, value_name = "PATH")]
@@ -185,6 +189,9 @@ pub(crate) struct Package {
     /// Where to put the packages
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Package kdbs although their build says that kernels are missing
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
 }

@@ -15,6 +15,7 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
+use crate::record::Origin;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
@@ -33,6 +34,8 @@ pub(crate) struct MadeKdb {
     pub(crate) kernels: u64,
     /// Keys that should be in it and are not, with the reason.
     pub(crate) missing: Vec<(KernelKey, String)>,
+    /// What it was made from.
+    pub(crate) origin: Origin,
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
@@ -117,10 +120,7 @@ fn assemble(
             .iter()
             .filter_map(|row| Some((row.key.clone(), failed(row.job)?.kind.to_string())))
             .collect();
-        if let Some(keys) = prepared.without_source.get(&kdb.target) {
-            let reason = "its source was not found";
-            missing.extend(keys.iter().map(|key| (key.clone(), reason.to_owned())));
-        }
+        missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row.job).is_none()).collect();
         let sized: Vec<Row<'_>> = rows
@@ -147,8 +147,17 @@ fn assemble(
         };
         let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
             .map_err(unwrap_object_error)?;
+        if cancel.is_cancelled() {
+            return Err(CompileError::Interrupted.into());
+        }
         verify(&path, &kdb.target)?;
-        made.push(MadeKdb { target: kdb.target.clone(), path, kernels: written.rows, missing });
+        made.push(MadeKdb {
+            target: kdb.target.clone(),
+            path,
+            kernels: written.rows,
+            missing,
+            origin: Origin::of(plan, index, &prepared.library.licenses),
+        });
     }
     Ok(made)
 }

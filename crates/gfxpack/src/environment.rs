@@ -2,7 +2,7 @@
 //! compilers it starts.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.
@@ -26,6 +26,7 @@ const FORWARDED: &[&str] = &[
 pub(crate) struct Environment {
     pub(crate) gfxpack_log: Option<String>,
     pub(crate) cache_dir: Option<PathBuf>,
+    pub(crate) hipcc: Option<PathBuf>,
     pub(crate) maintainer: Option<String>,
     pub(crate) source_date_epoch: Option<String>,
     compiler: Vec<(OsString, OsString)>,
@@ -57,6 +58,7 @@ impl Environment {
         Self {
             gfxpack_log: text("GFXPACK_LOG"),
             cache_dir,
+            hipcc: path("HIPCC"),
             maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
             source_date_epoch: text("SOURCE_DATE_EPOCH"),
             compiler,
@@ -76,14 +78,9 @@ impl Environment {
         }
     }
 
-    /// The whole environment of the compilers.
-    pub(crate) fn for_compilers(&self, rocm_path: Option<&Path>) -> Vec<(OsString, OsString)> {
-        let mut environment = self.compiler.clone();
-        if let Some(rocm) = rocm_path {
-            environment.retain(|(name, _)| name != "ROCM_PATH");
-            environment.push(("ROCM_PATH".into(), rocm.into()));
-        }
-        environment
+    /// The whole environment of the compilers, but for what options add.
+    pub(crate) fn for_compilers(&self) -> Vec<(OsString, OsString)> {
+        self.compiler.clone()
     }
 }
 

@@ -8,6 +8,7 @@ use gfxpack_compile::CompileError;
 use gfxpack_kdb::{ReadError, WriteError};
 use gfxpack_plan::{InputError, TargetError};
 
+use crate::args::{Common, MessageFormat};
 use crate::output::Output;
 
 /// Something went wrong in gfxpack or on the machine.
@@ -33,9 +34,15 @@ pub(crate) enum Outcome {
     /// Kernels could not be compiled, and the user did not allow that.
     #[error("failed to compile {failed} of {total} kernels; no package was made")]
     Refused { failed: usize, total: usize },
+    /// A kdb is known to lack kernels, and the user did not allow that.
+    #[error("failed to package `{file}`: {missing} of its kernels could not be compiled")]
+    Partial { file: String, missing: usize },
     /// Verification found something.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// A panic, which has told itself already.
+    #[error("failed because of a defect in gfxpack")]
+    Defect,
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
@@ -44,6 +51,26 @@ pub(crate) enum Outcome {
 /// An error of the user's making.
 pub(crate) fn usage(message: impl fmt::Display, hint: impl fmt::Display) -> anyhow::Error {
     Outcome::Usage { message: message.to_string(), hint: hint.to_string() }.into()
+}
+
+/// What a panic comes to.
+pub(crate) fn defect() -> anyhow::Error {
+    Outcome::Defect.into()
+}
+
+/// What clap says of a command line, or the help that was asked for.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let json = words.iter().any(|word| word == "--message-format=json")
+        || words.windows(2).any(|pair| pair == ["--message-format", "json"]);
+    if error.use_stderr() && json {
+        let message = error.to_string().trim_start_matches("error: ").trim().to_owned();
+        let common = Common { message_format: MessageFormat::Json, ..Common::default() };
+        Output::new(&common).error(&[message], Some("see --help"), USAGE);
+    } else {
+        error.print().ok();
+    }
+    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
 }
 
 /// A file that could not be read or written.
@@ -86,8 +113,18 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                                 .to_owned(),
                         ),
                     ),
+                    Outcome::Partial { .. } => (
+                        REFUSED,
+                        Some(
+                            "manifest.json beside it lists them; --allow-partial packages it all the same"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::Unsound(_) => {
                         (UNSOUND, Some("build the file again, or replace it".to_owned()))
+                    }
+                    Outcome::Defect => {
+                        (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
                 })

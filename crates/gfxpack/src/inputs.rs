@@ -8,19 +8,19 @@ use gfxpack_plan::expand::{self, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, include};
+use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, arguments, include};
 
 use crate::args::Inputs;
 use crate::fail::{self, Outcome};
-use crate::prepare::Library;
+use crate::prepare::{Library, Unbuildable};
 
 /// What the inputs come to.
 pub(crate) struct Read {
     pub(crate) requests: Vec<TargetRequest>,
     pub(crate) sources: SourceSet,
     pub(crate) library: Library,
-    /// By target: keys whose source was not found.
-    pub(crate) without_source: BTreeMap<Target, Vec<KernelKey>>,
+    pub(crate) unbuildable: Unbuildable,
+    pub(crate) problems: Vec<InputError>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -54,7 +54,8 @@ pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read>
         sources: SourceSet::default(),
         library: Library::default(),
         missing: Vec::new(),
-        without_source: BTreeMap::new(),
+        problems: Vec::new(),
+        unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
     };
     for file in &inputs.manifest {
@@ -96,8 +97,11 @@ struct Reader {
     requests: Vec<TargetRequest>,
     sources: SourceSet,
     library: Library,
+    /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
-    without_source: BTreeMap<Target, Vec<KernelKey>>,
+    /// Of key lists: machines write those, and the other keys are worth it.
+    problems: Vec<InputError>,
+    unbuildable: Unbuildable,
     warnings: Vec<String>,
 }
 
@@ -156,10 +160,10 @@ impl Reader {
                 match indices[&key.source] {
                     Some(index) => request.keys.push((key.clone(), index)),
                     None => self
-                        .without_source
+                        .unbuildable
                         .entry(request.target.clone())
                         .or_default()
-                        .push(key.key.clone()),
+                        .push((key.key.clone(), "its source was not found".to_owned())),
                 }
             }
         }
@@ -179,7 +183,7 @@ impl Reader {
                     .cloned()
                     .unwrap_or_else(|| format!("the authors of {}", said.name)),
             };
-            self.library.licenses.insert(kernel.source_name.clone(), Some(license));
+            self.library.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
         }
         if self.library.name.is_none() {
             self.library.name = Some(said.name.clone());
@@ -198,35 +202,30 @@ impl Reader {
             .filter_map(|key| key.key.split_device())
             .map(|(_, device)| device)
             .collect();
-        let mut used = 0;
-        let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
+        let mut checked: HashMap<&KernelKey, Result<usize, String>> = HashMap::new();
+        let mut sources: HashMap<&Path, Result<usize, String>> = HashMap::new();
         for position in 0..self.requests.len() {
-            let processor = self.requests[position].target.id().processor().to_owned();
-            let before = used;
+            let target = self.requests[position].target.clone();
+            let processor = target.id().processor();
+            let mut found = 0;
             for key in &keys {
                 if key.key.split_device().is_none_or(|(_, device)| device != processor) {
                     continue;
                 }
-                used += 1;
-                let index = match indices.get(&key.source) {
-                    Some(index) => *index,
-                    None => {
-                        let index = self.key_source(key, dirs)?;
-                        indices.insert(key.source.clone(), index);
-                        index
-                    }
-                };
-                let request = &mut self.requests[position];
-                match index {
-                    Some(index) => request.keys.push((key.clone(), index)),
-                    None => self
-                        .without_source
-                        .entry(request.target.clone())
+                found += 1;
+                let source = checked
+                    .entry(&key.key)
+                    .or_insert_with(|| self.key_source(key, dirs, &mut sources));
+                match source {
+                    Ok(index) => self.requests[position].keys.push((key.clone(), *index)),
+                    Err(reason) => self
+                        .unbuildable
+                        .entry(target.clone())
                         .or_default()
-                        .push(key.key.clone()),
+                        .push((key.key.clone(), reason.clone())),
                 }
             }
-            if used == before {
+            if found == 0 {
                 let devices: Vec<&str> = devices.iter().copied().collect();
                 return Err(fail::usage(
                     format!("failed to find a key for {processor} in `{name}`"),
@@ -246,16 +245,35 @@ impl Reader {
         Ok(())
     }
 
-    fn key_source(&mut self, key: &KeyRequest, dirs: &SourceDirs) -> anyhow::Result<Option<usize>> {
+    /// The source of a key, or why it can't be compiled. Every problem is
+    /// told once, at the first key that has it.
+    fn key_source<'k>(
+        &mut self,
+        key: &'k KeyRequest,
+        dirs: &SourceDirs,
+        sources: &mut HashMap<&'k Path, Result<usize, String>>,
+    ) -> Result<usize, String> {
+        if let Err(problem) = arguments::words(&key.options) {
+            let reason = problem.to_string();
+            self.problems.push(key.location.error(problem));
+            return Err(reason);
+        }
+        if let Some(known) = sources.get(key.source.as_path()) {
+            return known.clone();
+        }
         let name = key.source.display().to_string();
-        self.library.licenses.entry(name.clone()).or_insert(None);
-        let found = dirs.find(&name).map_err(|problem| key.location.error(problem))?;
-        let Some(real) = found else {
-            self.missing.push(key.location.error(Problem::MissingSource(name)));
-            return Ok(None);
+        self.library.licenses.entry(name.clone()).or_default();
+        let load = |sources: &mut SourceSet| {
+            let real = dirs.find(&name)?.ok_or_else(|| Problem::MissingSource(name.clone()))?;
+            sources.load(real, &name, key.language, &[], Some(dirs))
         };
-        let loaded = self.sources.load(real, &name, key.language, &[], Some(dirs));
-        Ok(Some(loaded.map_err(|problem| key.location.error(problem))?))
+        let loaded = load(&mut self.sources).map_err(|problem: Problem| {
+            let reason = problem.to_string();
+            self.problems.push(key.location.error(problem));
+            reason
+        });
+        sources.insert(&key.source, loaded.clone());
+        loaded
     }
 
     fn finish(mut self, allow_partial: bool) -> anyhow::Result<Read> {
@@ -272,6 +290,9 @@ impl Reader {
                     return Err(key.location.error(problem).into());
                 }
             }
+            if request.keys.is_empty() && !self.problems.is_empty() {
+                return Err(Outcome::Inputs(self.problems).into());
+            }
             if request.keys.is_empty() {
                 return Err(fail::usage(
                     format!("failed to find any kernel for {}", request.target),
@@ -283,7 +304,8 @@ impl Reader {
             requests: self.requests,
             sources: self.sources,
             library: self.library,
-            without_source: self.without_source,
+            unbuildable: self.unbuildable,
+            problems: self.problems,
             warnings: self.warnings,
         })
     }

@@ -13,16 +13,25 @@ mod prepare;
 mod progress;
 mod record;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return fail::report_usage(&error),
+    };
     let environment = environment::Environment::read();
     environment::init_logging(&environment, args.common.verbose);
     let output = output::Output::new(&args.common);
-    match commands::run(args, &environment, &output) {
+    // A panic is a defect; Rust's own exit code for it means something else here.
+    let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));
+    let result = catch_unwind(run).unwrap_or_else(|_| Err(fail::defect()));
+    let finished = output.finish().map_err(fail::io("write", Path::new("stdout")));
+    match result.and(finished) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail::report(&error, &output),
     }

@@ -2,6 +2,8 @@
 //! on stderr; with JSON, everything as one object a line on stdout.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,6 +20,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
+    broken: Arc<OnceLock<std::io::Error>>,
+    building: Arc<AtomicBool>,
 }
 
 impl Output {
@@ -33,23 +37,52 @@ impl Output {
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
+            broken: Arc::default(),
+            building: Arc::default(),
         }
     }
 
-    /// A line of data. A reader that went away (`| head`) ends the program
-    /// quietly, as it does every filter.
+    /// A line of data. What can't be written is told at the end of the run,
+    /// by [`Output::finish`]: a build is not given up because its reader is.
     pub(crate) fn data(&self, line: &str) {
-        let mut stdout = std::io::stdout().lock();
-        if writeln!(stdout, "{line}").is_err() {
-            std::process::exit(0);
+        if self.is_broken() {
+            return;
         }
+        if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
+            self.broken.set(error).ok();
+        }
+    }
+
+    /// Whether nobody reads any more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.get().is_some()
+    }
+
+    /// Whether all data was written. A reader that had enough (`| head`) is
+    /// no error where data was all that was asked for.
+    pub(crate) fn finish(&self) -> std::io::Result<()> {
+        std::io::stdout().lock().flush()?;
+        match self.broken.get() {
+            Some(error) if self.building.load(Ordering::Relaxed) => {
+                Err(std::io::Error::new(error.kind(), error.to_string()))
+            }
+            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(std::io::Error::new(error.kind(), error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on something is made, so a reader that leaves is an error.
+    pub(crate) fn building(&self) {
+        self.building.store(true, Ordering::Relaxed);
     }
 
     /// Bytes as they are.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(bytes)?;
-        stdout.flush()
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        if let Err(error) = std::io::stdout().lock().write_all(bytes) {
+            self.broken.set(error).ok();
+        }
     }
 
     /// A message for machines; nothing in human mode.

@@ -1,7 +1,9 @@
 //! Packages kdbs in every format asked for.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
@@ -60,11 +62,12 @@ pub(crate) fn release(
     let licenses = library
         .licenses
         .iter()
-        .map(|(source, license)| {
-            (source.clone(), license.clone().unwrap_or_else(|| stated.clone()))
+        .flat_map(|(source, known)| {
+            let unknown = known.is_empty().then_some(&stated);
+            known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
         })
-        .collect::<std::collections::BTreeMap<_, _>>();
-    if args.license.is_none() && library.licenses.values().any(Option::is_none) {
+        .collect();
+    if args.license.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
         output.warn(
             "the licence of the kernels is not known: say it with --license, as --license MIT",
         );
@@ -101,11 +104,15 @@ pub(crate) fn write(
     contents: &Contents,
     args: &Packaging,
     out: &Path,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Vec<MadePackage>> {
     let spec = kernel_package::spec(release, contents);
     let mut made = Vec::new();
     for (format, writer) in writers(args) {
+        if cancel.is_cancelled() {
+            return Err(CompileError::Interrupted.into());
+        }
         let written = writer.write(&spec, out)?;
         output.say(&format!(
             "packaged {} ({})",

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{FileDigests, ObjectStore, Search, SourceSet, Toolchain};
+use gfxpack_compile::{Cancel, FileDigests, ObjectStore, Search, SourceSet, Toolchain};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{KernelKey, Language, Target, TargetId};
+use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::environment::Environment;
@@ -24,8 +24,10 @@ pub(crate) struct Prepared {
     pub(crate) cache_dir: PathBuf,
     /// What the inputs say of themselves.
     pub(crate) library: Library,
-    /// By target: keys whose source was not found, where that is allowed.
-    pub(crate) without_source: BTreeMap<Target, Vec<KernelKey>>,
+    /// By target: keys that can't be compiled, with the reason.
+    pub(crate) unbuildable: Unbuildable,
+    /// What is wrong with those keys, where it stands.
+    pub(crate) problems: Vec<InputError>,
     /// What the user should hear before anything runs.
     pub(crate) warnings: Vec<String>,
 }
@@ -38,11 +40,23 @@ pub(crate) struct Library {
     pub(crate) maintainer: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) homepage: Option<String>,
-    /// By source file name; `None` where no manifest says.
-    pub(crate) licenses: BTreeMap<String, Option<SourceLicense>>,
+    pub(crate) licenses: Licenses,
 }
 
-/// The cache directory, made if need be.
+/// Licences by source file name; none where no manifest says.
+pub(crate) type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
+/// Keys that can't be compiled, with the reason, by target.
+pub(crate) type Unbuildable = BTreeMap<Target, Vec<(KernelKey, String)>>;
+
+/// Whether anything will be built, or only looked at: looking makes and
+/// changes nothing outside the temporary directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Build,
+    Look,
+}
+
+/// The cache directory, which need not exist.
 pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::Result<PathBuf> {
     let dir =
         args.cache_dir.clone().or_else(|| environment.cache_dir.clone()).ok_or_else(|| {
@@ -51,7 +65,6 @@ pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::
                 "give one with --cache-dir",
             )
         })?;
-    std::fs::create_dir_all(&dir).map_err(fail::io("create", &dir))?;
     std::path::absolute(&dir).map_err(fail::io("find", &dir))
 }
 
@@ -61,15 +74,16 @@ pub(crate) fn toolchain(
     environment: &Environment,
     digests: &FileDigests,
     scratch: &Path,
+    cancel: &Cancel,
 ) -> anyhow::Result<Toolchain> {
     let search = Search {
-        hipcc: args.hipcc.clone(),
+        hipcc: args.hipcc.clone().or_else(|| environment.hipcc.clone()),
         clang: args.clang.clone(),
         device_libs: args.device_libs.clone(),
         rocm_path: args.rocm_path.clone(),
-        environment: environment.for_compilers(args.rocm_path.as_deref()),
+        environment: environment.for_compilers(),
     };
-    Ok(Toolchain::probe(&search, digests, scratch)?)
+    Ok(Toolchain::probe(&search, digests, scratch, cancel)?)
 }
 
 /// Reads everything and makes the plan.
@@ -79,6 +93,8 @@ pub(crate) fn prepare(
     cache: &CacheArgs,
     environment: &Environment,
     allow_partial: bool,
+    purpose: Purpose,
+    cancel: &Cancel,
 ) -> anyhow::Result<Prepared> {
     if inputs.target.is_empty() {
         return Err(fail::usage(
@@ -89,8 +105,18 @@ pub(crate) fn prepare(
     let read = inputs::read(inputs, allow_partial)?;
     let cache_dir = cache_dir(cache, environment)?;
     let digests = FileDigests::open(&cache_dir.join("file-digests.json"));
-    let toolchain = toolchain(toolchain_args, environment, &digests, &cache_dir)?;
-    digests.save();
+    let toolchain = match purpose {
+        Purpose::Build => {
+            std::fs::create_dir_all(&cache_dir).map_err(fail::io("create", &cache_dir))?;
+            let found = toolchain(toolchain_args, environment, &digests, &cache_dir, cancel)?;
+            digests.save();
+            found
+        }
+        Purpose::Look => {
+            let scratch = tempfile::tempdir()?;
+            toolchain(toolchain_args, environment, &digests, scratch.path(), cancel)?
+        }
+    };
     let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
     for request in &read.requests {
         let used = request.keys.iter().map(|(key, _)| key.language);
@@ -105,11 +131,15 @@ pub(crate) fn prepare(
         plan,
         sources: read.sources,
         toolchain,
-        store: ObjectStore::open(&cache_dir)?,
+        store: match purpose {
+            Purpose::Build => ObjectStore::open(&cache_dir)?,
+            Purpose::Look => ObjectStore::open_to_look(&cache_dir),
+        },
         digests,
         cache_dir,
         library: read.library,
-        without_source: read.without_source,
+        unbuildable: read.unbuildable,
+        problems: read.problems,
         warnings: read.warnings,
     })
 }

@@ -33,26 +33,77 @@ pub const DEVICE_LIBS: &str = "{device-libs}";
 /// In planned arguments: the directory that holds HIP's `include`.
 pub const ROCM: &str = "{rocm}";
 
-/// Options that would replace what gfxpack itself asks for: the output, the
-/// stage of compilation, the target, or files from outside the job's digest.
-const FORBIDDEN: &[&str] =
-    &["-o", "-c", "-E", "-S", "-M", "-MD", "-MMD", "-MF", "-MT", "-fsyntax-only", "-v", "-###"];
+/// Options that a key may carry, by how they begin: macros, relative include
+/// directories, warnings, code generation. All others could write files, read
+/// files that no digest covers, or change what is made.
+const ALLOWED_STARTS: &[&str] = &[
+    "-D",
+    "-U",
+    "-W",
+    "-f",
+    "-m",
+    "-O",
+    "-cl-",
+    "-std=",
+    "--std=",
+    "-g",
+    "-w",
+    "-pedantic",
+    "-nogpu",
+    "-I",
+];
+/// What begins like an allowed option and is none.
 const FORBIDDEN_STARTS: &[&str] = &[
-    "@",
-    "--offload-arch",
-    "--cuda-gpu-arch",
-    "-save-temps",
-    "--save-temps",
+    "-Wl,",
+    "-Wp,",
     "-fplugin",
-    "-emit-",
+    "-fpass-plugin",
     "-fmodule",
-    "--rocm-",
-    "--hip-",
-    "-B",
-    "--config",
-    "-print",
-    "--print",
+    "-fprofile",
+    "-fsave-",
+    "-fcrash-",
+    "-ftime-",
+    "-foptimization-record",
+    "-fdebug-",
+    "-ffile-",
+    "-fuse-ld",
+    "-fsyntax-only",
+    "-fembed",
+    "-fdump",
+    "-femit",
+    "-fdepfile",
+    "-fdiagnostics",
     "-march=",
+    "-mllvm=",
+    "-mlinker",
+    "-gpu",
+    "-gsplit",
+    "-gmodules",
+    "-gcc",
+    "-Ofast-",
+    "-Ob",
+];
+/// Options of two words: the first, and how the second may begin.
+const PAIRS: &[(&str, &[&str])] =
+    &[("-mllvm", &["-", "--"]), ("-Xclang", &["-target-feature", "+", "-", "-f", "-m"])];
+/// Arguments of `-mllvm` and `-Xclang` that reach for files.
+const FORBIDDEN_SECONDS: &[&str] = &[
+    "-load",
+    "--load",
+    "-plugin",
+    "-add-plugin",
+    "-mlink",
+    "-include",
+    "-o",
+    "-dependency",
+    "-fmodule",
+    "-emit",
+    "-dump",
+    "-stats-file",
+    "-pass-remarks-output",
+    "-info-output-file",
+    "-fplugin",
+    "-fpass-plugin",
 ];
 
 /// Splits the options of a key into words, dropping `-mcpu=`, which gfxpack
@@ -60,16 +111,42 @@ const FORBIDDEN_STARTS: &[&str] = &[
 ///
 /// # Errors
 /// [`Problem::Options`] for an unclosed quote, [`Problem::ForbiddenOption`]
-/// for an option that would change what is made rather than how.
+/// for an option that would change what is made rather than how, or that
+/// touches files which no digest covers.
 pub fn words(options: &str) -> Result<Vec<String>, Problem> {
-    let words = shlex::split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
-    let forbidden = words.iter().find(|word| {
-        FORBIDDEN.contains(&word.as_str())
-            || FORBIDDEN_STARTS.iter().any(|start| word.starts_with(start))
-    });
-    match forbidden {
-        Some(word) => Err(Problem::ForbiddenOption(word.clone())),
-        None => Ok(words.into_iter().filter(|word| !word.starts_with("-mcpu=")).collect()),
+    let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
+    let forbidden = |word: &str| Err(Problem::ForbiddenOption(word.to_owned()));
+    let begins = |word: &str, starts: &[&str]| starts.iter().any(|start| word.starts_with(start));
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        if let Some((first, starts)) = PAIRS.iter().find(|(first, _)| first == word) {
+            let second = rest.next().map_or("", String::as_str);
+            if !begins(second, starts) || begins(second, FORBIDDEN_SECONDS) {
+                return forbidden(&format!("{first} {second}"));
+            }
+            continue;
+        }
+        let include = word.strip_prefix("-I");
+        let outside = include.is_some_and(|dir| dir.is_empty() || dir.starts_with('/'));
+        let assembler = word.strip_prefix("-Wa,").is_some_and(|parts| {
+            let known = ["-defsym", "--defsym", "-mattr=", "-g"];
+            parts.split(',').any(|part| part.starts_with('-') && !begins(part, &known))
+        });
+        if !begins(word, ALLOWED_STARTS) || begins(word, FORBIDDEN_STARTS) || outside || assembler {
+            return forbidden(word);
+        }
+    }
+    Ok(words.into_iter().filter(|word| !word.starts_with("-mcpu=")).collect())
+}
+
+/// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
+/// To a shell, `#` begins a comment; here it is a letter.
+fn split(options: &str) -> Option<Vec<String>> {
+    if options.contains(['"', '\'', '\\']) {
+        let comment = options.split_ascii_whitespace().any(|word| word.starts_with('#'));
+        if comment { None } else { shlex::split(options) }
+    } else {
+        Some(options.split_ascii_whitespace().map(str::to_owned).collect())
     }
 }
 
@@ -89,12 +166,12 @@ pub fn compile_target(language: Language, id: &TargetId) -> TargetId {
     }
 }
 
-/// Processors whose buffer atomic add returns the old value.
+/// Processors for which composable-kernel sources are told that buffer atomic
+/// add returns a float.
 ///
-/// Source: LLVM, `GCNSubtarget` feature `atomic-fadd-rtn-insts`; gfx940 and
-/// its successors carry it too.
+/// Source: ROCm/MIOpen 2d1fd997a, `support_amd_buffer_atomic_fadd`.
 fn atomic_fadd_returns(processor: &str) -> bool {
-    processor == "gfx90a" || processor.starts_with("gfx94") || processor.starts_with("gfx95")
+    processor.starts_with("gfx908")
 }
 
 /// The arguments of one job, run in the directory that holds the staged
@@ -186,9 +263,9 @@ mod tests {
         check(
             Language::Hip,
             " -DA=1 -mcpu=gfx906 -std=c++14",
-            "gfx90a:xnack+",
+            "gfx908:xnack+",
             expect![
-                "Hipcc --offload-arch=gfx90a:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -I. -Ii0 -DA=1 -std=c++14 k"
+                "Hipcc --offload-arch=gfx908:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -I. -Ii0 -DA=1 -std=c++14 k"
             ],
         );
         check(
@@ -213,10 +290,42 @@ mod tests {
 
     #[test]
     fn options_that_change_what_is_made_are_refused() {
-        for options in ["-o x", "@file", "-DX --offload-arch=gfx906", "-save-temps=cwd", "-S"] {
+        let refused = [
+            "-o x",
+            "-ox",
+            "@file",
+            "-DX --offload-arch=gfx906",
+            "-save-temps=cwd",
+            "-S",
+            "-I/usr",
+            "-I /usr",
+            "-Wa,-I/usr",
+            "-MJ x",
+            "-MFx",
+            "-ftime-trace=x",
+            "--serialize-diagnostics x",
+            "-Xclang -load",
+            "-Xclang -mlink-builtin-bitcode",
+            "-fpass-plugin=x",
+            "-include x",
+            "-mllvm -info-output-file=x",
+            "-mllvm",
+            "other.cpp",
+            "#",
+            "-DA=1 # x",
+            "-Wp,-MD,x",
+        ];
+        for options in refused {
             assert!(matches!(words(options), Err(Problem::ForbiddenOption(_))), "{options}");
         }
         assert!(matches!(words("-DA=\"x"), Err(Problem::Options(_))));
-        assert_eq!(words(" -DA=\"x y\" ").unwrap(), ["-DA=x y"]);
+        assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
+        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), ["-DA=x y"]);
+        let taken = "-O3 -std=c++14 -Iinc -mllvm --amdgpu-spill-vgpr-to-agpr=0 -Wno-all -Xclang \
+                     -target-feature -Xclang +sramecc -mcumode -Wa,-defsym,n=1 -DA#B -ffast-math -g";
+        assert_eq!(
+            words(taken).unwrap().join(" "),
+            taken.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
     }
 }

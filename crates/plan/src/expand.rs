@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use crate::arguments;
 use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
@@ -43,9 +44,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         }
         let included = kernel.targets.matches(processor);
         for (options, targets, location) in option_sets(kernel)? {
-            if shlex::split(&options).is_none() {
-                return Err(location.error(Problem::Options(options)));
-            }
+            arguments::words(&options).map_err(|problem| location.error(problem))?;
             let key = KernelKey::for_source(&kernel.source_name, &options, processor);
             key.check().map_err(|error| location.error(error.into()))?;
             if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {
@@ -161,9 +160,6 @@ pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError>
         let language = Language::of_source(source_name)
             .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
         let (options, _) = key.split_device().unwrap_or_default();
-        if shlex::split(options).is_none() {
-            return Err(location.error(Problem::Options(options.to_owned())));
-        }
         if let Some(first) = seen.insert(key.clone(), location.clone()) {
             let key = key.to_string();
             return Err(location.error(Problem::DuplicateKey { key, first }));

@@ -1,7 +1,7 @@
 //! The package of one kdb: its name, where the kdb is installed, and what it
 //! says of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::package::{ChangelogEntry, Content, PackageFile, PackageSpec, Relation, RelationKind};
@@ -72,13 +72,14 @@ pub struct Release {
     pub revision: String,
     /// `Name <mail>`.
     pub maintainer: String,
-    /// Licences of the sources, by source file name.
-    pub licenses: BTreeMap<String, SourceLicense>,
+    /// Licences of the sources, by source file name; a source that several
+    /// inputs name may have several, which all hold.
+    pub licenses: BTreeSet<(String, SourceLicense)>,
     /// Where the kdb goes.
     pub layout: Layout,
     /// Package name, `{gfx}` standing for the target.
     pub name_template: String,
-    /// The compiler in words.
+    /// The compiler in words; empty where it is not known.
     pub compiler: String,
     /// Seconds since the epoch for every time stamp.
     pub source_date_epoch: u64,
@@ -109,7 +110,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.layout.kdb_dir();
     let licenses: BTreeSet<&str> =
-        release.licenses.values().map(|license| license.license.as_str()).collect();
+        release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
     PackageSpec {
         name: name(&release.name_template, target),
         version: release.version.clone(),
@@ -158,16 +159,17 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
         .filter(|processor| !processor.products.is_empty())
         .map(|processor| format!(" These are, among others: {}.", processor.products.join(", ")))
         .unwrap_or_default();
-    let mut paragraphs = vec![
-        format!(
-            "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds to \
+    let mut paragraphs = vec![format!(
+        "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds to \
              minutes, unless it finds them in a kernel database. This package installs {} kernels for \
              GPUs of type {} in {dir}.{products}",
-            contents.kernels,
-            in_words(target)
-        ),
-        format!("The kernels were compiled from source with {}.", release.compiler),
-    ];
+        contents.kernels,
+        in_words(target)
+    )];
+    if !release.compiler.is_empty() {
+        paragraphs
+            .push(format!("The kernels were compiled from source with {}.", release.compiler));
+    }
     if contents.missing > 0 {
         paragraphs.push(format!(
             "Incomplete: {} kernels could not be compiled and are compiled at run time.",
@@ -208,7 +210,8 @@ fn copyright(release: &Release) -> String {
     if !release.homepage.is_empty() {
         text.push_str(&format!("Source: {}\n", release.homepage));
     }
-    let groups: BTreeSet<&SourceLicense> = release.licenses.values().collect();
+    let groups: BTreeSet<&SourceLicense> =
+        release.licenses.iter().map(|(_, license)| license).collect();
     // The kdb is one file; what was compiled into it is told in the comment.
     let dep5 =
         |spdx: &str| spdx.replace(" OR ", " or ").replace(" AND ", " and ").replace("MIT", "Expat");

@@ -128,11 +128,11 @@ pub enum Problem {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The options can't be split into words.
-    #[error("failed to split options `{0}` into words: a quote is not closed")]
+    #[error("failed to split options `{0}` into words")]
     Options(String),
     /// An option that gfxpack must not pass on.
     #[error(
-        "failed to accept option `{0}`: it would replace what gfxpack itself asks of the compiler"
+        "failed to accept option `{0}`: it could change what is made, or touch files that no digest covers"
     )]
     ForbiddenOption(String),
 }
@@ -173,8 +173,10 @@ impl InputError {
             }
             Problem::UnreadableSource { .. } => "see the reason above".to_owned(),
             Problem::Key(error) => error.hint().to_owned(),
-            Problem::Options(_) => "close the quote".to_owned(),
-            Problem::ForbiddenOption(_) => "take it out: gfxpack chooses target, output and stage".to_owned(),
+            Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
+            Problem::ForbiddenOption(_) => "take it out: options may set macros, relative include directories, warnings and code generation; \
+                 target, output and other files are gfxpack's to choose"
+                    .to_owned(),
         }
     }
 }

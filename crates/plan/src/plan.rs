@@ -178,15 +178,22 @@ impl Plan {
     /// keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.kdbs
-            .iter()
-            .fold(Hasher::new("gfxpack plan 1"), |hasher, kdb| {
-                hasher
-                    .field(kdb.target.to_string().as_bytes())
-                    .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
-                    .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
-                    .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
-            })
+        let kdbs = 0..self.kdbs.len();
+        Hasher::new("gfxpack plan 1").list(kdbs.map(|kdb| self.kdb_digest(kdb))).finish()
+    }
+
+    /// The identity of one kdb, by its index.
+    ///
+    /// # Panics
+    /// Where there is no such kdb.
+    #[must_use]
+    pub fn kdb_digest(&self, kdb: usize) -> Digest {
+        let kdb = &self.kdbs[kdb];
+        Hasher::new("gfxpack kdb plan 1")
+            .field(kdb.target.to_string().as_bytes())
+            .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
+            .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
+            .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
             .finish()
     }
 }

@@ -3,13 +3,15 @@
 use gfxpack_plan::kernel_package::Contents;
 use serde_json::json;
 
-use super::{cancel_on_signal, plan};
+use gfxpack_compile::Cancel;
+
+use super::plan;
 use crate::args::{Build, Packaging};
 use crate::build::{self, Made};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
-use crate::prepare::{self, Prepared};
+use crate::prepare::{self, Prepared, Purpose};
 use crate::{packages, record};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
@@ -17,6 +19,7 @@ pub(crate) fn run(
     args: &Build,
     packaging: Option<&Packaging>,
     environment: &Environment,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
     let prepared = prepare::prepare(
@@ -25,10 +28,10 @@ pub(crate) fn run(
         &args.cache,
         environment,
         args.allow_partial,
+        if args.dry_run { Purpose::Look } else { Purpose::Build },
+        cancel,
     )?;
-    for warning in &prepared.warnings {
-        output.warn(warning);
-    }
+    plan::warn(&prepared, output);
     // What is wrong with the packages' options is said before hours of work.
     let release = packaging
         .map(|packaging| {
@@ -46,9 +49,9 @@ pub(crate) fn run(
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     output.say(&format!("using {}", prepared.toolchain.identity()));
-    let cancel = cancel_on_signal(output)?;
-    let made = build::build(&prepared, args, &cancel, output)?;
-    let refused = made.summary.failures.len();
+    output.building();
+    let made = build::build(&prepared, args, cancel, output)?;
+    let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     let mut packaged = Vec::new();
     if let (Some(packaging), Some(release)) = (packaging, &release)
         && (refused == 0 || args.allow_partial)
@@ -60,13 +63,16 @@ pub(crate) fn run(
                 kernels: kdb.kernels,
                 missing: kdb.missing.len() as u64,
             };
-            packaged.extend(packages::write(release, &contents, packaging, &args.out, output)?);
+            packaged
+                .extend(packages::write(release, &contents, packaging, &args.out, cancel, output)?);
         }
     }
-    record::write(&args.out, Some(&prepared.plan), &made.kdbs, &packaged)?;
+    record::write(&args.out, &made.kdbs, &packaged)?;
     summarise(&prepared, &made, &packaged, args, output);
     if refused > 0 && !args.allow_partial {
-        return Err(Outcome::Refused { failed: refused, total: prepared.plan.jobs.len() }.into());
+        let kernels: u64 = made.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let total = kernels as usize + refused;
+        return Err(Outcome::Refused { failed: refused, total }.into());
     }
     Ok(())
 }
@@ -100,7 +106,7 @@ fn summarise(
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
-    let failed = match summary.failures.len() {
+    let failed = match made.kdbs.iter().map(|kdb| kdb.missing.len()).sum() {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };

@@ -15,17 +15,24 @@ use crate::record;
 pub(crate) fn run(kdb: Kdb, output: &Output) -> anyhow::Result<()> {
     match kdb {
         Kdb::Verify { files, target } => {
-            let unsound = files
-                .iter()
-                .map(|file| verify(file, target.as_ref(), output))
-                .collect::<anyhow::Result<Vec<_>>>()?;
-            let names: Vec<String> = files
-                .iter()
-                .zip(unsound)
-                .filter(|(_, unsound)| *unsound)
-                .map(|(file, _)| format!("`{}`", file.display()))
-                .collect();
-            if names.is_empty() { Ok(()) } else { Err(Outcome::Unsound(names.join(", ")).into()) }
+            let mut names = Vec::new();
+            let mut unreadable = None;
+            for file in &files {
+                match verify(file, target.as_ref(), output) {
+                    Ok(true) => {}
+                    Ok(false) => names.push(format!("`{}`", file.display())),
+                    // The others are checked all the same.
+                    Err(error) => {
+                        output.warn(&format!("{error:#}"));
+                        unreadable.get_or_insert(error);
+                    }
+                }
+            }
+            match unreadable {
+                _ if !names.is_empty() => Err(Outcome::Unsound(names.join(", ")).into()),
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
         }
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
@@ -36,7 +43,7 @@ pub(crate) fn run(kdb: Kdb, output: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Prints every finding; whether there were any.
+/// Prints every finding; whether there were none.
 fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Result<bool> {
     let report = gfxpack_kdb::verify(file, target, &VerifyOptions::default())?;
     for finding in &report.findings {
@@ -70,7 +77,7 @@ fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Resu
             ));
         }
     }
-    Ok(!report.is_sound())
+    Ok(report.is_sound())
 }
 
 fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
@@ -130,6 +137,9 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
 fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyhow::Result<()> {
     Reader::open(file)?.for_each_entry(|entry| {
         let text = entry.key.to_string();
+        if output.is_broken() {
+            return Ok::<(), ReadError>(());
+        }
         if filter.is_some_and(|filter| !text.contains(filter)) {
             return Ok::<(), ReadError>(());
         }
@@ -161,6 +171,9 @@ fn get(file: &Path, key: &KernelKey, out: Option<&Path>, output: &Output) -> any
     })?;
     match out {
         Some(path) => record::replace(path, &bytes).map_err(fail::io("write", path)),
-        None => Ok(output.bytes(&bytes).map_err(fail::io("write", Path::new("stdout")))?),
+        None => {
+            output.bytes(&bytes);
+            Ok(())
+        }
     }
 }

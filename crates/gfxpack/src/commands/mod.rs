@@ -16,16 +16,26 @@ use crate::output::Output;
 /// Runs the command that was asked for.
 pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> anyhow::Result<()> {
     match args.command {
-        Command::Dist(dist) => dist::run(&dist.build, Some(&dist.packaging), environment, output),
-        Command::Build(build) => dist::run(&build, None, environment, output),
-        Command::Plan(plan) => plan::run(&plan, environment, output),
-        Command::Package(package) => package::run(&package, environment, output),
+        Command::Dist(dist) => {
+            let cancel = cancel_on_signal(output)?;
+            dist::run(&dist.build, Some(&dist.packaging), environment, &cancel, output)
+        }
+        Command::Build(build) => {
+            dist::run(&build, None, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
+        Command::Package(package) => {
+            package::run(&package, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Kdb(kdb) => kdb::run(kdb, output),
-        Command::Targets(targets) => targets::run(&targets, environment, output),
+        Command::Targets(targets) => {
+            targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "gfxpack", &mut text);
-            Ok(output.bytes(&text)?)
+            output.bytes(&text);
+            Ok(())
         }
     }
 }

@@ -1,55 +1,100 @@
 //! `package`: packages of kdbs that exist.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use gfxpack_compile::Cancel;
 use gfxpack_kdb::{Reader, VerifyOptions};
-use gfxpack_plan::kernel_package::Contents;
+use gfxpack_plan::Target;
+use gfxpack_plan::kernel_package::{Contents, Release};
 
 use crate::args::Package;
 use crate::build::MadeKdb;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
-use crate::prepare::Library;
+use crate::prepare::{Library, Licenses};
 use crate::{packages, record};
 
-/// Verifies and packages each kdb.
+/// Verifies and packages each kdb. What the build that made it wrote beside
+/// it says what is missing, which compiler it was, and the licences.
 pub(crate) fn run(
     args: &Package,
     environment: &Environment,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let mut kdbs = Vec::new();
-    let mut licenses = BTreeMap::new();
+    let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
+    let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
     for path in &args.kdbs {
         let target = packages::target_of(path)?;
-        let report = gfxpack_kdb::verify(path, Some(&target), &VerifyOptions::default())?;
-        if let Some(finding) = report.findings.first() {
-            return Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into());
+        if let Some(other) = by_target.insert(target.clone(), path) {
+            return Err(fail::usage(
+                format!(
+                    "failed to package both `{}` and `{}`: both are for {target}",
+                    other.display(),
+                    path.display()
+                ),
+                "package them in two runs with different --out",
+            ));
         }
-        Reader::open(path)?.for_each_entry(|entry| {
-            if let Some(source) = entry.key.source_name() {
-                licenses.insert(source.to_owned(), None);
-            }
-            Ok::<(), gfxpack_kdb::ReadError>(())
-        })?;
-        let missing = Vec::new();
-        kdbs.push(MadeKdb { target, path: path.clone(), kernels: report.rows, missing });
+        let kdb = checked(path, target, args.allow_partial)?;
+        let mut licenses = kdb.origin.licenses();
+        if licenses.is_empty() {
+            licenses = sources_without_licence(path)?;
+        }
+        let library = Library { licenses, ..Library::default() };
+        let compiler = kdb.origin.compiler().unwrap_or_default().to_owned();
+        let release = packages::release(&args.packaging, &library, compiler, environment, output)?;
+        packages::check(&release, [&kdb.target].into_iter(), &args.packaging)?;
+        kdbs.push((kdb, release));
     }
-    let library = Library { licenses, ..Library::default() };
-    let compiler = "a compiler that is not recorded".to_owned();
-    let release = packages::release(&args.packaging, &library, compiler, environment, output)?;
-    packages::check(&release, kdbs.iter().map(|kdb| &kdb.target), &args.packaging)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
+    output.building();
     let mut packaged = Vec::new();
-    for kdb in &kdbs {
+    for (kdb, release) in &kdbs {
         let contents = Contents {
             target: kdb.target.clone(),
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
-            missing: 0,
+            missing: kdb.missing.len() as u64,
         };
-        packaged.extend(packages::write(&release, &contents, &args.packaging, &args.out, output)?);
+        packaged.extend(packages::write(
+            release,
+            &contents,
+            &args.packaging,
+            &args.out,
+            cancel,
+            output,
+        )?);
     }
-    record::write(&args.out, None, &kdbs, &packaged)
+    let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
+    record::write(&args.out, &kdbs, &packaged)
+}
+
+/// The kdb, verified, with what is known of its making.
+fn checked(path: &Path, target: Target, allow_partial: bool) -> anyhow::Result<MadeKdb> {
+    let report = gfxpack_kdb::verify(path, Some(&target), &VerifyOptions::default())?;
+    if let Some(finding) = report.findings.first() {
+        return Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into());
+    }
+    let entry = record::of_kdb(path)?;
+    let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();
+    if !missing.is_empty() && !allow_partial {
+        let file = path.display().to_string();
+        return Err(Outcome::Partial { file, missing: missing.len() }.into());
+    }
+    let origin = entry.map(|entry| entry.origin).unwrap_or_default();
+    Ok(MadeKdb { target, path: path.to_owned(), kernels: report.rows, missing, origin })
+}
+
+fn sources_without_licence(path: &Path) -> anyhow::Result<Licenses> {
+    let mut licenses = Licenses::new();
+    Reader::open(path)?.for_each_entry(|entry| {
+        if let Some(source) = entry.key.source_name() {
+            licenses.entry(source.to_owned()).or_default();
+        }
+        Ok::<(), gfxpack_kdb::ReadError>(())
+    })?;
+    Ok(licenses)
 }

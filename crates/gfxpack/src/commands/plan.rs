@@ -2,25 +2,41 @@
 
 use std::collections::BTreeMap;
 
+use gfxpack_compile::Cancel;
 use serde_json::json;
 
 use crate::args::PlanCommand;
 use crate::environment::Environment;
 use crate::output::Output;
-use crate::prepare::{self, Prepared};
+use crate::prepare::{self, Prepared, Purpose};
 
 /// Makes the plan and prints it.
 pub(crate) fn run(
     args: &PlanCommand,
     environment: &Environment,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let prepared = prepare::prepare(&args.inputs, &args.toolchain, &args.cache, environment, true)?;
-    for warning in &prepared.warnings {
-        output.warn(warning);
-    }
+    let prepared = prepare::prepare(
+        &args.inputs,
+        &args.toolchain,
+        &args.cache,
+        environment,
+        false,
+        Purpose::Look,
+        cancel,
+    )?;
+    warn(&prepared, output);
     print(&prepared, args.commands, output);
     Ok(())
+}
+
+/// What is wrong without stopping a build.
+pub(crate) fn warn(prepared: &Prepared, output: &Output) {
+    let problems = prepared.problems.iter().map(ToString::to_string);
+    for warning in prepared.warnings.iter().cloned().chain(problems) {
+        output.warn(&warning);
+    }
 }
 
 /// Prints a plan: a summary with one line a target, or with `commands` every

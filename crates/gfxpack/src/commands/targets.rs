@@ -1,6 +1,6 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use gfxpack_compile::{FileDigests, Toolchain};
+use gfxpack_compile::{Cancel, FileDigests, Toolchain};
 use gfxpack_plan::processors::PROCESSORS;
 use serde_json::json;
 
@@ -13,11 +13,13 @@ use crate::prepare;
 pub(crate) fn run(
     args: &Targets,
     environment: &Environment,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
     let digests = FileDigests::in_memory();
-    let scratch = std::env::temp_dir();
-    let toolchain = prepare::toolchain(&args.toolchain, environment, &digests, &scratch);
+    let scratch = tempfile::tempdir()?;
+    let toolchain =
+        prepare::toolchain(&args.toolchain, environment, &digests, scratch.path(), cancel);
     let toolchain = match toolchain {
         Ok(toolchain) => Some(toolchain),
         // Without a compiler the list is still of use; one that was named must work.
