@@ -43,7 +43,7 @@ pub fn file_name(spec: &PackageSpec) -> String {
     format!("{}_{}_all.deb", spec.name, control::version(spec))
 }
 
-/// Whether [`write`] would take the spec and the options, without writing.
+/// Whether [`write()`] would take the spec and the options, without writing.
 ///
 /// # Errors
 /// The first rule of the format that is broken, as its own kind of error.

@@ -49,7 +49,7 @@ pub fn file_name(spec: &PackageSpec) -> String {
     format!("{name}-{version}-{revision}.noarch.rpm")
 }
 
-/// Whether [`write`] would take the spec and the options, without writing.
+/// Whether [`write()`] would take the spec and the options, without writing.
 ///
 /// # Errors
 /// The first rule of the format that is broken, as its own kind of error.

@@ -35,7 +35,7 @@ pub fn file_name(spec: &PackageSpec, options: &TarOptions) -> String {
     format!("{name}-{version}-{revision}.tar.{}", options.compression.extension())
 }
 
-/// Whether [`write`] would take the spec and the options, without writing.
+/// Whether [`write()`] would take the spec and the options, without writing.
 ///
 /// # Errors
 /// The first rule of the format that is broken, as its own kind of error.
