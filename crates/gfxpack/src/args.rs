@@ -26,6 +26,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "General")]
 pub(crate) struct Common {
     /// How to report: text for people, or one JSON object a line on stdout
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
@@ -110,23 +111,23 @@ pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     /// Where to put what is made; kdbs go to DIR/kdb
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) out: PathBuf,
     /// Compilers at once [default: one per processor, as memory allows]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, help_heading = "Build", short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// How long one kernel may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub(crate) timeout: u64,
     /// Go on and exit with 0 although kernels could not be compiled or found;
     /// what is made says so
-    #[arg(long)]
+    #[arg(long, help_heading = "Build")]
     pub(crate) allow_partial: bool,
     /// How code objects are stored in a kdb
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
     /// Say what would be done, and do nothing
-    #[arg(long, short = 'n')]
+    #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
 }
 
@@ -140,6 +141,7 @@ pub(crate) enum BlobArg {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct Inputs {
     /// A kernel manifest (TOML)
     #[arg(long, value_name = "FILE")]
@@ -158,6 +160,7 @@ pub(crate) struct Inputs {
 }
 
 #[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
     /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
     /// PATH]
@@ -175,6 +178,7 @@ pub(crate) struct ToolchainArgs {
 }
 
 #[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArgs {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR")]
@@ -197,6 +201,7 @@ pub(crate) struct Package {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Packages")]
 pub(crate) struct Packaging {
     /// Package formats
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT",
