@@ -1,15 +1,38 @@
-//! Finds precompiled GPU kernels in installed kernel databases (kdbs).
+//! Finds precompiled GPU kernels at run time, and keeps what had to be
+//! compiled: the installed (system) kdb, the user's ukdb, then the compiler.
 //!
-//! A [`Finder`] looks for a kernel key in the system kdbs of one device: for
-//! each directory, the file for exactly its compute units, then the one for
-//! all of its kind. Whatever is wrong with a file is a miss with a reason, and
-//! the next file is asked; nothing here fails or panics.
+//! ```no_run
+//! use gfxpack_runtime::{Config, Environment, KernelCache, KernelKey};
 //!
-//! Files are only read. There is no user's cache here, nothing is compiled or
-//! stored, and the caller says which directories and which device.
+//! let environment = Environment::read();
+//! let config = Config::from_environment("gfx90a@104".parse()?, &environment);
+//! let cache = KernelCache::open(config);
+//! let key = KernelKey::for_source("conv.cl", " -DX=1", "gfx90a");
+//! let kernel = cache.get_or_compile(&key, || std::fs::read("conv.o"))?;
+//! println!("{} bytes, {}", kernel.code_object.len(), kernel.origin);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whatever is wrong with a file or directory is a miss with a reason, and one
+//! warning: nothing here fails or panics because of a cache. The one error
+//! there is comes from the caller's own compiler.
+//!
+//! [`Environment`] knows the variables, [`Places`] the directories,
+//! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
-mod finder;
+mod answer;
+mod cache;
+mod config;
+pub mod environment;
 mod miss;
+pub mod places;
+mod warning;
 
-pub use finder::{Answer, Finder, Found};
+pub use answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
+pub use cache::KernelCache;
+pub use config::{Config, Limits, LookupOrder};
+pub use environment::Environment;
+pub use gfxpack_plan::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
+pub use places::{Place, PlaceOptions, Places, UserPlace};
+pub use warning::{Warning, WarningClass, WarningSink};

@@ -6,10 +6,14 @@ use gfxpack_kdb::ReadError;
 use gfxpack_plan::TargetId;
 use gfxpack_plan::code_object::CodeObjectError;
 
+use crate::answer::Layer;
+
 /// One kdb that was asked in vain.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Miss {
+    /// Whether it is an installed kdb or the user's.
+    pub layer: Layer,
     /// The kdb.
     pub file: PathBuf,
     /// Why it gave nothing.
