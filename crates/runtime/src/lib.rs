@@ -23,7 +23,9 @@
 mod answer;
 mod cache;
 mod config;
+pub mod device;
 pub mod environment;
+pub mod hip;
 mod miss;
 pub mod places;
 mod warning;
