@@ -100,7 +100,7 @@ pub struct Kernel {
     /// Where it came from.
     pub origin: Origin,
     /// Why a compiled kernel was not saved; none where it was, or where there
-    /// was nothing to save. It is kept in memory then, within the limit.
+    /// was nothing to save. Unless refused, it is kept in memory then.
     pub not_stored: Option<NotStored>,
     /// The files asked before that in vain, in order.
     pub misses: Vec<Miss>,

@@ -73,6 +73,9 @@ pub struct Config {
     pub verify_target: bool,
     /// Whether hits are kept in memory, so that asking again reads no file.
     pub keep_hits: bool,
+    /// Whether nothing on disk may be made, changed or moved: for tools that
+    /// only want to look.
+    pub look_only: bool,
 }
 
 impl Config {
@@ -88,6 +91,7 @@ impl Config {
             log_level: LogLevel::default(),
             verify_target: true,
             keep_hits: false,
+            look_only: false,
         }
     }
 

@@ -2,7 +2,8 @@
 //! for true and false.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// The variables that matter here, as they were at one time.
 ///
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 /// variables without meaning to the runtime are not kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    values: BTreeMap<&'static str, String>,
+    values: BTreeMap<&'static str, OsString>,
 }
 
 /// One variable, for people.
@@ -77,16 +78,13 @@ impl Environment {
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
     pub fn read() -> Self {
-        // Text that is not UTF-8 is kept as far as it goes: a path with it
-        // names no directory, and is reported as such.
-        Self::from_pairs(NAMES.iter().filter_map(|name| {
-            std::env::var_os(name).map(|value| (*name, value.to_string_lossy().into_owned()))
-        }))
+        let known = NAMES.iter();
+        Self::from_pairs(known.filter_map(|name| Some((*name, std::env::var_os(name)?))))
     }
 
     /// An environment of exactly these variables, the last of a name winning.
     #[must_use]
-    pub fn from_pairs<N: AsRef<str>, V: Into<String>>(
+    pub fn from_pairs<N: AsRef<str>, V: Into<OsString>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let known = |name: &str| NAMES.iter().find(|known| **known == name).copied();
@@ -105,7 +103,7 @@ impl Environment {
             .iter()
             .map(|name| Variable {
                 name,
-                value: self.text(name).map(str::to_owned),
+                value: self.value(name).map(|value| value.to_string_lossy().into_owned()),
                 effect: self.effect(name),
             })
             .collect()
@@ -163,13 +161,13 @@ impl Environment {
     /// HOME, where it is an absolute path.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        self.text("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.value("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// TMPDIR, where it is an absolute path, else `/tmp`.
     #[must_use]
     pub fn temp_dir(&self) -> PathBuf {
-        let given = self.text("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+        let given = self.value("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
         given.unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
@@ -177,21 +175,24 @@ impl Environment {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
     #[must_use]
-    pub fn expand_user(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix('~'), self.home()) {
-            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-                home.join(rest.trim_start_matches('/'))
-            }
-            _ => PathBuf::from(path),
+    pub fn expand_user(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match (path.strip_prefix("~"), self.home()) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path.to_owned(),
         }
     }
 
+    fn value(&self, name: &str) -> Option<&OsStr> {
+        self.values.get(name).map(OsString::as_os_str)
+    }
+
     fn text(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.value(name).and_then(OsStr::to_str)
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
-        self.text(name).map(|path| self.expand_user(path))
+        self.value(name).map(|path| self.expand_user(path))
     }
 
     fn number(&self, name: &str) -> Option<u32> {
@@ -199,7 +200,8 @@ impl Environment {
     }
 
     fn effect(&self, name: &str) -> String {
-        let value = self.text(name);
+        let value = self.value(name).map(OsStr::to_string_lossy);
+        let value = value.as_deref();
         let set = value.is_some();
         let or = |yes: &str, no: &str| if set { yes.to_owned() } else { no.to_owned() };
         match name {

@@ -20,21 +20,44 @@
 //! [`Environment`] knows the variables, [`Places`] the directories,
 //! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
+mod accept;
 mod answer;
+mod aside;
 mod cache;
+mod clock;
 mod config;
 pub mod device;
 pub mod environment;
+mod file_system;
+mod flight;
 pub mod hip;
+mod key_lock;
+mod memory;
 mod miss;
 pub mod places;
+mod pool;
+mod prune;
+mod system;
+mod trust;
+mod user;
+mod version;
 mod warning;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
 pub use cache::KernelCache;
 pub use config::{Config, Limits, LookupOrder};
-pub use environment::Environment;
+pub use environment::{Environment, LogLevel};
 pub use gfxpack_plan::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
+pub use prune::{Keep, PruneError, Pruned, prune_versions};
+pub use trust::Untrusted;
 pub use warning::{Warning, WarningClass, WarningSink};
+
+/// A mutex whose content is whole between any two steps: a panic of the
+/// caller's compiler or callback elsewhere is no reason to stop.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,8 +1,17 @@
 //! Warnings: their texts, each once per file, and who is told.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use gfxpack_kdb::Fault;
+use gfxpack_plan::{Target, kernel_package};
+
+use crate::environment::LogLevel;
+use crate::lock;
+use crate::miss::MissReason;
 
 /// What a warning is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,4 +79,128 @@ impl fmt::Debug for WarningSink {
             Self::Silent => "Silent",
         })
     }
+}
+
+/// Tells of each warning once.
+#[derive(Debug)]
+pub(crate) struct Warnings {
+    sink: WarningSink,
+    shown: bool,
+    told: Mutex<Told>,
+}
+
+type Told = BTreeSet<(WarningClass, PathBuf)>;
+
+/// What the whole process was told on standard error and through `tracing`.
+static TOLD: Mutex<Told> = Mutex::new(BTreeSet::new());
+
+impl Warnings {
+    pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
+        Self { sink, shown: level.shows_warnings(), told: Mutex::default() }
+    }
+
+    /// What is wrong with a file, in one line with a hint.
+    pub(crate) fn fault(&self, class: WarningClass, file: &Path, text: &str, hint: &str) {
+        self.tell(class, file, || one_line(&format!("gfxpack: warning: {text}; {hint}")));
+    }
+
+    /// Why a file gave no kernel, where something is wrong with it.
+    pub(crate) fn miss(&self, file: &Path, reason: &MissReason) {
+        let class = match reason {
+            MissReason::NoFile | MissReason::NoKernel => return,
+            MissReason::Unreadable(error) => class_of(error.fault()),
+            MissReason::MovedAside { .. } | MissReason::Damaged(_) => WarningClass::Corrupt,
+            MissReason::Untrusted(_) => WarningClass::Untrusted,
+            MissReason::NoCodeObject(_) | MissReason::OtherTarget(_) => WarningClass::WrongTarget,
+        };
+        let text = match reason {
+            // The error names the file.
+            MissReason::Unreadable(error) => chain(error),
+            MissReason::Damaged(error) => chain(error),
+            MissReason::Untrusted(error) => chain(error),
+            MissReason::MovedAside { kept_as, source } => {
+                format!("{}, which is now `{}`", chain(source), kept_as.display())
+            }
+            _ => format!("kdb `{}`: {}", file.display(), chain(reason)),
+        };
+        self.fault(class, file, &text, reason.hint());
+    }
+
+    /// The documented text for a missing system kdb, and the packages that
+    /// have it. `file` is where it was looked for first.
+    ///
+    /// Source: AMD, MIOpen documentation, "Kernel cache".
+    pub(crate) fn missing_system_kdb(&self, file: &Path, target: &Target) {
+        self.tell(WarningClass::MissingSystemKdb, file, || {
+            let name = target.kdb_file_name();
+            let package = |target: &Target| {
+                kernel_package::name(kernel_package::DEFAULT_NAME_TEMPLATE, target)
+            };
+            let wide = Target::new(target.id().clone(), None);
+            let or = if target.compute_units().is_some() {
+                format!(" (or {} for all {} devices)", package(&wide), wide.id().db_id())
+            } else {
+                String::new()
+            };
+            format!(
+                "MIOpen(HIP): Warning [SQLiteBase] Missing system database file:{name} \
+                 Performance may degrade\nhint: install the package {}{or}",
+                package(target)
+            )
+        });
+    }
+
+    fn tell(&self, class: WarningClass, file: &Path, text: impl FnOnce() -> String) {
+        let told = match self.sink {
+            WarningSink::Callback(_) => &self.told,
+            _ => &TOLD,
+        };
+        if !self.shown
+            || matches!(self.sink, WarningSink::Silent)
+            || !lock(told).insert((class, file.to_owned()))
+        {
+            return;
+        }
+        let warning = Warning { class, file: file.to_owned(), text: text() };
+        match &self.sink {
+            WarningSink::Callback(callback) => callback(&warning),
+            WarningSink::Tracing => {
+                tracing::warn!(file = %warning.file.display(), "{}", warning.text);
+            }
+            // In one piece, so that lines of several processes don't mix. A
+            // closed standard error is no reason to stop.
+            WarningSink::Stderr | WarningSink::Silent => {
+                std::io::stderr().write_all(format!("{}\n", warning.text).as_bytes()).ok();
+            }
+        }
+    }
+}
+
+fn class_of(fault: Fault) -> WarningClass {
+    match fault {
+        Fault::TooSmall => WarningClass::TooSmall,
+        Fault::Corrupt | Fault::Row => WarningClass::Corrupt,
+        Fault::Schema => WarningClass::WrongSchema,
+        Fault::Journal => WarningClass::WalMode,
+        Fault::Busy => WarningClass::Busy,
+        _ => WarningClass::Unreadable,
+    }
+}
+
+/// An error and what led to it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+/// A file's name or a damaged row may hold anything.
+fn one_line(text: &str) -> String {
+    let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    shown.collect()
 }
