@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_plan::{Target, TargetId};
 
+use crate::environment::Environment;
 use crate::hip::{Hip, HipError, LIBRARY_NAMES};
 
 pub use name::parse_name;
@@ -143,6 +144,24 @@ pub struct Inputs {
     pub hip: HipLibrary,
     /// Where sysfs is: `/sys`, or a copy of another machine's.
     pub sysfs: PathBuf,
+}
+
+impl Inputs {
+    /// This machine's hardware, under these variables.
+    #[must_use]
+    pub fn from_environment(environment: &Environment) -> Self {
+        let variables = environment.variables();
+        let value = |name: &str| {
+            variables.iter().find(|known| known.name == name).and_then(|known| known.value.clone())
+        };
+        Self {
+            device_arch: value("MIOPEN_DEVICE_ARCH"),
+            device_cu: value("MIOPEN_DEVICE_CU"),
+            hsa_override_gfx_version: value("HSA_OVERRIDE_GFX_VERSION"),
+            hsa_xnack: value("HSA_XNACK"),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Inputs {

@@ -60,7 +60,8 @@ pub(super) fn open(
 /// one that misses another library.
 #[cfg(not(feature = "hip-sys"))]
 pub(super) fn is_absent(name: &str, error: &libloading::Error) -> bool {
-    let text = error.to_string();
+    // The loader's own words are the cause of the error.
+    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     // glibc: `libamdhip64.so.6: cannot open shared object file: No such file or directory`;
     // musl: `Error loading shared library libamdhip64.so.6: No such file or directory`.
     text.contains(&format!("{name}: ")) && text.contains("No such file or directory")
