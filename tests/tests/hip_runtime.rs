@@ -15,7 +15,8 @@ fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run
     let mut all = vec!["detect", "--sysfs", "sys"];
     all.extend(arguments);
     let mut command = project.command(&all);
-    for name in ["MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU", "HSA_OVERRIDE_GFX_VERSION"] {
+    for name in ["MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK"]
+    {
         command.env_remove(name);
     }
     command.env("LD_LIBRARY_PATH", project.path().join("hip"));
@@ -133,6 +134,13 @@ fn the_kernel_driver_answers_where_hip_does_not() {
     );
     let said = run(&project, &[], &[]).stdout;
     assert_eq!(said, "gfx906@60  gfx906_60.kdb gfx906.kdb  (kernel driver)\n");
+
+    project.write(
+        "sys/class/kfd/kfd/topology/nodes/2/properties",
+        "simd_count 416\nsimd_per_cu 4\ngfx_target_version 90010\n",
+    );
+    let xnack = run(&project, &["--packages=exact"], &[("HSA_XNACK", "1")]).stdout;
+    assert_eq!(xnack, "miopen-hip-gfx906-xnack-60kdb\nmiopen-hip-gfx90a-xnack-104kdb\n");
 
     let project = with(&HipStandIn::gfx90a());
     project.write("sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 4\n");

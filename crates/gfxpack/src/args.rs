@@ -357,6 +357,8 @@ pub(crate) struct Asked {
     /// The GPU, as gfx906_60 or gfx90a@104 [default: this machine's first]
     #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
     pub(crate) target: Option<Target>,
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
@@ -397,8 +399,6 @@ pub(crate) struct Explain {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) asked: Asked,
-    #[command(flatten)]
-    pub(crate) hardware: Hardware,
     /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
     #[arg(long)]
     pub(crate) deep: bool,

@@ -54,7 +54,7 @@ impl LogLevel {
 }
 
 /// The variables in the order in which they are listed.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "MIOPEN_SYSTEM_DB_PATH",
     "MIOPEN_CUSTOM_CACHE_DIR",
     "MIOPEN_DISABLE_CACHE",
@@ -62,6 +62,7 @@ const NAMES: [&str; 16] = [
     "MIOPEN_DEVICE_ARCH",
     "MIOPEN_DEVICE_CU",
     "HSA_OVERRIDE_GFX_VERSION",
+    "HSA_XNACK",
     "ROCM_PATH",
     "HOME",
     "TMPDIR",
@@ -238,6 +239,12 @@ impl Environment {
                 "every device is taken for this version of gfx target",
                 "devices are taken for what they are",
             ),
+            "HSA_XNACK" => match value {
+                Some("1") => {
+                    "XNACK is on where the device has it: its kdbs end in _xnack".to_owned()
+                }
+                _ => "XNACK is as the driver has it".to_owned(),
+            },
             "ROCM_PATH" => or("the first ROCm prefix", "the ROCm prefixes are the usual ones"),
             "HOME" => match (set, self.home()) {
                 (_, Some(_)) => "the user's kernel cache is below it".to_owned(),

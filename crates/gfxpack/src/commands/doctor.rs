@@ -102,7 +102,8 @@ fn variables(environment: &Environment, checks: &mut Checks<'_>) {
         } else if variable.name == "MIOPEN_DISABLE_CACHE" && environment.disable_cache() {
             let hint = "unset it: every kernel is compiled anew in every process";
             checks.warning("environment", what, hint);
-        } else {
+        } else if !["HOME", "TMPDIR"].contains(&variable.name) {
+            // Those two are set for everybody.
             checks.note("environment", what);
         }
     }

@@ -1,14 +1,14 @@
 //! `lookup`: asks for a kernel as a program would, and changes nothing.
 
 use gfxpack_plan::code_object;
-use gfxpack_runtime::device::{self, Inputs};
 use gfxpack_runtime::{
     Config, Environment, Found, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
     PlaceOptions, Places, Target, WarningSink,
 };
 use serde_json::{Value, json};
 
-use crate::args::{Asked, Lookup};
+use super::detect;
+use crate::args::{Asked, Hardware, Lookup};
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::record;
@@ -54,7 +54,7 @@ pub(super) fn config(
 ) -> anyhow::Result<Config> {
     let target = match &asked.target {
         Some(target) => target.clone(),
-        None => here(environment, output)?,
+        None => here(&asked.hardware, environment, output)?,
     };
     let mut config = Config::new(target, places(asked, environment)?);
     config.warnings = WarningSink::Silent;
@@ -75,8 +75,8 @@ pub(super) fn places(asked: &Asked, environment: &Environment) -> anyhow::Result
 }
 
 /// This machine's first GPU.
-fn here(environment: &Environment, output: &Output) -> anyhow::Result<Target> {
-    let detection = device::detect(&Inputs::from_environment(environment));
+fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> anyhow::Result<Target> {
+    let detection = detect::detect(hardware, environment);
     let first = detection.devices.first().ok_or_else(|| {
         fail::usage(
             "failed to find a GPU to look kernels up for",

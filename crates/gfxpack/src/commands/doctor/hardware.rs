@@ -24,7 +24,7 @@ pub(super) fn check(
         checks.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
         return vec![target.clone()];
     }
-    let detection = detect::detect(&args.hardware, environment);
+    let detection = detect::detect(&args.asked.hardware, environment);
     for device in &detection.devices {
         checks.ok(ABOUT, detect::in_words(device));
     }
@@ -32,7 +32,7 @@ pub(super) fn check(
         checks.note(ABOUT, note.clone());
     }
     judge(&detection, checks);
-    if !detection.devices.is_empty() && args.hardware.sysfs == Path::new("/sys") {
+    if !detection.devices.is_empty() && args.asked.hardware.sysfs == Path::new("/sys") {
         access(checks);
     }
     let mut targets: Vec<Target> = Vec::new();

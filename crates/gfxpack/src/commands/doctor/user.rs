@@ -77,7 +77,7 @@ fn cache(directory: &Path, checks: &mut Checks<'_>) {
     }
     checks.ok(
         ABOUT,
-        format!("{shown}: {}, {kernels} kernels in {} files", size(bytes(directory)), files.len()),
+        format!("{shown}: {}; files: {}; kernels: {kernels}", size(bytes(directory)), files.len()),
     );
     old_versions(directory, checks);
 }
