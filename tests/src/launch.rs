@@ -151,7 +151,7 @@ impl App {
         arguments: &[Argument<'_>],
         groups: [usize; 3],
     ) -> Result<Vec<f32>> {
-        let failed = |what: &str| failed(&format!("{what} `{name}`"));
+        let failed = |what| move |error: ClError| anyhow!("failed to {what} `{name}`: {error}");
         let kernel = Kernel::create(program, name).map_err(failed("find kernel"))?;
         let device = self.context.default_device();
         let local = kernel.get_compile_work_group_size(device).map_err(failed("measure"))?;
