@@ -58,6 +58,7 @@ impl WriteError {
         match self {
             Self::Io { source, .. } => of_io(source),
             Self::Sqlite { source, .. } => of_sqlite(source),
+            Self::ReadBack { .. } => Fault::Corrupt,
             Self::Key(_)
             | Self::KeyTooLong { .. }
             | Self::Duplicate(_)

@@ -1,7 +1,7 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use gfxpack_plan::KernelKey;
 
@@ -86,7 +86,10 @@ pub(crate) fn make_room(
         transaction.commit()?;
     }
     if bytes(connection)?.file > limit {
-        connection.query_row("PRAGMA incremental_vacuum", (), |_| Ok(())).optional()?;
+        let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+        let mut freed = vacuum.query(())?;
+        // A page with each step.
+        while freed.next()?.is_some() {}
     }
     Ok(gone)
 }

@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::codec;
 use crate::error::{ReadError, WriteError};
+use crate::fault::Fault;
 use crate::header::{Header, Journal};
 use crate::open::{self, sqlite_error};
 use crate::read::{ReadOptions, Reader, missing_column};
@@ -149,7 +150,12 @@ impl UserKdb {
         let used = used.iter().map(|(key, seconds)| (key, *seconds)).chain([(key, now)]);
         usage::note(&transaction, used).map_err(sqlite)?;
         transaction.commit().map_err(sqlite)?;
-        Ok(gone)
+        match self.reader.get(key) {
+            // Another process may have stored its own meanwhile.
+            Ok(Some(_)) => Ok(gone),
+            Err(error) if error.fault() == Fault::Busy => Ok(gone),
+            Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
+        }
     }
 
     /// Notes when kernels were used, in one short transaction.
@@ -225,8 +231,11 @@ fn journal(connection: &Connection, wal: bool) -> Result<Journal, rusqlite::Erro
 /// Gives a file without kern_db the table; one with other columns stays as it
 /// is, and is refused by who looks next.
 fn create_table(connection: &mut Connection) -> Result<(), rusqlite::Error> {
-    // Heeded by a file that is still empty: it can be cut later.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
+    if pages == 0 {
+        // Can only be chosen now: the file can be cut later.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     if transaction.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? == 0 {

@@ -49,3 +49,27 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_kept_under_the_first_free_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ukdb");
+        for round in ["1", "2"] {
+            for suffix in ["", "-journal", "-wal"] {
+                std::fs::write(with_suffix(&path, suffix), round).unwrap();
+            }
+            let kept_as = rename(&path).unwrap();
+            assert_eq!(kept_as, with_suffix(&path, &format!(".corrupt-{round}")));
+            for suffix in ["", "-journal", "-wal"] {
+                assert!(!with_suffix(&path, suffix).exists(), "left for the new file: {suffix}");
+                let kept = std::fs::read(with_suffix(&kept_as, suffix)).unwrap();
+                assert_eq!(kept, round.as_bytes());
+            }
+        }
+        assert!(rename(&path).is_err(), "there is nothing to rename");
+    }
+}

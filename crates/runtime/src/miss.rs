@@ -105,6 +105,6 @@ impl MissReason {
     }
 }
 
-fn spelled(targets: &[TargetId]) -> String {
+pub(crate) fn spelled(targets: &[TargetId]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -277,6 +277,7 @@ impl StoreError {
         match self {
             Self::Open(error) => error,
             Self::Write(WriteError::Sqlite { path, source }) => ReadError::Sqlite { path, source },
+            // Said in the words of reading, which it failed at.
             _ => ReadError::NotSqlite { path: path.to_owned() },
         }
     }

@@ -11,7 +11,7 @@ use gfxpack_plan::{Target, kernel_package};
 
 use crate::environment::LogLevel;
 use crate::lock;
-use crate::miss::MissReason;
+use crate::miss::{MissReason, spelled};
 
 /// What a warning is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,7 +121,11 @@ impl Warnings {
             MissReason::MovedAside { kept_as, source } => {
                 format!("{}, which is now `{}`", chain(source), kept_as.display())
             }
-            _ => format!("kdb `{}`: {}", file.display(), chain(reason)),
+            MissReason::NoCodeObject(error) => unusable(file, &chain(error)),
+            MissReason::OtherTarget(targets) => {
+                unusable(file, &format!("its code is for {}", spelled(targets)))
+            }
+            MissReason::NoFile | MissReason::NoKernel => return,
         };
         self.fault(class, file, &text, reason.hint());
     }
@@ -197,6 +201,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+fn unusable(file: &Path, why: &str) -> String {
+    format!("failed to use a kernel of kdb `{}`: {why}", file.display())
 }
 
 /// A file's name or a damaged row may hold anything.
