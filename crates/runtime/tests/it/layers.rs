@@ -286,3 +286,13 @@ fn a_cache_can_only_look() {
     assert_eq!(look().layer(0), None);
     assert_eq!(listing(&machine.user), Vec::<String>::new());
 }
+
+#[test]
+fn a_key_that_miopen_could_never_find_is_kept_in_memory_only() {
+    let machine = Machine::new(0);
+    let cache = machine.open().cache;
+    let key = key(" -DNAME='a' -mcpu=gfx906");
+    let ask = || cache.get_or_compile(&key, || Ok::<_, Infallible>(object(1))).unwrap();
+    assert!(matches!(ask().not_stored, Some(NotStored::Failed(_))));
+    assert_eq!(ask().origin, Origin::Memory);
+}
