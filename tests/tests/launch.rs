@@ -74,13 +74,13 @@ fn packaged() -> Result<()> {
     let source = start("source", dir)?;
     let installed = start("package", &root)?;
     for (kernel, key) in kernels.iter().zip(&keys) {
-        println!(
+        say(&format!(
             "first launch of {}: {} us from source, {} us from the package; {} bytes",
             kernel.source.file_name(),
             micros(&source, kernel)?,
             micros(&installed, kernel)?,
             fs::metadata(objects.join(&key.kernel_name))?.len(),
-        );
+        ));
     }
     // A whole kdb that is installed is nothing to say a word about.
     ensure!(installed.stderr.is_empty(), "stderr: {}", installed.stderr);
@@ -99,14 +99,22 @@ fn kept() -> Result<()> {
     ensure!(times == 1, "the warning was told {times} times:\n{}", first.stderr);
     let second = start("user", dir.path())?;
     for kernel in kernels()? {
-        println!(
+        say(&format!(
             "first launch of {}: {} us compiled and kept, {} us from the user's kdb",
             kernel.source.file_name(),
             micros(&first, &kernel)?,
             micros(&second, &kernel)?,
-        );
+        ));
     }
     Ok(())
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "times are there to be read; applications have no other way"
+)]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 /// Runs this binary as an application with an empty PoCL cache.
@@ -203,7 +211,7 @@ fn application(part: &str, dir: &Path) -> Result<()> {
             other => bail!("failed to be application `{other}`"),
         };
         let output = kernel.run(&app, &program)?;
-        println!("{} {}", kernel.source.file_name(), start.elapsed().as_micros());
+        say(&format!("{} {}", kernel.source.file_name(), start.elapsed().as_micros()));
         kernel.check(&output)?;
         if part == "build" {
             // After the launch, so that the code is there for its work-group size and not

@@ -90,7 +90,7 @@ impl Fuzz {
         let time = format!("-max_total_time={}", self.time);
         let prefix = format!("-artifact_prefix={}/", findings.display());
         // Slower than this on one input, or more memory, is a finding.
-        let limits = ["-timeout=10", "-rss_limit_mb=1024", "-max_len=65536"];
+        let limits = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"];
         let build = work.join("build");
         cmd!(sh, "{program} fuzz run --fuzz-dir fuzz --sanitizer {sanitizer}")
             .arg("--target-dir")
@@ -104,9 +104,10 @@ impl Fuzz {
             .env("RUSTC_BOOTSTRAP", "1")
             .run()
             .with_context(|| {
-                let repeat = "cargo xtask fuzz";
-                format!("failed to fuzz `{target}`: what it came upon is in `{}`, and `{repeat} {target}` \
-                         goes on from there", findings.display())
+                format!(
+                    "failed to fuzz `{target}`: what it came upon is in `{}`",
+                    findings.display()
+                )
             })
     }
 }
