@@ -24,6 +24,7 @@ mod read;
 mod report;
 mod row;
 mod schema;
+mod turn;
 mod usage;
 mod user;
 mod verify;

@@ -6,7 +6,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -15,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::ReadError;
 use crate::header::{HEADER_BYTES, Header};
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
+use crate::turn;
 
 /// SQLite instructions between two looks at the budget.
 const TICK_OPERATIONS: i32 = 1_000_000;
@@ -76,20 +76,19 @@ fn connect_absolute(
 }
 
 /// A connection that may write to the file, which must exist, and follows no
-/// symbolic link on its way. It waits `busy` for others who have it locked.
+/// symbolic link on its way. It waits for others as [`turn`] says.
 ///
 /// # Errors
 /// As SQLite has them.
 pub(crate) fn connect_to_write(
     path: &Path,
     max_object_bytes: u64,
-    busy: Duration,
 ) -> Result<(Connection, Budget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(busy)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    turn::install(&mut connection)?;
     harden(connection, max_object_bytes)
 }
 

@@ -115,9 +115,10 @@ impl Reader {
         Ok(Self { path, connection, budget, header, file_bytes, options, select_one })
     }
 
-    pub(crate) fn connection(&mut self) -> &mut Connection {
+    /// For another statement, with its own budget.
+    pub(crate) fn connection(&self) -> &Connection {
         self.budget.renew();
-        &mut self.connection
+        &self.connection
     }
 
     /// The file's path, as it was opened.

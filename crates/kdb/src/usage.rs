@@ -1,9 +1,11 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use gfxpack_plan::KernelKey;
+
+use crate::turn;
 
 /// A table of its own: MIOpen asks for kern_db and tolerates others. A row
 /// without an entry, one that MIOpen wrote, counts as the oldest.
@@ -46,7 +48,7 @@ pub(crate) fn note<'a>(
 /// Freed pages are used again. Only a file larger than the limit, since that
 /// was lowered, is cut, and only where it was made to be.
 pub(crate) fn make_room(
-    connection: &mut Connection,
+    connection: &Connection,
     more: u64,
     limit: u64,
 ) -> Result<u64, rusqlite::Error> {
@@ -56,7 +58,7 @@ pub(crate) fn make_room(
     }
     let goal = limit - limit / 16;
     loop {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = turn::begin(connection)?;
         let used = bytes(&transaction)?.used.saturating_add(more);
         let mut excess = used.saturating_sub(goal);
         if excess == 0 {

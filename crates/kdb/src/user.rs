@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_plan::KernelKey;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use crate::codec;
 use crate::error::{ReadError, WriteError};
@@ -17,8 +17,8 @@ use crate::read::{ReadOptions, Reader, missing_column};
 use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE,
 };
-use crate::usage;
 use crate::write::Blob;
+use crate::{turn, usage};
 
 /// How a user's kdb is used.
 #[derive(Debug, Clone)]
@@ -59,6 +59,7 @@ pub struct UserKdb {
     reader: Reader,
     limit_bytes: u64,
     max_object_bytes: u64,
+    busy: Duration,
 }
 
 const DELETE_ONE: &str = "DELETE FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
@@ -80,8 +81,9 @@ impl UserKdb {
     pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
         probe(path, options.create)?;
         let sqlite = |source| sqlite_error(path, source);
-        let (mut connection, budget) =
-            open::connect_to_write(path, options.max_object_bytes, options.busy).map_err(sqlite)?;
+        turn::wait_up_to(options.busy);
+        let (connection, budget) =
+            open::connect_to_write(path, options.max_object_bytes).map_err(sqlite)?;
         let journal = journal(&connection, options.wal).map_err(sqlite)?;
         if journal == Journal::Wal && !options.wal {
             return Err(ReadError::JournalMode { path: path.to_owned(), mode: journal.name() });
@@ -90,7 +92,7 @@ impl UserKdb {
         // again, and hashes tell.
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
         if missing_column(&connection).map_err(sqlite)?.is_some() && options.create {
-            create_table(&mut connection).map_err(sqlite)?;
+            create_table(&connection).map_err(sqlite)?;
         }
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
         let header =
@@ -98,13 +100,14 @@ impl UserKdb {
         let read = ReadOptions { max_object_bytes: options.max_object_bytes };
         // The file grows while it is open, so its size bounds nothing.
         let reader = Reader::over(path, connection, budget, header, u64::MAX, read)?;
-        let UserOptions { limit_bytes, max_object_bytes, .. } = *options;
-        Ok(Self { reader, limit_bytes, max_object_bytes })
+        let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
+        Ok(Self { reader, limit_bytes, max_object_bytes, busy })
     }
 
     /// For everything that a [`Reader`] does.
     #[must_use]
     pub fn reader(&self) -> &Reader {
+        turn::wait_up_to(self.busy);
         &self.reader
     }
 
@@ -114,6 +117,7 @@ impl UserKdb {
     /// # Errors
     /// As [`Reader::get`].
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        turn::wait_up_to(self.busy);
         self.reader.get(key)
     }
 
@@ -136,11 +140,11 @@ impl UserKdb {
         let encoded = codec::encode(code_object.to_vec(), Blob::Auto);
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        turn::wait_up_to(self.busy);
         let connection = self.reader.connection();
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
         let gone = usage::make_room(connection, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let transaction = turn::begin(connection).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -158,16 +162,18 @@ impl UserKdb {
         }
     }
 
-    /// Notes when kernels were used, in one short transaction.
+    /// Notes when kernels were used, in one short transaction; at once or not
+    /// at all.
     ///
     /// # Errors
     /// [`WriteError::Sqlite`].
     pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), WriteError> {
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        // Not worth a wait.
+        turn::wait_up_to(Duration::ZERO);
         let connection = self.reader.connection();
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let transaction = turn::begin(connection).map_err(sqlite)?;
         usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
             .and_then(|()| transaction.commit())
             .map_err(sqlite)
@@ -230,13 +236,13 @@ fn journal(connection: &Connection, wal: bool) -> Result<Journal, rusqlite::Erro
 
 /// Gives a file without kern_db the table; one with other columns stays as it
 /// is, and is refused by who looks next.
-fn create_table(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
     let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
     if pages == 0 {
         // Can only be chosen now: the file can be cut later.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = turn::begin(connection)?;
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     if transaction.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? == 0 {
         transaction.execute_batch(CREATE_TABLE)?;

@@ -59,7 +59,10 @@ fn start(machine: &Machine, test: &str, seed: usize, keys: usize) -> Child {
 }
 
 fn child_cache(root: &Path) -> Cache {
-    Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("user"))))
+    let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
+    // Disks of test machines may be slow, and all write to it at once.
+    config.limits.busy_wait = Duration::from_secs(120);
+    Cache::open((config, told))
 }
 
 /// Every key in an order of each thread's own, told to the parent line by
