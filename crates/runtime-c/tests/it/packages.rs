@@ -31,3 +31,16 @@ fn last_directory(line: &str) -> String {
     parts.reverse();
     format!("/{}/", parts.join("/"))
 }
+
+/// The .debs' recipe can't take the version from anywhere.
+#[test]
+fn the_deb_recipe_names_the_version() {
+    let recipe = include_str!("../../Cargo.toml");
+    let version = env!("CARGO_PKG_VERSION");
+    let file = format!("libgfxpack_runtime.so.{version}\"");
+    assert_eq!(recipe.matches(&file).count(), 2, "the file and the link to it");
+    assert!(recipe.contains(&format!("libgfxpack-runtime0 (= {version}-1)")));
+    let soname = include_str!("../../build.rs").split('"').nth(1).unwrap();
+    assert!(recipe.contains(&format!("dest = \"usr/lib/{soname}\"")), "{soname}");
+    assert!(recipe.contains(&format!("link_name = \"{soname}\"")), "{soname}");
+}
