@@ -1,4 +1,6 @@
 //! What the integration tests share.
 
+pub mod hip_stand_in;
+pub mod launch;
 pub mod opencl;
 pub mod project;

@@ -1,7 +1,9 @@
 //! `cargo xtask dist`: the built-in kernels as packages, by running
-//! `gfxpack dist`; with `--tool`, the tool itself as a .deb.
+//! `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
+//! .debs.
 
 use std::ffi::OsString;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +27,7 @@ pub(crate) struct Dist {
     /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
     setup: bool,
-    /// Build the .deb of the tool itself instead
+    /// Build the .debs of the tool itself and of the runtime library instead
     #[arg(long)]
     tool: bool,
 }
@@ -80,7 +82,7 @@ impl Dist {
         Err(command.exec()).context("failed to start `cargo run`")
     }
 
-    /// Leaves the .deb in `target/dist`.
+    /// Leaves the .debs in `target/dist`.
     fn tool(&self, sh: &Shell, root: &Path) -> anyhow::Result<()> {
         setup::ensure(sh, TOOL_NEEDS, self.setup)?;
         let tools = root.join("target/tools");
@@ -101,8 +103,34 @@ impl Dist {
         let manifest = root.join("Cargo.toml");
         cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
             .run()?;
-        Ok(())
+        runtime_library(sh, root, &cargo_deb, &out)
     }
+}
+
+/// The runtime library's two .debs: its recipe takes what the library's own
+/// installer makes, since the pkg-config file names the final directories.
+fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> anyhow::Result<()> {
+    let manifest = root.join("Cargo.toml");
+    let (target, stage) = (root.join("target"), root.join("target/gfxpack-runtime"));
+    cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
+        .args(["--package", "gfxpack-runtime-c"])
+        .run()?;
+    let triple = cmd!(sh, "dpkg-architecture -qDEB_HOST_MULTIARCH").read()?;
+    sh.remove_path(&stage)?;
+    let install = root.join("crates/runtime-c/install.sh");
+    let libdir = format!("/usr/lib/{triple}");
+    cmd!(sh, "sh {install} --built {target}/release --destdir {stage} --prefix /usr")
+        .args(["--libdir", &libdir])
+        .run()?;
+    symlink(stage.join(format!("usr/lib/{triple}")), stage.join("lib"))
+        .context("failed to make `target/gfxpack-runtime/lib`")?;
+    for variant in ["lib", "dev"] {
+        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
+            .args(["--variant", variant, "--multiarch", "same", "--output"])
+            .arg(out)
+            .run()?;
+    }
+    Ok(())
 }
 
 /// Whether hipcc need not be found here: another compiler is named, or nothing

@@ -1,10 +1,11 @@
-//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `tidy`.
+//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `fuzz`, `tidy`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
 
 mod ci;
 mod dist;
+mod fuzz;
 mod say;
 mod setup;
 mod test;
@@ -26,6 +27,7 @@ enum Xtask {
     Dist(dist::Dist),
     Test(test::Test),
     Ci(ci::Ci),
+    Fuzz(fuzz::Fuzz),
     Tidy(tidy::Tidy),
 }
 
@@ -46,6 +48,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Dist(dist) => dist.run(&sh, passed),
         Xtask::Test(test) => test.run(&sh, passed),
         Xtask::Ci(ci) => ci.run(&sh),
+        Xtask::Fuzz(fuzz) => fuzz.run(&sh),
         Xtask::Tidy(tidy) => tidy.run(),
     }
 }

@@ -32,6 +32,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("gcc-c++"),
     },
     Need {
+        probe: Probe::Program("pkg-config"),
+        why: "compile C programs against the runtime library",
+        apt: "pkg-config",
+        dnf: Some("pkgconf-pkg-config"),
+    },
+    Need {
+        probe: Probe::Program("cmake"),
+        why: "find the runtime library as CMake projects do",
+        apt: "cmake",
+        dnf: Some("cmake"),
+    },
+    Need {
         probe: Probe::Program("python3"),
         why: "read kdbs with a reader that is not ours",
         apt: "python3",

@@ -29,6 +29,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "liblzma", "rayon", "rpm", "tar", "toml", "walkdir", "zstd"],
     ),
     (
+        "gfxpack-runtime-c",
+        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-runtime"],
+        &["clap", "indicatif", "liblzma", "rayon", "rpm", "rusqlite", "tar", "toml", "zstd"],
+    ),
+    (
         "gfxpack",
         &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
         &["rusqlite"],

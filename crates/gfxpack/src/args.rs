@@ -15,7 +15,8 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    100 kernels that could not be compiled, 101 verification failed, 130 interrupted.\n\
+    3 kernel not found (lookup), 100 kernels that could not be compiled, \
+    101 verification failed, or `doctor` found something wrong, 130 interrupted.\n\
     Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
@@ -73,6 +74,16 @@ pub(crate) enum Command {
     Kdb(Kdb),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
+    /// Print this machine's GPUs, or the kernel packages to install for them
+    Detect(Detect),
+    /// Look a kernel up as a program would: which file has it, or why each has not
+    Lookup(Lookup),
+    /// Say why a kernel is not found: the files asked, and the keys nearest to it
+    Explain(Explain),
+    /// Say what is wrong or suspicious on this machine, and what to do about it
+    Doctor(Doctor),
+    /// List the environment variables that count at run time, with their effect
+    Env,
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {
@@ -318,6 +329,92 @@ pub(crate) struct Targets {
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Detect {
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
+    /// Print the names of the packages to install, one a line: those for exactly
+    /// the GPU's compute units, those for all of its kind, or both
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "both")]
+    pub(crate) packages: Option<Which>,
+    /// Package name, {gfx} standing for the target
+    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
+    pub(crate) name_template: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// First the exact one, which MIOpen prefers, then the device-wide one.
+    Both,
+    /// For exactly the compute units.
+    Exact,
+    /// For every compute-unit count.
+    DeviceWide,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Hardware {
+    /// Do not load the HIP runtime library; ask the kernel driver and the PCI bus
+    #[arg(long)]
+    pub(crate) no_hip: bool,
+    /// Where sysfs is; a copy of another machine's tells of that one, with --no-hip
+    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    pub(crate) sysfs: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Asked {
+    /// The GPU, as gfx906_60 or gfx90a@104 [default: this machine's first]
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
+    pub(crate) target: Option<Target>,
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
+    /// Where installed kdbs are, instead of the usual places; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) system_dir: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Lookup {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// The kernel's name: MIOpenConvDirUni.cl.o
+    pub(crate) name: String,
+    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) args: String,
+    /// Ask the user's kdb before the installed ones, as MIOpen's code does it
+    #[arg(long)]
+    pub(crate) user_first: bool,
+    /// Write the code object to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// The kernel's name: MIOpenConvDirUni.cl.o
+    pub(crate) name: String,
+    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) args: String,
+    /// How many of the nearest keys are shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) nearest: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 fn parse_target(text: &str) -> Result<Target, String> {

@@ -15,9 +15,11 @@ use crate::output::Output;
 const INTERNAL: u8 = 1;
 /// The user's command line or input is wrong.
 const USAGE: u8 = 2;
+/// A lookup found no kernel.
+const NOT_FOUND: u8 = 3;
 /// Kernels could not be compiled.
 const REFUSED: u8 = 100;
-/// A kdb did not pass verification.
+/// A kdb did not pass verification, or something is wrong on this machine.
 const UNSOUND: u8 = 101;
 /// Stopped by a signal.
 const INTERRUPTED: u8 = 130;
@@ -43,6 +45,12 @@ pub(crate) enum Outcome {
     /// A panic, which has told itself already.
     #[error("failed because of a defect in gfxpack")]
     Defect,
+    /// No file has the kernel that was looked up.
+    #[error("failed to find `{0}`")]
+    NotFound(String),
+    /// The machine is not as it should be.
+    #[error("failed to find this machine in order: {0} problems")]
+    Unwell(usize),
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
@@ -126,6 +134,16 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Defect => {
                         (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
+                    Outcome::NotFound(_) => (
+                        NOT_FOUND,
+                        Some(
+                            "`gfxpack explain` with the same arguments shows the nearest keys"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::Unwell(_) => {
+                        (UNSOUND, Some("each problem above says what to do".to_owned()))
+                    }
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
@@ -157,6 +175,21 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             }
         })
         .unwrap_or((INTERNAL, None))
+}
+
+/// An error with its causes, on a line.
+pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        // Some libraries repeat their source in their own message.
+        if !text.contains(&said) {
+            text.push_str(&format!(": {said}"));
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// Tells the error and gives the exit code.

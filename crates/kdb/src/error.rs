@@ -229,6 +229,15 @@ pub enum WriteError {
         /// What the file system says.
         source: io::Error,
     },
+    /// The file does not give back what was just written: it is damaged in a
+    /// way that writing did not meet.
+    #[error("failed to find kernel `{key}` in kdb `{path}` after it was written")]
+    ReadBack {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: Box<KernelKey>,
+    },
     /// SQLite refuses: most likely the disk is full.
     #[error("failed to write kdb `{path}`")]
     Sqlite {
@@ -251,6 +260,7 @@ impl WriteError {
             Self::Object { .. } | Self::ObjectSize { .. } => {
                 "build the kernel again; what the cache holds of it may be damaged"
             }
+            Self::ReadBack { .. } => "remove the file: it is damaged",
             Self::Io { .. } | Self::Sqlite { .. } => {
                 "check that the directory exists, may be written, and has room for the file"
             }

@@ -8,11 +8,14 @@
 //! - [`write()`] builds a whole file from keys in canonical order; equal input
 //!   gives equal bytes.
 //! - [`Reader`] looks up, lists and streams, and never writes beside the file.
+//! - [`UserKdb`] is the one file that is written to while others use it: the
+//!   user's own cache.
 //! - [`verify()`] goes through everything a file can have wrong and reports it.
 
 mod check_row;
 mod codec;
 mod error;
+mod fault;
 mod header;
 mod info;
 mod open;
@@ -21,14 +24,19 @@ mod read;
 mod report;
 mod row;
 mod schema;
+mod turn;
+mod usage;
+mod user;
 mod verify;
 mod write;
 
 pub use error::{ReadError, RowError, WriteError};
+pub use fault::Fault;
 pub use header::{Header, Journal};
 pub use info::Info;
 pub use read::{Entry, ReadOptions, Reader, Record};
 pub use report::{Finding, FindingClass, Report};
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
+pub use user::{UserKdb, UserOptions};
 pub use verify::{VerifyOptions, verify};
 pub use write::{Blob, Progress, Row, WriteOptions, Written, write};

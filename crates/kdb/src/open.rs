@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::ReadError;
 use crate::header::{HEADER_BYTES, Header};
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
+use crate::turn;
 
 /// SQLite instructions between two looks at the budget.
 const TICK_OPERATIONS: i32 = 1_000_000;
@@ -69,14 +70,39 @@ fn connect_absolute(
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    connection.pragma_update(None, "query_only", true)?;
+    harden(connection, max_object_bytes)
+}
+
+/// A connection that may write to the file, which must exist, and follows no
+/// symbolic link on its way. It waits for others as [`turn`] says.
+///
+/// # Errors
+/// As SQLite has them.
+pub(crate) fn connect_to_write(
+    path: &Path,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    turn::install(&mut connection)?;
+    harden(connection, max_object_bytes)
+}
+
+/// Sets what holds for every file that somebody else may have written.
+fn harden(
+    mut connection: Connection,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
     let largest = max_object_bytes.saturating_add(2 * MAX_KEY_BYTES as u64);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(largest).unwrap_or(i32::MAX))?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;

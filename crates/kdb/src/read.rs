@@ -90,6 +90,19 @@ impl Reader {
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
         }
         let (connection, budget) = open::connect(path, options.max_object_bytes)?;
+        Self::over(path, connection, budget, header, file_bytes, options)
+    }
+
+    /// A reader over a connection that exists; no more rows are read than
+    /// `file_bytes`.
+    pub(crate) fn over(
+        path: &Path,
+        connection: Connection,
+        budget: Budget,
+        header: Header,
+        file_bytes: u64,
+        options: ReadOptions,
+    ) -> Result<Self, ReadError> {
         let missing = missing_column(&connection).map_err(|source| sqlite_error(path, source))?;
         if let Some(column) = missing {
             return Err(ReadError::Schema { path: path.to_owned(), column });
@@ -100,6 +113,12 @@ impl Reader {
         };
         let path = path.to_owned();
         Ok(Self { path, connection, budget, header, file_bytes, options, select_one })
+    }
+
+    /// For another statement, with its own budget.
+    pub(crate) fn connection(&self) -> &Connection {
+        self.budget.renew();
+        &self.connection
     }
 
     /// The file's path, as it was opened.

@@ -1,15 +1,63 @@
-//! Finds precompiled GPU kernels in installed kernel databases (kdbs).
+//! Finds precompiled GPU kernels at run time, and keeps what had to be
+//! compiled: the installed (system) kdb, the user's ukdb, then the compiler.
 //!
-//! A [`Finder`] looks for a kernel key in the system kdbs of one device: for
-//! each directory, the file for exactly its compute units, then the one for
-//! all of its kind. Whatever is wrong with a file is a miss with a reason, and
-//! the next file is asked; nothing here fails or panics.
+//! ```no_run
+//! use gfxpack_runtime::{Config, Environment, KernelCache, KernelKey};
 //!
-//! Files are only read. There is no user's cache here, nothing is compiled or
-//! stored, and the caller says which directories and which device.
+//! let environment = Environment::read();
+//! let config = Config::from_environment("gfx90a@104".parse()?, &environment);
+//! let cache = KernelCache::open(config);
+//! let key = KernelKey::for_source("conv.cl", " -DX=1", "gfx90a");
+//! let kernel = cache.get_or_compile(&key, || std::fs::read("conv.o"))?;
+//! println!("{} bytes, {}", kernel.code_object.len(), kernel.origin);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whatever is wrong with a file or directory is a miss with a reason, and one
+//! warning: nothing here fails or panics because of a cache. The one error
+//! there is comes from the caller's own compiler.
+//!
+//! [`Environment`] knows the variables, [`Places`] the directories,
+//! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
-mod finder;
+mod accept;
+mod answer;
+mod aside;
+mod cache;
+mod clock;
+mod config;
+pub mod device;
+pub mod environment;
+mod file_system;
+mod flight;
+pub mod hip;
+mod key_lock;
+mod memory;
 mod miss;
+pub mod places;
+mod pool;
+mod prune;
+mod system;
+mod trust;
+mod user;
+mod version;
+mod warning;
 
-pub use finder::{Answer, Finder, Found};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
+pub use cache::KernelCache;
+pub use config::{Config, Limits, LookupOrder};
+pub use environment::{Environment, LogLevel};
+pub use gfxpack_plan::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
+pub use places::{Place, PlaceOptions, Places, UserPlace};
+pub use prune::{Keep, PruneError, Pruned, prune_versions};
+pub use trust::Untrusted;
+pub use warning::{Warning, WarningClass, WarningSink};
+
+/// A mutex whose content is whole between any two steps: a panic of the
+/// caller's compiler or callback elsewhere is no reason to stop.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

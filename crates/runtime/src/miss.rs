@@ -1,15 +1,21 @@
 //! Why a kdb did not give a kernel.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use gfxpack_kdb::ReadError;
+use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_plan::TargetId;
 use gfxpack_plan::code_object::CodeObjectError;
+
+use crate::answer::Layer;
+use crate::trust::Untrusted;
 
 /// One kdb that was asked in vain.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Miss {
+    /// Whether it is an installed kdb or the user's.
+    pub layer: Layer,
     /// The kdb.
     pub file: PathBuf,
     /// Why it gave nothing.
@@ -26,9 +32,22 @@ pub enum MissReason {
     /// The file does not hold the key.
     #[error("failed to find the kernel in the file")]
     NoKernel,
-    /// The file as a whole can't be used.
+    /// The file as a whole can't be used. It is looked into again once it has
+    /// changed.
     #[error("failed to use the file")]
-    Unreadable(#[source] ReadError),
+    Unreadable(#[source] Arc<ReadError>),
+    /// The user's file was no kdb. It is kept under another name, and the next
+    /// kernel starts a new one.
+    #[error("failed to use the file, which is now `{}`", kept_as.display())]
+    MovedAside {
+        /// Where it is now.
+        kept_as: PathBuf,
+        /// What was wrong with it.
+        source: ReadError,
+    },
+    /// Somebody else could have written the file.
+    #[error("failed to trust the file")]
+    Untrusted(#[source] Untrusted),
     /// The file holds the key, but not a whole kernel.
     #[error("failed to use the kernel that the file holds")]
     Damaged(#[source] ReadError),
@@ -47,7 +66,10 @@ impl MissReason {
         match self {
             Self::NoFile => "no-file",
             Self::NoKernel => "no-kernel",
+            Self::Unreadable(error) if error.fault() == Fault::Busy => "busy",
             Self::Unreadable(_) => "unreadable",
+            Self::MovedAside { .. } => "moved-aside",
+            Self::Untrusted(_) => "untrusted",
             Self::Damaged(_) => "damaged",
             Self::NoCodeObject(_) => "no-code-object",
             Self::OtherTarget(_) => "other-target",
@@ -67,7 +89,15 @@ impl MissReason {
         match self {
             Self::NoFile => "install the kernel package of this GPU",
             Self::NoKernel => "add the key to what the package is built from, and build it again",
-            Self::Unreadable(error) | Self::Damaged(error) => error.hint(),
+            Self::Unreadable(error) if error.fault() == Fault::Busy => {
+                "find the program that keeps it locked; the kernel is compiled meanwhile"
+            }
+            Self::Unreadable(error) => error.hint(),
+            Self::Damaged(error) => error.hint(),
+            Self::MovedAside { .. } => {
+                "nothing need be done; remove the old file when you have no use for it"
+            }
+            Self::Untrusted(error) => error.hint(),
             Self::NoCodeObject(_) | Self::OtherTarget(_) => {
                 "`gfxpack kdb verify` lists all that is wrong; install the package again"
             }
@@ -75,6 +105,6 @@ impl MissReason {
     }
 }
 
-fn spelled(targets: &[TargetId]) -> String {
+pub(crate) fn spelled(targets: &[TargetId]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

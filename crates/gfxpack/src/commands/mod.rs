@@ -1,7 +1,12 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod detect;
 mod dist;
+mod doctor;
+mod env;
+mod explain;
 mod kdb;
+mod lookup;
 mod package;
 mod plan;
 mod targets;
@@ -30,6 +35,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Kdb(kdb) => kdb::run(kdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Detect(detect) => detect::run(&detect, output),
+        Command::Lookup(lookup) => lookup::run(&lookup, output),
+        Command::Explain(explain) => explain::run(&explain, output),
+        Command::Doctor(doctor) => doctor::run(&doctor, output),
+        Command::Env => {
+            env::run(output);
+            Ok(())
         }
         Command::Completions { shell } => {
             let mut text = Vec::new();

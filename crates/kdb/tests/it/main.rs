@@ -8,3 +8,4 @@ mod hostile;
 mod limits;
 mod random;
 mod support;
+mod user;

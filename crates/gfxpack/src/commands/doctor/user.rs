@@ -1,0 +1,121 @@
+//! The user's own kernel cache.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{Fault, Reader};
+use gfxpack_runtime::{Places, UserPlace};
+
+use super::Checks;
+use crate::commands::explain::list;
+use crate::fail::in_full;
+use crate::output::size;
+
+const ABOUT: &str = "user cache";
+
+/// Checks where it is, whose it is, and what is in it.
+pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
+    const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
+    match &places.user {
+        UserPlace::Disabled { why } => checks.warning(
+            ABOUT,
+            format!("there is none: {why}"),
+            "a kernel that no installed kdb has is compiled by every process",
+        ),
+        UserPlace::Memory { .. } => {
+            let what = places.fallback.as_deref().unwrap_or("it is in memory only");
+            checks.problem(ABOUT, what, ELSEWHERE);
+        }
+        UserPlace::Dir(directory) => {
+            if let Some(fallback) = &places.fallback {
+                checks.warning(ABOUT, fallback.clone(), ELSEWHERE);
+            }
+            cache(directory, checks);
+        }
+        _ => {}
+    }
+    for directory in &places.read_only {
+        checks.warning(
+            ABOUT,
+            format!("`{}` is only read: it can't be written to", directory.display()),
+            "make it this user's own (`chown`, `chmod u+w`)",
+        );
+    }
+}
+
+fn cache(directory: &Path, checks: &mut Checks<'_>) {
+    let shown = format!("`{}`", directory.display());
+    let metadata = match fs::metadata(directory) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return checks.ok(ABOUT, format!("{shown} is made when it is needed"));
+        }
+        Err(error) => {
+            let hint = "check the permissions of the directories above it";
+            return checks.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
+        }
+    };
+    if metadata.mode() & 0o077 != 0 {
+        let what = format!("{shown} is open to other users (mode {:o})", metadata.mode() & 0o777);
+        checks.warning(ABOUT, what, "`chmod 700` it");
+    }
+    let mut files: Vec<PathBuf> = list(directory).filter(|path| is_ukdb(path)).collect();
+    files.sort();
+    let mut kernels = 0;
+    for file in &files {
+        match Reader::open(file).and_then(|reader| reader.info()) {
+            Ok(info) => kernels += info.rows,
+            // MIOpen's own are in that mode, which their owner can read.
+            Err(error) if error.fault() == Fault::Journal => {}
+            Err(error) => checks.problem(
+                ABOUT,
+                in_full(&error),
+                "remove the file: its kernels are compiled anew",
+            ),
+        }
+    }
+    checks.ok(
+        ABOUT,
+        format!("{shown}: {}; files: {}; kernels: {kernels}", size(bytes(directory)), files.len()),
+    );
+    old_versions(directory, checks);
+}
+
+fn is_ukdb(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "ukdb")
+}
+
+/// Directories of other versions beside this one, which hold ukdbs.
+fn old_versions(directory: &Path, checks: &mut Checks<'_>) {
+    let Some(versions) = directory.parent() else { return };
+    let begins_with_digit = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let mut others: Vec<PathBuf> = list(versions)
+        .filter(|path| path != directory && begins_with_digit(path) && path.is_dir())
+        .filter(|path| list(path).any(|file| is_ukdb(&file)))
+        .collect();
+    others.sort();
+    for other in others {
+        let what = format!("`{}` is of another version: {}", other.display(), size(bytes(&other)));
+        checks.note(ABOUT, what);
+    }
+}
+
+/// Bytes of the files below a directory; symbolic links are not followed.
+fn bytes(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut queue = vec![directory.to_owned()];
+    while let Some(directory) = queue.pop() {
+        for path in list(&directory) {
+            match fs::symlink_metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => queue.push(path),
+                Ok(metadata) if metadata.is_file() => bytes += metadata.len(),
+                _ => {}
+            }
+        }
+    }
+    bytes
+}

@@ -1,0 +1,122 @@
+//! How far apart two keys are, word by word, and where they differ.
+
+/// Longer lists of words are not compared: no kernel has so many arguments,
+/// and a kdb may come from anywhere.
+const MAX_WORDS: usize = 512;
+
+/// The words of kernel arguments: what stands between blanks. Two blanks in a
+/// row have an empty word between them, since a key is compared byte for byte.
+fn words(args: &str) -> Vec<&str> {
+    args.split(' ').collect()
+}
+
+/// Words that have to be changed, put in or taken out to make one of the
+/// other; none where there are too many to tell.
+pub(super) fn distance(asked: &str, stored: &str) -> Option<usize> {
+    edits(&words(asked), &words(stored))
+}
+
+/// Letters that have to be changed, put in or taken out, likewise.
+pub(super) fn letters(asked: &str, stored: &str) -> Option<usize> {
+    edits(&asked.chars().collect::<Vec<_>>(), &stored.chars().collect::<Vec<_>>())
+}
+
+fn edits<T: PartialEq>(asked: &[T], stored: &[T]) -> Option<usize> {
+    if asked.len() > MAX_WORDS || stored.len() > MAX_WORDS {
+        return None;
+    }
+    let mut above: Vec<usize> = (0..=stored.len()).collect();
+    for (row, word) in asked.iter().enumerate() {
+        let mut this = vec![row + 1];
+        for (column, other) in stored.iter().enumerate() {
+            let changed = above[column] + usize::from(word != other);
+            this.push(changed.min(above[column + 1] + 1).min(this[column] + 1));
+        }
+        above = this;
+    }
+    above.pop()
+}
+
+/// Both texts with the words that differ in braces: `-DA=1 {-DB=2}`. A word
+/// that only one side has is marked there.
+pub(super) fn marked(asked: &str, stored: &str) -> (String, String) {
+    let (left, right) = (words(asked), words(stored));
+    let same = common(&left, &right);
+    let mark = |words: &[&str], kept: &[bool]| {
+        let marked = words
+            .iter()
+            .zip(kept)
+            .map(|(word, kept)| if *kept { (*word).to_owned() } else { format!("{{{word}}}") });
+        marked.collect::<Vec<_>>().join(" ")
+    };
+    (mark(&left, &same.0), mark(&right, &same.1))
+}
+
+/// Which words of either side stand unchanged on the shortest way from one to
+/// the other.
+fn common(asked: &[&str], stored: &[&str]) -> (Vec<bool>, Vec<bool>) {
+    let width = stored.len() + 1;
+    let mut table = vec![0_usize; (asked.len() + 1) * width];
+    // From the end, so that the way can be walked from the beginning.
+    for row in (0..=asked.len()).rev() {
+        for column in (0..=stored.len()).rev() {
+            let at = row * width + column;
+            table[at] = match (asked.get(row), stored.get(column)) {
+                (None, None) => 0,
+                (Some(_), None) => table[at + width] + 1,
+                (None, Some(_)) => table[at + 1] + 1,
+                (Some(word), Some(other)) => (table[at + width + 1] + usize::from(word != other))
+                    .min(table[at + width] + 1)
+                    .min(table[at + 1] + 1),
+            };
+        }
+    }
+    let mut kept = (vec![false; asked.len()], vec![false; stored.len()]);
+    let (mut row, mut column) = (0, 0);
+    while row < asked.len() && column < stored.len() {
+        let at = row * width + column;
+        let same = asked[row] == stored[column];
+        if table[at] == table[at + width + 1] + usize::from(!same) {
+            (kept.0[row], kept.1[column]) = (same, same);
+            (row, column) = (row + 1, column + 1);
+        } else if table[at] == table[at + width] + 1 {
+            row += 1;
+        } else {
+            column += 1;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(asked: &str, stored: &str, edits: usize, left: &str, right: &str) {
+        assert_eq!(distance(asked, stored), Some(edits));
+        assert_eq!(marked(asked, stored), (left.to_owned(), right.to_owned()));
+        assert_eq!(distance(stored, asked), Some(edits), "either way round");
+        assert_eq!(marked(stored, asked), (right.to_owned(), left.to_owned()));
+    }
+
+    #[test]
+    fn what_differs_is_marked_on_both_sides() {
+        check("", "", 0, "", "");
+        check(" -DA=1 -DB=2", " -DA=1 -DB=2", 0, " -DA=1 -DB=2", " -DA=1 -DB=2");
+        check(" -DA=1 -DB=2", " -DA=1 -DB=3", 1, " -DA=1 {-DB=2}", " -DA=1 {-DB=3}");
+        check(" -DA=1", " -DA=1 -mcpu=gfx906", 1, " -DA=1", " -DA=1 {-mcpu=gfx906}");
+        check("-DA=1 -DB=2", " -DA=1 -DB=2", 1, "-DA=1 -DB=2", "{} -DA=1 -DB=2");
+        check(" -DA  -DB", " -DA -DB", 1, " -DA {} -DB", " -DA -DB");
+        check("-DB -DA", "-DA -DB", 2, "{-DB} {-DA}", "{-DA} {-DB}");
+        check("a b c d", "b c d e", 2, "{a} b c d", "b c d {e}");
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_compared() {
+        let long = "x ".repeat(MAX_WORDS);
+        assert_eq!(distance(&long, "x"), None);
+        assert_eq!(distance("x", &long), None);
+        assert_eq!(letters("conv.cl", "conv.cl.o"), Some(2));
+    }
+}

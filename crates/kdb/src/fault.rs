@@ -1,0 +1,105 @@
+//! What an error means to a program that can go on without the file.
+
+use std::io;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{ReadError, RowError, WriteError};
+
+/// The kind of an error, by what can be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The file is not there.
+    Absent,
+    /// The operating system refuses, or the path is no regular file.
+    Denied,
+    /// Between 0 and 511 bytes.
+    TooSmall,
+    /// Not SQLite's, or damaged as a whole.
+    Corrupt,
+    /// SQLite's, with another table or other columns.
+    Schema,
+    /// In a journal mode that can't be used where the file is.
+    Journal,
+    /// Others have it locked for longer than was waited.
+    Busy,
+    /// The disk is full, or a quota is spent.
+    Full,
+    /// The file is whole, one row of it is not.
+    Row,
+    /// The caller's input: a key or code object that no kdb takes.
+    Input,
+}
+
+impl ReadError {
+    /// The kind of error.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Io { source, .. } => of_io(source),
+            Self::NotAFile { .. } => Fault::Denied,
+            Self::TooSmall { .. } => Fault::TooSmall,
+            Self::NotSqlite { .. } | Self::Runaway { .. } => Fault::Corrupt,
+            Self::JournalMode { .. } => Fault::Journal,
+            Self::Schema { .. } => Fault::Schema,
+            Self::Sqlite { source, .. } => of_sqlite(source),
+            // What stands in an index concerns more than the one row.
+            Self::Row { source: RowError::OtherKey(_), .. } => Fault::Corrupt,
+            Self::Row { .. } => Fault::Row,
+        }
+    }
+}
+
+impl WriteError {
+    /// The kind of error.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Io { source, .. } => of_io(source),
+            Self::Sqlite { source, .. } => of_sqlite(source),
+            Self::ReadBack { .. } => Fault::Corrupt,
+            Self::Key(_)
+            | Self::KeyTooLong { .. }
+            | Self::Duplicate(_)
+            | Self::Order { .. }
+            | Self::Object { .. }
+            | Self::ObjectSize { .. } => Fault::Input,
+        }
+    }
+}
+
+fn of_io(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::NotFound => Fault::Absent,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Fault::Full
+        }
+        _ => Fault::Denied,
+    }
+}
+
+/// Source: SQLite, "Result and Error Codes".
+fn of_sqlite(error: &rusqlite::Error) -> Fault {
+    match error.sqlite_error_code() {
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::FileLockingProtocolFailed
+            | ErrorCode::SchemaChanged,
+        ) => Fault::Busy,
+        Some(ErrorCode::DiskFull) => Fault::Full,
+        Some(ErrorCode::TooBig) => Fault::Input,
+        // The last three: a statement that does not fit the table, or a value
+        // that is taken for a duplicate right after the old one was deleted.
+        // The schema or an index is not what it says.
+        Some(
+            ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch
+            | ErrorCode::Unknown,
+        ) => Fault::Corrupt,
+        _ => Fault::Denied,
+    }
+}

@@ -1,0 +1,252 @@
+//! The user's kdb: a file that several processes, MIOpen among them, read and
+//! write at a time.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use gfxpack_plan::KernelKey;
+use rusqlite::Connection;
+
+use crate::codec;
+use crate::error::{ReadError, WriteError};
+use crate::fault::Fault;
+use crate::header::{Header, Journal};
+use crate::open::{self, sqlite_error};
+use crate::read::{ReadOptions, Reader, missing_column};
+use crate::schema::{
+    CREATE_INDEX, CREATE_TABLE, MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE,
+};
+use crate::write::Blob;
+use crate::{turn, usage};
+
+/// How a user's kdb is used.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UserOptions {
+    /// Largest code object that is handed out or stored, in bytes.
+    pub max_object_bytes: u64,
+    /// Bytes that the file may take; what was used longest ago goes first.
+    pub limit_bytes: u64,
+    /// How long to wait for others who have the file locked.
+    pub busy: Duration,
+    /// Whether the file may stay in WAL mode, which MIOpen puts it in. It may
+    /// not on a network file system, where processes share no memory.
+    pub wal: bool,
+    /// Whether the file is made where there is none.
+    pub create: bool,
+}
+
+impl Default for UserOptions {
+    fn default() -> Self {
+        Self {
+            max_object_bytes: MAX_OBJECT_BYTES,
+            limit_bytes: u64::MAX,
+            busy: Duration::from_secs(10),
+            wal: true,
+            create: true,
+        }
+    }
+}
+
+/// A user's kdb open for reading and writing.
+///
+/// The file is never opened but through SQLite: closing any other handle on it
+/// would drop the locks that this process has.
+///
+/// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
+pub struct UserKdb {
+    reader: Reader,
+    limit_bytes: u64,
+    max_object_bytes: u64,
+    busy: Duration,
+}
+
+const DELETE_ONE: &str = "DELETE FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
+const INSERT_ONE: &str = "INSERT INTO kern_db \
+    (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) \
+    VALUES (?1, ?2, ?3, ?4, ?5)";
+
+impl UserKdb {
+    /// Opens the file, which is made with mode 0600 where it is absent, and
+    /// given MIOpen's table where it has none.
+    ///
+    /// A new file has a rollback journal; a file that MIOpen put into WAL mode
+    /// stays in it where [`UserOptions::wal`] allows. No symbolic link in
+    /// `path` is followed, so its directory must be given by its real name.
+    ///
+    /// # Errors
+    /// [`ReadError`] as for [`Reader::open`], and where the file can't be made
+    /// or others have it locked.
+    pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
+        probe(path, options.create)?;
+        let sqlite = |source| sqlite_error(path, source);
+        turn::wait_up_to(options.busy);
+        let (connection, budget) =
+            open::connect_to_write(path, options.max_object_bytes).map_err(sqlite)?;
+        let journal = journal(&connection, options.wal).map_err(sqlite)?;
+        if journal == Journal::Wal && !options.wal {
+            return Err(ReadError::JournalMode { path: path.to_owned(), mode: journal.name() });
+        }
+        // A lost power supply may take the last kernels: they are compiled
+        // again, and hashes tell.
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
+        if missing_column(&connection).map_err(sqlite)?.is_some() && options.create {
+            create_table(&connection).map_err(sqlite)?;
+        }
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+        let header =
+            Header { page_size: pragma("page_size").map_err(sqlite)?, journal, sqlite_version: 0 };
+        let read = ReadOptions { max_object_bytes: options.max_object_bytes };
+        // The file grows while it is open, so its size bounds nothing.
+        let reader = Reader::over(path, connection, budget, header, u64::MAX, read)?;
+        let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
+        Ok(Self { reader, limit_bytes, max_object_bytes, busy })
+    }
+
+    /// For everything that a [`Reader`] does.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        turn::wait_up_to(self.busy);
+        &self.reader
+    }
+
+    /// The code object of one key, decoded and held against its hash; none
+    /// where the file does not have the key.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        turn::wait_up_to(self.busy);
+        self.reader.get(key)
+    }
+
+    /// Stores a code object in place of what the key had, used at `now`,
+    /// seconds since the epoch, and notes when others were used. Before that,
+    /// what was used longest ago makes room. Says how many kernels that were.
+    ///
+    /// # Errors
+    /// [`WriteError`] for a key or size that no kdb takes, a full disk, a file
+    /// that others have locked, or a damaged one. The file is then as it was.
+    pub fn store(
+        &mut self,
+        key: &KernelKey,
+        code_object: &[u8],
+        now: u64,
+        used: &[(KernelKey, u64)],
+    ) -> Result<u64, WriteError> {
+        self.check(key, code_object)?;
+        // Takes longest, so before anything is locked.
+        let encoded = codec::encode(code_object.to_vec(), Blob::Auto);
+        let path = self.reader.path().to_owned();
+        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        turn::wait_up_to(self.busy);
+        let connection = self.reader.connection();
+        let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
+        let gone = usage::make_room(connection, more, self.limit_bytes).map_err(sqlite)?;
+        let transaction = turn::begin(connection).map_err(sqlite)?;
+        let size = encoded.uncompressed_size as i64;
+        let text = (&key.kernel_name, &key.kernel_args);
+        transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
+        transaction
+            .execute(INSERT_ONE, (text.0, text.1, &encoded.blob, &encoded.hash, size))
+            .map_err(sqlite)?;
+        let used = used.iter().map(|(key, seconds)| (key, *seconds)).chain([(key, now)]);
+        usage::note(&transaction, used).map_err(sqlite)?;
+        transaction.commit().map_err(sqlite)?;
+        match self.reader.get(key) {
+            // Another process may have stored its own meanwhile.
+            Ok(Some(_)) => Ok(gone),
+            Err(error) if error.fault() == Fault::Busy => Ok(gone),
+            Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
+        }
+    }
+
+    /// Notes when kernels were used, in one short transaction; at once or not
+    /// at all.
+    ///
+    /// # Errors
+    /// [`WriteError::Sqlite`].
+    pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), WriteError> {
+        let path = self.reader.path().to_owned();
+        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        // Not worth a wait.
+        turn::wait_up_to(Duration::ZERO);
+        let connection = self.reader.connection();
+        let transaction = turn::begin(connection).map_err(sqlite)?;
+        usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
+            .and_then(|()| transaction.commit())
+            .map_err(sqlite)
+    }
+
+    fn check(&self, key: &KernelKey, code_object: &[u8]) -> Result<(), WriteError> {
+        key.check_text()?;
+        let size = key.kernel_name.len() + key.kernel_args.len();
+        if size > MAX_KEY_BYTES {
+            let name = key.kernel_name.chars().take(100).collect();
+            return Err(WriteError::KeyTooLong { name, size });
+        }
+        let size = code_object.len() as u64;
+        if !(1..=self.max_object_bytes).contains(&size) {
+            return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
+        }
+        Ok(())
+    }
+}
+
+/// What a row takes beside its blob: key, index entry, hash and the rest of
+/// its last page.
+const ROW_OVERHEAD_BYTES: u64 = 8192;
+
+/// Looks at the file without opening it, and makes it where it is absent.
+fn probe(path: &Path, create: bool) -> Result<(), ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let metadata = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+            // Neither opens the file nor follows a link.
+            use rustix::fs::{CWD, FileType, Mode, mknodat};
+            return match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
+                // Another process was faster.
+                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+                Err(error) => Err(io(error.into())),
+            };
+        }
+        other => other.map_err(io)?,
+    };
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile { path: path.to_owned() });
+    }
+    // Without bytes it is new, and another process about to fill it.
+    match metadata.len() {
+        size @ 1..MIN_FILE_BYTES => Err(ReadError::TooSmall { path: path.to_owned(), size }),
+        _ => Ok(()),
+    }
+}
+
+/// The journal mode that the file is in, after an attempt to leave a mode that
+/// it may not have.
+fn journal(connection: &Connection, wal: bool) -> Result<Journal, rusqlite::Error> {
+    let mode = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, String>(0));
+    let mut found = mode("PRAGMA journal_mode")?;
+    if found == "wal" && !wal {
+        found = mode("PRAGMA journal_mode = DELETE")?;
+    }
+    Ok(if found == "wal" { Journal::Wal } else { Journal::Delete })
+}
+
+/// Gives a file without kern_db the table; one with other columns stays as it
+/// is, and is refused by who looks next.
+fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
+    if pages == 0 {
+        // Can only be chosen now: the file can be cut later.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    let transaction = turn::begin(connection)?;
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
+    if transaction.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? == 0 {
+        transaction.execute_batch(CREATE_TABLE)?;
+        transaction.execute_batch(CREATE_INDEX)?;
+    }
+    transaction.commit()
+}

@@ -1,0 +1,119 @@
+//! Why a kdb gave nothing, as numbers and texts.
+#![expect(unsafe_code, reason = "exports functions that take handles")]
+
+use std::ffi::{CString, c_char};
+use std::sync::OnceLock;
+
+use gfxpack_runtime::MissReason as Reason;
+
+use crate::boundary::answer;
+use crate::layer::Layer;
+use crate::text::{c_path, c_text, chain};
+
+/// Why a kdb gave nothing. The first two are no faults.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissReason {
+    /// There is no such file.
+    NoFile = 0,
+    /// The file does not hold the key.
+    NoKernel = 1,
+    /// The file as a whole can't be used: too small, damaged, no kdb, or not
+    /// readable.
+    Unreadable = 2,
+    /// Another program keeps the file locked.
+    Busy = 3,
+    /// The user's file was no kdb and was moved aside.
+    MovedAside = 4,
+    /// Somebody else could have written the file.
+    Untrusted = 5,
+    /// The file holds the key, but not a whole kernel.
+    Damaged = 6,
+    /// The file holds the key, with bytes that are no code object.
+    NoCodeObject = 7,
+    /// The file holds the key, with code for other devices.
+    OtherTarget = 8,
+    /// Something else, which the text tells.
+    Other = 9,
+}
+
+/// One kdb that was asked in vain.
+///
+/// It belongs to the lookup that it came from, and is good as long as that is.
+/// Nothing about it changes: any number of threads may use it.
+#[derive(Debug)]
+pub struct Miss {
+    miss: gfxpack_runtime::Miss,
+    // Made when asked for: most callers don't.
+    file: OnceLock<CString>,
+    text: OnceLock<CString>,
+    hint: OnceLock<CString>,
+}
+
+impl From<gfxpack_runtime::Miss> for Miss {
+    fn from(miss: gfxpack_runtime::Miss) -> Self {
+        Self { miss, file: OnceLock::new(), text: OnceLock::new(), hint: OnceLock::new() }
+    }
+}
+
+impl Miss {
+    fn reason(&self) -> MissReason {
+        match &self.miss.reason {
+            Reason::NoFile => MissReason::NoFile,
+            Reason::NoKernel => MissReason::NoKernel,
+            reason @ Reason::Unreadable(_) if reason.name() == "busy" => MissReason::Busy,
+            Reason::Unreadable(_) => MissReason::Unreadable,
+            Reason::MovedAside { .. } => MissReason::MovedAside,
+            Reason::Untrusted(_) => MissReason::Untrusted,
+            Reason::Damaged(_) => MissReason::Damaged,
+            Reason::NoCodeObject(_) => MissReason::NoCodeObject,
+            Reason::OtherTarget(_) => MissReason::OtherTarget,
+            _ => MissReason::Other,
+        }
+    }
+}
+
+/// Whether it was an installed kdb or the user's; GFXPACK_LAYER_NONE for null.
+/// Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_miss_layer(miss: *const Miss) -> Layer {
+    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    answer(Layer::None, || unsafe { miss.as_ref() }.map_or(Layer::None, |it| it.miss.layer.into()))
+}
+
+/// Why it gave nothing; GFXPACK_REASON_OTHER for null. Any thread may call
+/// this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_miss_reason(miss: *const Miss) -> MissReason {
+    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    let miss = || unsafe { miss.as_ref() };
+    answer(MissReason::Other, || miss().map_or(MissReason::Other, Miss::reason))
+}
+
+/// The kdb's path, absolute; null for null. Owned by the lookup. Any thread may
+/// call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_miss_file(miss: *const Miss) -> *const c_char {
+    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    text(unsafe { miss.as_ref() }, |it| it.file.get_or_init(|| c_path(&it.miss.file)))
+}
+
+/// Why it gave nothing, in one line of words; null for null. Owned by the
+/// lookup. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
+    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    text(unsafe { miss.as_ref() }, |it| it.text.get_or_init(|| c_text(chain(&it.miss.reason))))
+}
+
+/// What the user can do about it, in one line; null for null. Owned by the
+/// lookup. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_miss_hint(miss: *const Miss) -> *const c_char {
+    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    text(unsafe { miss.as_ref() }, |it| it.hint.get_or_init(|| c_text(it.miss.reason.hint())))
+}
+
+fn text(miss: Option<&Miss>, text: impl FnOnce(&Miss) -> &CString) -> *const c_char {
+    answer(std::ptr::null(), || miss.map_or(std::ptr::null(), |miss| text(miss).as_ptr()))
+}

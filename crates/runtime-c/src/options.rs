@@ -1,0 +1,379 @@
+//! How a cache is to be opened, said one by one so that more can be added.
+#![expect(unsafe_code, reason = "exports functions that take handles and texts")]
+
+use std::ffi::{c_char, c_void};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gfxpack_runtime::{
+    Config, Environment, LogLevel, LookupOrder, PlaceOptions, Places, Target, UserPlace,
+    WarningSink,
+};
+
+use crate::boundary::{borrow_mut, call, hand_out, take_back};
+use crate::failure::Failure;
+use crate::status::Status;
+use crate::text::{path, required};
+use crate::warning::{WarningFn, sink};
+
+/// How a cache is to be opened.
+///
+/// The caller owns it and ends it with gfxpack_options_free(), at any time:
+/// caches keep what they need. One thread at a time may use it.
+#[derive(Debug)]
+pub struct Options {
+    target: Target,
+    order: LookupOrder,
+    place_options: PlaceOptions,
+    /// Instead of what the environment and the above say.
+    places: Option<Places>,
+    flags: [bool; 4],
+    limits: gfxpack_runtime::Limits,
+    log_level: Option<u8>,
+    warnings: WarningSink,
+}
+
+/// Which layer is asked first.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The installed kdb, then the user's, as MIOpen documents it. The
+    /// default.
+    SystemFirst = 0,
+    /// The user's, then the installed one, as MIOpen's code does it.
+    UserFirst = 1,
+}
+
+/// Paths that gfxpack_options_set_path() sets.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
+    /// names another. Absolute.
+    SystemDir = 0,
+    /// The library that was loaded: installed kdbs are in ../share/miopen/db
+    /// from its directory.
+    Library = 1,
+    /// The user cache's directory as the program was built with; a leading ~
+    /// is the home directory, empty is no user cache. "~/.cache/miopen/".
+    BuildTimeCacheDir = 2,
+    /// The user cache's sub-directory: MIOpen 3.4.0 has "3.4.0.". The
+    /// library's own version.
+    Version = 3,
+    /// Below which the ROCm prefixes are: "/".
+    Root = 4,
+}
+
+/// What gfxpack_options_set_flag() turns on and off.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// A code object's gfx target is held against the device before the bytes
+    /// are handed out or saved. On.
+    VerifyTarget = 0,
+    /// Hits are kept in memory, so that asking again reads no file. Off.
+    KeepHits = 1,
+    /// Nothing on disk is made, changed or moved. Off.
+    LookOnly = 2,
+    /// Somebody is told of warnings. On.
+    Warn = 3,
+}
+
+/// What gfxpack_options_set_limit() sets.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Largest code object handed out or saved, in bytes.
+    MaxObjectBytes = 0,
+    /// Bytes of one user kdb. What was used longest ago goes first.
+    UserCacheBytes = 1,
+    /// Bytes of code objects kept in memory.
+    MemoryBytes = 2,
+    /// How long to wait for a user kdb that another process has locked, in
+    /// milliseconds.
+    BusyWaitMs = 3,
+    /// How long to wait for another thread or process that compiles the same
+    /// key, before compiling it too, in milliseconds.
+    CompileWaitMs = 4,
+}
+
+impl Options {
+    fn new(target: Target) -> Self {
+        Self {
+            target,
+            order: LookupOrder::default(),
+            place_options: PlaceOptions::default(),
+            places: None,
+            flags: [true, false, false, true],
+            limits: gfxpack_runtime::Limits::default(),
+            log_level: None,
+            warnings: WarningSink::Stderr,
+        }
+    }
+
+    fn flag(&self, flag: Flag) -> bool {
+        self.flags[flag as usize]
+    }
+
+    /// What the cache is opened with, under the environment as it is now.
+    pub(crate) fn config(&self) -> Config {
+        let environment = Environment::read();
+        let places = match &self.places {
+            Some(places) => places.clone(),
+            None => Places::resolve(&environment, &self.place_options),
+        };
+        let mut config = Config::new(self.target.clone(), places);
+        config.order = self.order;
+        config.limits = self.limits.clone();
+        config.log_level = self.log_level.map_or(environment.log_level(), LogLevel::new);
+        config.verify_target = self.flag(Flag::VerifyTarget);
+        config.keep_hits = self.flag(Flag::KeepHits);
+        config.look_only = self.flag(Flag::LookOnly);
+        config.warnings =
+            if self.flag(Flag::Warn) { self.warnings.clone() } else { WarningSink::Silent };
+        config
+    }
+}
+
+/// Makes options for a device, with all else at its default.
+///
+/// `target` is spelled "gfx90a@104", "gfx90a:xnack+@104" or, for all numbers of
+/// compute units, "gfx90a"; gfxpack_device_target() gives it. `out` receives
+/// options that the caller owns, or null. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_new(
+    target: *const c_char,
+    out: *mut *mut Options,
+) -> Status {
+    // SAFETY: null, or to be read and written, as the documentation asks.
+    unsafe {
+        hand_out(out, || {
+            let target = required(target, "target")?.parse().map_err(Failure::Target)?;
+            Ok((Options::new(target), Status::Ok))
+        })
+    }
+}
+
+/// Ends options. Null is fine. Any thread may call this, for options that no
+/// other uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_free(options: *mut Options) {
+    // SAFETY: null, or the caller's own, which it uses no more, as the documentation asks.
+    unsafe { take_back(options) }
+}
+
+/// Sets which layer is asked first: a gfxpack_order. One thread at a time may
+/// use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_order(options: *mut Options, order: i32) -> Status {
+    set(options, |options| {
+        options.order = match order {
+            0 => LookupOrder::SystemFirst,
+            1 => LookupOrder::UserFirst,
+            _ => return Err(unknown("order", order)),
+        };
+        Ok(())
+    })
+}
+
+/// Sets a path: a gfxpack_path. It is copied. Null gives back the default. One
+/// thread at a time may use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_path(
+    options: *mut Options,
+    which: i32,
+    value: *const c_char,
+) -> Status {
+    set(options, |options| {
+        // SAFETY: null or a text, as the documentation asks.
+        let (given, text) = unsafe { (path(value), || required(value, "value")) };
+        let (places, default) = (&mut options.place_options, PlaceOptions::default());
+        let text_or = |default: String| match given {
+            None => Ok(default),
+            Some(_) => text().map(str::to_owned),
+        };
+        match which {
+            0 => places.system_dir = given,
+            1 => places.library_path = given,
+            2 => places.build_time_cache_dir = text_or(default.build_time_cache_dir)?,
+            3 => places.version = text_or(default.version)?,
+            4 => places.root = given.unwrap_or(default.root),
+            _ => return Err(unknown("which", which)),
+        }
+        Ok(())
+    })
+}
+
+/// Uses exactly these directories, whatever the environment and
+/// gfxpack_options_set_path() say: installed kdbs in `system_dir`, or none
+/// where that is null; the user's kdb in `user_dir`, or kernels kept in memory
+/// only where that is null. Both are absolute; they are copied. One thread at a
+/// time may use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_places(
+    options: *mut Options,
+    system_dir: *const c_char,
+    user_dir: *const c_char,
+) -> Status {
+    set(options, |options| {
+        // SAFETY: null or texts, as the documentation asks.
+        let (system, user) = unsafe { (path(system_dir), path(user_dir)) };
+        let why = "the program gives no directory for it".to_owned();
+        let user = user.map_or(UserPlace::Memory { why }, UserPlace::Dir);
+        let mut places = Places::new(system.iter().collect::<Vec<&PathBuf>>(), user);
+        places.system_disabled = system.is_none();
+        options.places = Some(places);
+        Ok(())
+    })
+}
+
+/// Turns a gfxpack_flag on or off. One thread at a time may use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_flag(
+    options: *mut Options,
+    flag: i32,
+    on: bool,
+) -> Status {
+    set(options, |options| {
+        let index = usize::try_from(flag).map_err(|_| unknown("flag", flag))?;
+        *options.flags.get_mut(index).ok_or_else(|| unknown("flag", flag))? = on;
+        Ok(())
+    })
+}
+
+/// Sets a gfxpack_limit. One thread at a time may use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_limit(
+    options: *mut Options,
+    limit: i32,
+    value: u64,
+) -> Status {
+    set(options, |options| {
+        let limits = &mut options.limits;
+        match limit {
+            0 => limits.max_object_bytes = value,
+            1 => limits.user_cache_bytes = value,
+            2 => limits.memory_bytes = value,
+            3 => limits.busy_wait = Duration::from_millis(value),
+            4 => limits.compile_wait = Duration::from_millis(value),
+            _ => return Err(unknown("limit", limit)),
+        }
+        Ok(())
+    })
+}
+
+/// Sets the log level, as MIOPEN_LOG_LEVEL does, which it takes the place of:
+/// at 1, 2 and 3 nobody is told of warnings. One thread at a time may use the
+/// options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_log_level(options: *mut Options, level: u8) -> Status {
+    set(options, |options| {
+        options.log_level = Some(level);
+        Ok(())
+    })
+}
+
+/// Has a function told of warnings instead of standard error; null gives them
+/// back to standard error.
+///
+/// `user_data` is handed to it and may be null. Both must be good as long as a
+/// cache that was opened with these options is there; the library frees
+/// neither. One thread at a time may use the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_options_set_warning_callback(
+    options: *mut Options,
+    callback: WarningFn,
+    user_data: *mut c_void,
+) -> Status {
+    set(options, |options| {
+        options.warnings = sink(callback, user_data);
+        Ok(())
+    })
+}
+
+fn set(options: *mut Options, change: impl FnOnce(&mut Options) -> Result<(), Failure>) -> Status {
+    call(|| {
+        // SAFETY: null, or the caller's, which one thread uses, as the documentation asks.
+        change(unsafe { borrow_mut(options, "options") }?)?;
+        Ok(Status::Ok)
+    })
+}
+
+fn unknown(argument: &'static str, value: i32) -> Failure {
+    Failure::Value { argument, value: value.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_enums() {
+        let mut options = Options::new("gfx90a@104".parse().unwrap());
+        let pointer = &raw mut options;
+        // SAFETY: the options live, and nobody else uses them; no text is given but null.
+        unsafe {
+            assert_eq!(gfxpack_options_set_order(pointer, Order::UserFirst as i32), Status::Ok);
+            assert_eq!(gfxpack_options_set_order(pointer, 2), Status::InvalidArgument);
+            for limit in [Limit::MaxObjectBytes, Limit::UserCacheBytes, Limit::MemoryBytes] {
+                let value = 10 + limit as u64;
+                assert_eq!(gfxpack_options_set_limit(pointer, limit as i32, value), Status::Ok);
+            }
+            for limit in [Limit::BusyWaitMs, Limit::CompileWaitMs] {
+                let value = 10 + limit as u64;
+                assert_eq!(gfxpack_options_set_limit(pointer, limit as i32, value), Status::Ok);
+            }
+            assert_eq!(gfxpack_options_set_limit(pointer, 5, 1), Status::InvalidArgument);
+            for flag in [Flag::KeepHits, Flag::LookOnly] {
+                assert_eq!(gfxpack_options_set_flag(pointer, flag as i32, true), Status::Ok);
+            }
+            for flag in [Flag::VerifyTarget, Flag::Warn] {
+                assert_eq!(gfxpack_options_set_flag(pointer, flag as i32, false), Status::Ok);
+            }
+            assert_eq!(gfxpack_options_set_flag(pointer, 4, true), Status::InvalidArgument);
+            assert_eq!(gfxpack_options_set_flag(pointer, -1, true), Status::InvalidArgument);
+            assert_eq!(gfxpack_options_set_log_level(pointer, 3), Status::Ok);
+            let (system, user) = (c"/system".as_ptr(), c"/user".as_ptr());
+            assert_eq!(gfxpack_options_set_places(pointer, system, user), Status::Ok);
+        }
+        let config = options.config();
+        assert_eq!(config.order, LookupOrder::UserFirst);
+        let limits = &config.limits;
+        assert_eq!((limits.max_object_bytes, limits.user_cache_bytes), (10, 11));
+        assert_eq!((limits.memory_bytes, limits.busy_wait.as_millis()), (12, 13));
+        assert_eq!(limits.compile_wait.as_millis(), 14);
+        assert!(!config.verify_target && config.keep_hits && config.look_only);
+        assert!(matches!(config.warnings, WarningSink::Silent));
+        assert_eq!(config.log_level.number(), 3);
+        let system: Vec<_> = config.places.system_dirs().collect();
+        assert_eq!(system, [std::path::Path::new("/system")]);
+        assert_eq!(config.places.user, UserPlace::Dir("/user".into()));
+    }
+
+    #[test]
+    fn paths_are_set_and_given_back() {
+        let mut options = Options::new("gfx90a@104".parse().unwrap());
+        let all = [Path::SystemDir, Path::Library, Path::BuildTimeCacheDir, Path::Version];
+        for which in all.into_iter().chain([Path::Root]) {
+            let text = c"/somewhere".as_ptr();
+            // SAFETY: the options live, nobody else uses them, and the text is static.
+            let status = unsafe { gfxpack_options_set_path(&raw mut options, which as i32, text) };
+            assert_eq!(status, Status::Ok);
+        }
+        let places = &options.place_options;
+        let path = Some(PathBuf::from("/somewhere"));
+        assert_eq!((&places.system_dir, &places.library_path), (&path, &path));
+        assert_eq!(places.build_time_cache_dir, "/somewhere");
+        assert_eq!((places.version.as_str(), Some(&places.root)), ("/somewhere", path.as_ref()));
+        for which in 0..5 {
+            let null = std::ptr::null();
+            // SAFETY: the options live, and nobody else uses them.
+            let status = unsafe { gfxpack_options_set_path(&raw mut options, which, null) };
+            assert_eq!(status, Status::Ok);
+        }
+        assert_eq!(options.place_options, PlaceOptions::default());
+        // SAFETY: as above.
+        let status = unsafe { gfxpack_options_set_path(&raw mut options, 5, std::ptr::null()) };
+        assert_eq!(status, Status::InvalidArgument);
+    }
+}

@@ -1,0 +1,73 @@
+//! The committed header is what the sources say, and C and C++ take it.
+
+use crate::support::{command, crate_dir, run};
+
+/// The sources in the order in which the header has their functions.
+const SOURCES: [&str; 10] = [
+    "version", "status", "boundary", "layer", "device", "warning", "options", "cache", "lookup",
+    "miss",
+];
+
+fn generated() -> String {
+    let config = cbindgen::Config::from_file(crate_dir().join("cbindgen.toml")).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in SOURCES {
+        builder = builder.with_src(crate_dir().join(format!("src/{source}.rs")));
+    }
+    let mut header = Vec::new();
+    builder.generate().unwrap().write(&mut header);
+    String::from_utf8(header).unwrap()
+}
+
+/// Writes the header where it differs, so that running this again passes.
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let path = crate_dir().join("include/gfxpack_runtime.h");
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let generated = generated();
+    if committed != generated {
+        std::fs::write(&path, generated).unwrap();
+        panic!("{} was out of date and has been written anew: commit it", path.display());
+    }
+}
+
+#[test]
+fn c_and_cpp_take_the_header() {
+    let header = crate_dir().join("include/gfxpack_runtime.h");
+    let warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"];
+    for standard in ["c99", "c11", "c17", "c2x"] {
+        let mut cc = command("cc");
+        run(cc.arg(format!("-std={standard}")).args(warnings).args(["-x", "c"]).arg(&header));
+    }
+    for standard in ["c++11", "c++20"] {
+        let mut cpp = command("c++");
+        run(cpp.arg(format!("-std={standard}")).args(warnings).args(["-x", "c++"]).arg(&header));
+    }
+}
+
+/// Who owns what and which threads may call is never left open.
+#[test]
+fn every_function_says_which_threads_may_call_it() {
+    let header = include_str!("../../include/gfxpack_runtime.h");
+    let mut comment = String::new();
+    let mut functions = 0;
+    for line in header.lines() {
+        if line.starts_with("/**") {
+            comment.clear();
+        }
+        comment.push_str(line);
+        if line.contains(" gfxpack_") || line.contains("*gfxpack_") {
+            let declares = line.starts_with(|first: char| first.is_ascii_lowercase())
+                && line.contains('(')
+                && !line.starts_with("typedef");
+            if declares {
+                functions += 1;
+                assert!(comment.contains("thread"), "{line} says nothing of threads");
+                let hands_out = line.contains("char *") && line.starts_with("const char *");
+                let owned = ["wned", "static", "belongs"].iter().any(|it| comment.contains(it));
+                assert!(!hands_out || owned, "{line}: whose is it?");
+            }
+        }
+    }
+    assert!(functions > 30, "{functions} functions");
+}

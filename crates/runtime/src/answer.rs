@@ -1,0 +1,168 @@
+//! What a lookup answers: the kernel and where it came from, or why not.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::miss::Miss;
+
+/// The bytes that a device loads. Cloning shares them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CodeObject(Arc<Vec<u8>>);
+
+impl CodeObject {
+    /// The bytes on their own, copied only where others share them.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        Arc::try_unwrap(self.0).unwrap_or_else(|shared| shared.as_ref().clone())
+    }
+}
+
+impl From<Vec<u8>> for CodeObject {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+}
+
+impl Deref for CodeObject {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for CodeObject {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for CodeObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodeObject({} bytes)", self.len())
+    }
+}
+
+/// Where a kernel can come from without being compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Layer {
+    /// This process's memory.
+    Memory,
+    /// An installed kdb.
+    System,
+    /// The user's kdb.
+    User,
+}
+
+impl Layer {
+    /// The layer in machine-readable output: `system`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::System => "system",
+            Self::User => "user",
+        }
+    }
+}
+
+/// What became of a lookup.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Lookup {
+    /// The kernel, where a layer has it.
+    pub found: Option<Found>,
+    /// The files asked before that in vain, in order.
+    pub misses: Vec<Miss>,
+}
+
+/// A kernel, and where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The layer.
+    pub layer: Layer,
+    /// The file; none for memory.
+    pub file: Option<PathBuf>,
+    /// What the device loads; its MD5 and its gfx target are checked.
+    pub code_object: CodeObject,
+}
+
+/// A kernel, found or compiled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Kernel {
+    /// What the device loads.
+    pub code_object: CodeObject,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Why a compiled kernel was not saved; none where it was, or where there
+    /// was nothing to save. Unless refused, it is kept in memory then.
+    pub not_stored: Option<NotStored>,
+    /// The files asked before that in vain, in order.
+    pub misses: Vec<Miss>,
+}
+
+/// Where a kernel came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// This process's memory.
+    Memory,
+    /// An installed kdb.
+    System(PathBuf),
+    /// The user's kdb.
+    User(PathBuf),
+    /// The caller's compiler, just now.
+    Compiled,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("from memory"),
+            Self::System(file) => write!(f, "from the installed kdb {}", file.display()),
+            Self::User(file) => write!(f, "from the user's kdb {}", file.display()),
+            Self::Compiled => f.write_str("compiled"),
+        }
+    }
+}
+
+/// Why a compiled kernel is not in the user's kdb.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotStored {
+    /// There is no user cache, by configuration or for want of a place.
+    #[error("failed to save the kernel: {0}")]
+    NoPlace(String),
+    /// The compiler gave bytes that the cache would not hand out.
+    #[error("failed to save the kernel: the compiled bytes are no code for this device")]
+    Refused(#[source] crate::miss::MissReason),
+    /// The code object is larger than the whole cache may be.
+    #[error("failed to save the kernel: its {size} bytes are more than the cache's {limit}")]
+    TooLarge {
+        /// Bytes of the code object.
+        size: u64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// The user's kdb could not be written: a full disk, no permission.
+    #[error("failed to save the kernel")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl NotStored {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoPlace(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
+            Self::Refused(_) => "check which gfx target the compiler was told",
+            Self::TooLarge { .. } => "raise the cache's size limit",
+            Self::Failed(_) => "check that the disk has room and the directory is yours",
+        }
+    }
+}

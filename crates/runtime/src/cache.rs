@@ -1,0 +1,304 @@
+//! The cache as a whole: which layer is asked when, and what is kept.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gfxpack_plan::KernelKey;
+
+use crate::accept::Accept;
+use crate::answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
+use crate::config::{Config, LookupOrder};
+use crate::flight::{Flights, Turn};
+use crate::memory::Memory;
+use crate::miss::{Miss, MissReason};
+use crate::places::UserPlace;
+use crate::system::{self, SystemFile};
+use crate::user::{UserFile, UserSettings};
+use crate::warning::{WarningClass, Warnings, chain};
+
+/// Finds kernels, and keeps those that had to be compiled. Cloning shares it;
+/// any number of threads may use it. In a process made by `fork`, open another
+/// one.
+#[derive(Clone)]
+pub struct KernelCache {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    accept: Accept,
+    warnings: Warnings,
+    memory: Memory,
+    system: Vec<SystemFile>,
+    /// The user's file, which is stored into.
+    user: Option<UserFile>,
+    /// Users' files that can only be read.
+    read_only: Vec<UserFile>,
+    flights: Flights,
+}
+
+impl fmt::Debug for KernelCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelCache").field("config", &self.inner.config).finish_non_exhaustive()
+    }
+}
+
+impl KernelCache {
+    /// Opens the cache. This never fails and reads no file: what is wrong with
+    /// a place or file is a warning, and a miss of the lookups that need it.
+    #[must_use]
+    pub fn open(config: Config) -> Self {
+        let limits = &config.limits;
+        let places = &config.places;
+        let max_object_bytes = limits.max_object_bytes;
+        let warnings = Warnings::new(config.warnings.clone(), config.log_level);
+        let system = system::files(places.system_dirs(), &config.target, max_object_bytes);
+        let user_file = |directory: &PathBuf| {
+            let settings = UserSettings {
+                max_object_bytes,
+                limit_bytes: limits.user_cache_bytes,
+                busy: limits.busy_wait,
+                look_only: config.look_only,
+            };
+            UserFile::new(directory.clone(), config.target.ukdb_file_name(), settings)
+        };
+        let user = match &places.user {
+            UserPlace::Dir(directory) => Some(user_file(directory)),
+            _ => None,
+        };
+        let read_only = places.read_only.iter().map(user_file).collect();
+        if let Some(text) = &places.fallback {
+            let hint = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own to choose another";
+            let place = match &places.user {
+                UserPlace::Dir(directory) => directory.clone(),
+                _ => PathBuf::new(),
+            };
+            warnings.fault(WarningClass::UserPlace, &place, text, hint);
+        }
+        let inner = Inner {
+            accept: Accept::new(config.target.id(), config.verify_target),
+            warnings,
+            memory: Memory::new(limits.memory_bytes),
+            system,
+            user,
+            read_only,
+            flights: Flights::default(),
+            config,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// How the cache was opened.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// The files that are asked, in order, whether they exist or not.
+    #[must_use]
+    pub fn files(&self) -> Vec<(Layer, PathBuf)> {
+        let inner = &self.inner;
+        let system = inner.system.iter().map(|file| (Layer::System, file.path().to_owned()));
+        let users = inner.user.iter().chain(&inner.read_only);
+        let user = users.map(|file| (Layer::User, file.path()));
+        match inner.config.order {
+            LookupOrder::SystemFirst => system.chain(user).collect(),
+            LookupOrder::UserFirst => user.chain(system).collect(),
+        }
+    }
+
+    /// The kernel of a key from the first file that has a whole one.
+    #[must_use]
+    pub fn get(&self, key: &KernelKey) -> Lookup {
+        self.inner.get(key)
+    }
+
+    /// The kernel of a key, compiled and stored where no file has it.
+    ///
+    /// Threads and processes that want the same key at the same time wait for
+    /// the first one, up to [`Limits::compile_wait`](crate::Limits). Whatever
+    /// the compiler gives is handed out, whether it can be stored or not.
+    ///
+    /// # Errors
+    /// What `compile` fails with, and nothing else.
+    pub fn get_or_compile<E>(
+        &self,
+        key: &KernelKey,
+        compile: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Kernel, E> {
+        let inner = &*self.inner;
+        let Lookup { found, misses } = inner.get(key);
+        if let Some(found) = found {
+            return Ok(Kernel::found(found, misses));
+        }
+        let landing = match inner.flights.join(key, inner.config.limits.compile_wait) {
+            Turn::Done(code_object) => {
+                return Ok(Kernel {
+                    code_object,
+                    origin: Origin::Memory,
+                    not_stored: None,
+                    misses,
+                });
+            }
+            Turn::Compile(landing) => Some(landing),
+            Turn::Alone => None,
+        };
+        // Alone, the lock is most likely this thread's own.
+        let held = landing.as_ref().and_then(|_| inner.lock(key));
+        let kernel = match inner.get_again(key) {
+            // Another thread or process was done just before.
+            Some(found) => Kernel::found(found, misses),
+            None => {
+                let code_object = CodeObject::from(compile()?);
+                let not_stored = inner.keep(key, &code_object).err();
+                Kernel { code_object, origin: Origin::Compiled, not_stored, misses }
+            }
+        };
+        drop(held);
+        if let Some(landing) = landing {
+            landing.land(&kernel.code_object);
+        }
+        Ok(kernel)
+    }
+}
+
+impl Kernel {
+    fn found(found: Found, misses: Vec<Miss>) -> Self {
+        let Found { layer, file, code_object } = found;
+        let origin = match (layer, file) {
+            (Layer::System, Some(file)) => Origin::System(file),
+            (Layer::User, Some(file)) => Origin::User(file),
+            _ => Origin::Memory,
+        };
+        Self { code_object, origin, not_stored: None, misses }
+    }
+}
+
+impl Inner {
+    fn get(&self, key: &KernelKey) -> Lookup {
+        let mut misses = Vec::new();
+        let found = self.memory(key).or_else(|| match self.config.order {
+            LookupOrder::SystemFirst => {
+                self.system(key, &mut misses).or_else(|| self.user(key, &mut misses))
+            }
+            LookupOrder::UserFirst => {
+                self.user(key, &mut misses).or_else(|| self.system(key, &mut misses))
+            }
+        });
+        if self.config.keep_hits
+            && let Some(Found { file: Some(_), code_object, .. }) = &found
+        {
+            self.memory.put(key, code_object);
+        }
+        Lookup { found, misses }
+    }
+
+    /// What may have come since the last look.
+    fn get_again(&self, key: &KernelKey) -> Option<Found> {
+        self.memory(key).or_else(|| self.user(key, &mut Vec::new()))
+    }
+
+    fn memory(&self, key: &KernelKey) -> Option<Found> {
+        let code_object = self.memory.get(key)?;
+        Some(Found { layer: Layer::Memory, file: None, code_object })
+    }
+
+    fn system(&self, key: &KernelKey, misses: &mut Vec<Miss>) -> Option<Found> {
+        let before = misses.len();
+        for file in &self.system {
+            let answer = file.get(key);
+            if let Some(found) = self.judge(Layer::System, file.path(), key, answer, misses) {
+                return Some(found);
+            }
+        }
+        let absent = |miss: &Miss| matches!(miss.reason, MissReason::NoFile);
+        if misses[before..].iter().all(absent) && !self.config.places.system_disabled {
+            let name = PathBuf::from(self.config.target.kdb_file_name());
+            let first = self.system.first().map_or(name, |file| file.path().to_owned());
+            self.warnings.missing_system_kdb(&first, &self.config.target);
+        }
+        None
+    }
+
+    fn user(&self, key: &KernelKey, misses: &mut Vec<Miss>) -> Option<Found> {
+        self.user.iter().chain(&self.read_only).find_map(|file| {
+            let answer = file.get(key);
+            self.judge(Layer::User, &file.path(), key, answer, misses)
+        })
+    }
+
+    /// The kernel, if it is for this device; else a miss, and a warning where
+    /// something is wrong.
+    fn judge(
+        &self,
+        layer: Layer,
+        file: &Path,
+        key: &KernelKey,
+        answer: Result<Vec<u8>, MissReason>,
+        misses: &mut Vec<Miss>,
+    ) -> Option<Found> {
+        let accepted = answer.and_then(|bytes| {
+            self.accept.check(&bytes)?;
+            Ok(bytes)
+        });
+        match accepted {
+            Ok(bytes) => {
+                let code_object = CodeObject::from(bytes);
+                Some(Found { layer, file: Some(file.to_owned()), code_object })
+            }
+            Err(reason) => {
+                tracing::debug!(file = %file.display(), %key, reason = reason.name(), "kernel miss");
+                self.warnings.miss(file, &reason);
+                misses.push(Miss { layer, file: file.to_owned(), reason });
+                None
+            }
+        }
+    }
+
+    fn lock(&self, key: &KernelKey) -> Option<crate::key_lock::KeyLock> {
+        if self.config.look_only {
+            return None;
+        }
+        self.user.as_ref()?.lock_key(key, self.config.limits.compile_wait)
+    }
+
+    /// Stores what was compiled, or else keeps it in memory.
+    fn keep(&self, key: &KernelKey, code_object: &CodeObject) -> Result<(), NotStored> {
+        if let UserPlace::Disabled { why } = &self.config.places.user {
+            return Err(NotStored::NoPlace(why.clone()));
+        }
+        self.accept.check(code_object).map_err(NotStored::Refused)?;
+        let stored = self.store(key, code_object);
+        if stored.is_err() || self.config.keep_hits {
+            self.memory.put(key, code_object);
+        }
+        stored
+    }
+
+    fn store(&self, key: &KernelKey, code_object: &CodeObject) -> Result<(), NotStored> {
+        let Some(user) = &self.user else {
+            let why = match &self.config.places.user {
+                UserPlace::Memory { why } => why.clone(),
+                _ => "there is no place for it".to_owned(),
+            };
+            return Err(NotStored::NoPlace(why));
+        };
+        if self.config.look_only {
+            return Err(NotStored::NoPlace("nothing on disk is to be changed".to_owned()));
+        }
+        let (size, limits) = (code_object.len() as u64, &self.config.limits);
+        let limit = limits.user_cache_bytes.min(limits.max_object_bytes);
+        if size > limit {
+            return Err(NotStored::TooLarge { size, limit });
+        }
+        let path = user.path();
+        let moved_aside = |reason: &MissReason| self.warnings.miss(&path, reason);
+        user.store(key, code_object, moved_aside).map_err(|error| {
+            let not_stored = NotStored::Failed(Box::new(error));
+            let hint = not_stored.hint();
+            self.warnings.fault(WarningClass::NotStored, &path, &chain(&not_stored), hint);
+            not_stored
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! The kernel driver's topology: one directory per CPU and GPU, with numbers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gfxpack_plan::TargetId;
+use gfxpack_plan::processors::PROCESSORS;
+
+use super::overrides::Driver;
+use super::{Device, Source, attribute, entries, name};
+
+/// The GPUs below `class/kfd`, by node number.
+///
+/// Source: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c, `node_show`;
+/// ROCm/ROCR-Runtime, libhsakmt, topology.c.
+pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) -> Vec<Device> {
+    let nodes = sysfs.join("class/kfd/kfd/topology/nodes");
+    let mut nodes: Vec<(u32, String, std::path::PathBuf)> = entries(&nodes)
+        .into_iter()
+        .filter_map(|(name, path)| Some((name.parse().ok()?, name, path)))
+        .collect();
+    nodes.sort();
+    if nodes.is_empty() {
+        notes.push(
+            "the kernel driver amdgpu offers no compute devices (no KFD topology)".to_owned(),
+        );
+    }
+    let mut devices = Vec::new();
+    for (_, node, path) in nodes {
+        match attribute(&path.join("properties")) {
+            Ok(text) => devices.extend(device(&properties(&text), &node, driver, notes)),
+            // In a container, nodes of devices that it was not given.
+            Err(error) => notes.push(format!("KFD node {node} can't be read: {error}")),
+        }
+    }
+    devices
+}
+
+/// `name value` a line; lines of another form are left out.
+fn properties(text: &str) -> BTreeMap<&str, u64> {
+    let property = |line| {
+        let (name, value): (&str, &str) = str::split_once(line, ' ')?;
+        Some((name, value.trim().parse().ok()?))
+    };
+    text.lines().filter_map(property).collect()
+}
+
+fn device(
+    properties: &BTreeMap<&str, u64>,
+    node: &str,
+    driver: &Driver,
+    notes: &mut Vec<String>,
+) -> Option<Device> {
+    let number = |name: &str| properties.get(name).copied().unwrap_or(0);
+    let simds = number("simd_count");
+    if simds == 0 {
+        // A CPU.
+        return None;
+    }
+    // Drivers before Linux 5.14 give no version.
+    let hardware = match number("gfx_target_version") {
+        0 => u16::try_from(number("device_id")).ok().and_then(by_pci_id),
+        version => name::from_version(version),
+    };
+    let Some(hardware) = hardware.or_else(|| driver.gfx_version.clone()) else {
+        notes.push(format!(
+            "KFD node {node} is a GPU of a kind that is not known (gfx_target_version {}, device \
+             {:04x})",
+            number("gfx_target_version"),
+            number("device_id")
+        ));
+        return None;
+    };
+    let target_id = driver.target_id(hardware);
+    let counted = simds.checked_div(number("simd_per_cu"));
+    let counted =
+        counted.map(|count| if name::counts_pairs(&target_id) { count / 2 } else { count });
+    let compute_units = counted
+        .and_then(|count| u32::try_from(count).ok())
+        .filter(|count| (1..=name::MAX_COMPUTE_UNITS).contains(count));
+    if compute_units.is_none() {
+        notes.push(format!("KFD node {node} tells no count of compute units"));
+    }
+    Some(Device {
+        target_id,
+        compute_units,
+        source: Source::Kfd,
+        name: None,
+        pci: properties.get("location_id").map(|&location| {
+            format!(
+                "{:04x}:{:02x}:{:02x}.{:x}",
+                number("domain") & 0xffff_ffff,
+                location >> 8 & 0xff,
+                location >> 3 & 0x1f,
+                location & 7
+            )
+        }),
+    })
+}
+
+/// The processor with that PCI device ID.
+pub(super) fn by_pci_id(id: u16) -> Option<TargetId> {
+    let processor = PROCESSORS.iter().find(|processor| processor.pci_ids.contains(&id))?;
+    Some(TargetId::new(processor.name))
+}

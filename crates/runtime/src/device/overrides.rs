@@ -1,0 +1,107 @@
+//! What the environment makes of the hardware: MIOpen's variables, and those
+//! of ROCm's driver library.
+
+use gfxpack_plan::{TargetId, processors};
+
+use super::{Detection, Device, Inputs, Source, name, parse_name};
+
+/// MIOpen's own overrides.
+pub(super) struct Overrides {
+    pub(super) target_id: Option<TargetId>,
+    pub(super) compute_units: Option<u32>,
+}
+
+impl Overrides {
+    pub(super) fn read(inputs: &Inputs, notes: &mut Vec<String>) -> Self {
+        let set = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
+        let target_id = set(&inputs.device_arch).and_then(|text| {
+            let parsed = parse_name(&text);
+            if parsed.is_none() {
+                notes.push(format!("MIOPEN_DEVICE_ARCH `{text}` names no gfx processor; ignored"));
+            }
+            parsed
+        });
+        let compute_units = set(&inputs.device_cu).and_then(|text| {
+            let parsed = text.parse().ok();
+            if !parsed.is_some_and(|count| (0..=name::MAX_COMPUTE_UNITS).contains(&count)) {
+                notes.push(format!(
+                    "MIOPEN_DEVICE_CU `{text}` is no count of compute units; ignored"
+                ));
+                return None;
+            }
+            parsed.filter(|&count| count > 0)
+        });
+        Self { target_id, compute_units }
+    }
+
+    /// Overrides every device, as MIOpen does; makes one where none was found
+    /// and the environment names one.
+    pub(super) fn apply(self, detection: &mut Detection) {
+        if let Some(target_id) = self.target_id {
+            if detection.devices.is_empty() {
+                detection.notes.push(
+                    "MIOPEN_DEVICE_ARCH names the device, but not its compute units: \
+                     set MIOPEN_DEVICE_CU too"
+                        .to_owned(),
+                );
+                detection.devices.push(Device {
+                    target_id: target_id.clone(),
+                    compute_units: None,
+                    source: Source::Environment,
+                    name: None,
+                    pci: None,
+                });
+            }
+            for device in &mut detection.devices {
+                if device.target_id != target_id {
+                    detection.notes.push(format!(
+                        "MIOPEN_DEVICE_ARCH takes {} for {target_id}",
+                        device.target_id
+                    ));
+                    device.target_id = target_id.clone();
+                }
+                device.source = Source::Environment;
+            }
+        }
+        if let Some(count) = self.compute_units {
+            for device in &mut detection.devices {
+                if device.compute_units != Some(count) {
+                    detection
+                        .notes
+                        .push(format!("MIOPEN_DEVICE_CU takes {} for @{count}", device.target()));
+                    device.compute_units = Some(count);
+                }
+            }
+        }
+    }
+}
+
+/// What ROCm's driver library makes of the environment.
+pub(super) struct Driver {
+    pub(super) gfx_version: Option<TargetId>,
+    xnack: bool,
+}
+
+impl Driver {
+    pub(super) fn read(inputs: &Inputs, notes: &mut Vec<String>) -> Self {
+        let version = inputs.hsa_override_gfx_version.as_deref().filter(|text| !text.is_empty());
+        let gfx_version = version.and_then(|text| {
+            let parsed = name::from_dotted_version(text);
+            notes.push(match &parsed {
+                Some(id) => format!("HSA_OVERRIDE_GFX_VERSION takes every device for {id}"),
+                None => {
+                    format!("HSA_OVERRIDE_GFX_VERSION `{text}` is no version as 10.3.0; ignored")
+                }
+            });
+            parsed
+        });
+        Self { gfx_version, xnack: inputs.hsa_xnack.as_deref() == Some("1") }
+    }
+
+    /// The device that ROCm would report for hardware of that kind.
+    pub(super) fn target_id(&self, hardware: TargetId) -> TargetId {
+        let id = self.gfx_version.clone().unwrap_or(hardware);
+        let xnack = self.xnack && processors::by_name(id.processor()).is_some_and(|p| p.xnack);
+        if xnack { id.with_features(None, Some(true)) } else { id }
+    }
+}

@@ -1,0 +1,193 @@
+//! Detection over made-up sysfs trees, with overrides; the HIP runtime is not
+//! asked here.
+
+use std::fs;
+
+use super::*;
+
+/// A sysfs of its own.
+struct Sysfs(tempfile::TempDir);
+
+impl Sysfs {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn node(&self, number: u32, properties: &str) {
+        self.write(&format!("class/kfd/kfd/topology/nodes/{number}/properties"), properties);
+    }
+
+    fn pci(&self, address: &str, vendor: &str, device: &str, class: &str) {
+        for (name, text) in [("vendor", vendor), ("device", device), ("class", class)] {
+            self.write(&format!("bus/pci/devices/{address}/{name}"), &format!("{text}\n"));
+        }
+    }
+
+    fn inputs(&self) -> Inputs {
+        Inputs { sysfs: self.0.path().to_owned(), hip: HipLibrary::None, ..Inputs::default() }
+    }
+
+    #[track_caller]
+    fn check(&self, inputs: &Inputs, expected: &[&str]) -> Detection {
+        let detection = detect(inputs);
+        let found: Vec<String> = detection
+            .devices
+            .iter()
+            .map(|device| format!("{} {}", device.target(), device.source.name()))
+            .collect();
+        assert_eq!(found, expected, "{:?}", detection.notes);
+        detection
+    }
+}
+
+const CPU: &str = "cpu_cores_count 32\nsimd_count 0\nmem_banks_count 1\ngfx_target_version 0\n";
+const MI210: &str = "cpu_cores_count 0\nsimd_count 416\nsimd_per_cu 4\nvendor_id 4098\n\
+    device_id 29711\nlocation_id 50944\ndomain 0\ngfx_target_version 90010\n";
+/// 80 compute units as sold, which HIP counts as 40.
+const RX6900XT: &str = "simd_count 160\nsimd_per_cu 2\ndevice_id 29631\nlocation_id 768\n\
+    gfx_target_version 100300\n";
+const MI300X: &str = "simd_count 1216\nsimd_per_cu 4\nnum_xcc 8\ngfx_target_version 90402\n";
+
+#[test]
+fn nothing_there_is_an_answer() {
+    let sysfs = Sysfs::new();
+    let detection = sysfs.check(&sysfs.inputs(), &[]);
+    assert_eq!(detection.notes.len(), 1, "{:?}", detection.notes);
+    let gone = Inputs { sysfs: "/nonexistent".into(), ..sysfs.inputs() };
+    sysfs.check(&gone, &[]);
+}
+
+#[test]
+fn the_drivers_topology_tells_kind_count_and_place() {
+    let sysfs = Sysfs::new();
+    sysfs.node(0, CPU);
+    sysfs.node(2, MI210);
+    sysfs.node(10, RX6900XT);
+    sysfs.node(3, MI300X);
+    // The bus is not asked where the driver answers.
+    sysfs.pci("0000:03:00.0", "0x1002", "0x73bf", "0x030000");
+    let expected = ["gfx90a@104 kfd", "gfx942@304 kfd", "gfx1030@40 kfd"];
+    let detection = sysfs.check(&sysfs.inputs(), &expected);
+    assert_eq!(detection.devices[0].pci.as_deref(), Some("0000:c7:00.0"));
+    assert_eq!(detection.devices[1].pci, None);
+    assert!(detection.notes.is_empty(), "{:?}", detection.notes);
+}
+
+#[test]
+fn a_drivers_node_that_makes_no_sense_is_a_note() {
+    let sysfs = Sysfs::new();
+    for (number, text) in [
+        (1, "simd_count 256\nsimd_per_cu 4\ngfx_target_version 999999999999\n"),
+        (2, "simd_count 256\nsimd_per_cu 4\n"),
+        (3, ""),
+        (4, "simd_count\n\0\nsimd_count x\nsimd_count 256 \n \n"),
+    ] {
+        sysfs.node(number, text);
+    }
+    fs::write(sysfs.0.path().join("class/kfd/kfd/topology/nodes/3/properties"), [0xff, 0xfe])
+        .unwrap();
+    fs::create_dir_all(sysfs.0.path().join("class/kfd/kfd/topology/nodes/5/properties")).unwrap();
+    let detection = sysfs.check(&sysfs.inputs(), &[]);
+    for node in [1, 2, 3, 4, 5] {
+        let told = detection.notes.iter().any(|note| note.contains(&format!("KFD node {node} ")));
+        assert!(told, "{node}: {:?}", detection.notes);
+    }
+    // A count that can't be had makes a device-wide target.
+    for (number, text) in [
+        (6, "simd_count 256\nsimd_per_cu 0\ngfx_target_version 90006\n"),
+        (7, "simd_count 18446744073709551615\nsimd_per_cu 1\ngfx_target_version 90006\n"),
+        (8, "simd_count 1\nsimd_per_cu 2\ngfx_target_version 90006\n"),
+    ] {
+        sysfs.node(number, text);
+    }
+    sysfs.check(&sysfs.inputs(), &["gfx906 kfd", "gfx906 kfd", "gfx906 kfd"]);
+}
+
+#[test]
+fn an_old_driver_is_helped_by_the_device_id() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, "simd_count 240\nsimd_per_cu 4\ndevice_id 26287\n");
+    sysfs.check(&sysfs.inputs(), &["gfx906@60 kfd"]);
+}
+
+#[test]
+fn overrides_of_the_driver_library_count_as_the_runtime_would() {
+    let sysfs = Sysfs::new();
+    // A Radeon RX 6700 XT, gfx1031, taken for a gfx1030; and back from pairs to units.
+    sysfs.node(1, "simd_count 80\nsimd_per_cu 2\ngfx_target_version 100301\n");
+    let with =
+        |text: &str| Inputs { hsa_override_gfx_version: Some(text.to_owned()), ..sysfs.inputs() };
+    sysfs.check(&with("10.3.0"), &["gfx1030@20 kfd"]);
+    sysfs.check(&with("9.0.6"), &["gfx906@40 kfd"]);
+    let refused = sysfs.check(&with("gfx1030"), &["gfx1031@20 kfd"]);
+    assert!(refused.notes[0].contains("`gfx1030`"), "{:?}", refused.notes);
+    sysfs.check(&with(""), &["gfx1031@20 kfd"]);
+}
+
+#[test]
+fn xnack_is_on_where_it_is_asked_for_and_there() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, MI210);
+    sysfs.node(2, RX6900XT);
+    let inputs = Inputs { hsa_xnack: Some("1".to_owned()), ..sysfs.inputs() };
+    let detection = sysfs.check(&inputs, &["gfx90a:xnack+@104 kfd", "gfx1030@40 kfd"]);
+    assert_eq!(detection.devices[0].target().kdb_file_name(), "gfx90a_xnack68.kdb");
+}
+
+#[test]
+fn the_bus_tells_the_kind_alone() {
+    let sysfs = Sysfs::new();
+    sysfs.pci("0000:00:01.0", "0x8086", "0x73bf", "0x030000");
+    sysfs.pci("0000:03:00.0", "0x1002", "0x73bf", "0x030000");
+    sysfs.pci("0000:03:00.1", "0x1002", "0xab28", "0x040300");
+    sysfs.pci("0000:05:00.0", "0x1002", "0x74a1", "0x120000");
+    sysfs.pci("0000:07:00.0", "0x1002", "0xffff", "0x038000");
+    sysfs.pci("0000:09:00.0", "0x1002", "nonsense", "0x030000");
+    let detection = sysfs.check(&sysfs.inputs(), &["gfx1030 pci", "gfx942 pci"]);
+    assert_eq!(detection.devices[0].pci.as_deref(), Some("0000:03:00.0"));
+    assert!(detection.devices[0].name.as_deref().unwrap().contains("6900"));
+    assert_eq!(detection.devices[0].targets().len(), 1);
+    assert!(detection.notes.iter().any(|note| note.contains("1002:ffff")));
+}
+
+#[test]
+fn miopens_overrides_come_before_all() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, MI210);
+    let with = |arch: &str, count: &str| Inputs {
+        device_arch: Some(arch.to_owned()),
+        device_cu: Some(count.to_owned()),
+        ..sysfs.inputs()
+    };
+    let whole = sysfs
+        .check(&with("gfx906:sramecc+:xnack-", "60"), &["gfx906:sramecc+:xnack-@60 environment"]);
+    assert_eq!(whole.devices[0].target().kdb_file_name(), "gfx906_60.kdb");
+    sysfs.check(&with("gfx906", ""), &["gfx906@104 environment"]);
+    sysfs.check(&with("gfx906", "0"), &["gfx906@104 environment"]);
+    sysfs.check(&with("", "110"), &["gfx90a@110 kfd"]);
+    let refused = sysfs.check(&with("Vega", "many"), &["gfx90a@104 kfd"]);
+    assert_eq!(refused.notes.len(), 2, "{:?}", refused.notes);
+
+    let empty = Sysfs::new();
+    let inputs = Inputs { device_arch: Some("gfx906".to_owned()), ..empty.inputs() };
+    empty.check(&inputs, &["gfx906 environment"]);
+}
+
+#[test]
+fn a_library_that_is_none_is_a_note() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, MI210);
+    sysfs.write("libamdhip64.so.6", "no library");
+    for name in ["libamdhip64.so.6", "absent.so"] {
+        let hip = HipLibrary::File(sysfs.0.path().join(name));
+        let detection = sysfs.check(&Inputs { hip, ..sysfs.inputs() }, &["gfx90a@104 kfd"]);
+        assert!(detection.notes[0].contains(name), "{:?}", detection.notes);
+        assert_eq!(detection.hip, None);
+    }
+}

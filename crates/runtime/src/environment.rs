@@ -1,0 +1,283 @@
+//! Every environment variable that the runtime honours, with MIOpen's values
+//! for true and false.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The variables that matter here, as they were at one time.
+///
+/// A variable that is empty counts as unset, as it does in MIOpen; the
+/// variables without meaning to the runtime are not kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    values: BTreeMap<&'static str, OsString>,
+}
+
+/// One variable, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Variable {
+    /// `MIOPEN_DISABLE_CACHE`.
+    pub name: &'static str,
+    /// Its value; none where it is unset or empty.
+    pub value: Option<String>,
+    /// What that value, or its absence, does.
+    pub effect: String,
+}
+
+/// How much MIOpen, and with it the runtime, is to say.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LogLevel(u8);
+
+impl LogLevel {
+    /// 0 for the default, 1 quiet, 2 fatal, 3 error, 4 warning, 5 info,
+    /// 6 more, 7 trace.
+    #[must_use]
+    pub fn new(level: u8) -> Self {
+        Self(level)
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Whether warnings are shown: not at 1, 2 and 3.
+    #[must_use]
+    pub fn shows_warnings(self) -> bool {
+        !(1..=3).contains(&self.0)
+    }
+}
+
+/// The variables in the order in which they are listed.
+const NAMES: [&str; 17] = [
+    "MIOPEN_SYSTEM_DB_PATH",
+    "MIOPEN_CUSTOM_CACHE_DIR",
+    "MIOPEN_DISABLE_CACHE",
+    "MIOPEN_LOG_LEVEL",
+    "MIOPEN_DEVICE_ARCH",
+    "MIOPEN_DEVICE_CU",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "HSA_XNACK",
+    "ROCM_PATH",
+    "HOME",
+    "TMPDIR",
+    "MIOPEN_USER_DB_PATH",
+    "MIOPEN_DEBUG_DISABLE_SQL_WAL",
+    "MIOPEN_FIND_ENFORCE",
+    "MIOPEN_FIND_MODE",
+    "MIOPEN_ENABLE_LOGGING_CMD",
+    "XDG_CACHE_HOME",
+];
+
+impl Environment {
+    /// The process's environment as it is now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
+    pub fn read() -> Self {
+        let known = NAMES.iter();
+        Self::from_pairs(known.filter_map(|name| Some((*name, std::env::var_os(name)?))))
+    }
+
+    /// An environment of exactly these variables, the last of a name winning.
+    #[must_use]
+    pub fn from_pairs<N: AsRef<str>, V: Into<OsString>>(
+        pairs: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let known = |name: &str| NAMES.iter().find(|known| **known == name).copied();
+        let values = pairs
+            .into_iter()
+            .filter_map(|(name, value)| Some((known(name.as_ref())?, value.into())))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        Self { values }
+    }
+
+    /// Every variable with its value and its effect, the effective ones first.
+    #[must_use]
+    pub fn variables(&self) -> Vec<Variable> {
+        NAMES
+            .iter()
+            .map(|name| Variable {
+                name,
+                value: self.value(name).map(|value| value.to_string_lossy().into_owned()),
+                effect: self.effect(name),
+            })
+            .collect()
+    }
+
+    /// MIOPEN_SYSTEM_DB_PATH: where the installed kdbs are.
+    #[must_use]
+    pub fn system_db_path(&self) -> Option<PathBuf> {
+        self.path("MIOPEN_SYSTEM_DB_PATH")
+    }
+
+    /// MIOPEN_CUSTOM_CACHE_DIR: where exactly the user's kernel cache is.
+    #[must_use]
+    pub fn custom_cache_dir(&self) -> Option<PathBuf> {
+        self.path("MIOPEN_CUSTOM_CACHE_DIR")
+    }
+
+    /// MIOPEN_DISABLE_CACHE: neither the system's nor the user's files are
+    /// read or written.
+    #[must_use]
+    pub fn disable_cache(&self) -> bool {
+        self.text("MIOPEN_DISABLE_CACHE").is_some_and(is_true)
+    }
+
+    /// MIOPEN_LOG_LEVEL.
+    #[must_use]
+    pub fn log_level(&self) -> LogLevel {
+        LogLevel(self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0))
+    }
+
+    /// MIOPEN_DEVICE_ARCH: the device name to assume, `gfx906`.
+    #[must_use]
+    pub fn device_arch(&self) -> Option<&str> {
+        self.text("MIOPEN_DEVICE_ARCH")
+    }
+
+    /// MIOPEN_DEVICE_CU: the compute units to assume.
+    #[must_use]
+    pub fn device_cu(&self) -> Option<u32> {
+        self.number("MIOPEN_DEVICE_CU").filter(|count| *count > 0)
+    }
+
+    /// HSA_OVERRIDE_GFX_VERSION: the version ROCm is to report: `10.3.0`.
+    #[must_use]
+    pub fn hsa_override_gfx_version(&self) -> Option<&str> {
+        self.text("HSA_OVERRIDE_GFX_VERSION")
+    }
+
+    /// ROCM_PATH: the ROCm prefix to look into first.
+    #[must_use]
+    pub fn rocm_path(&self) -> Option<PathBuf> {
+        self.path("ROCM_PATH")
+    }
+
+    /// HOME, where it is an absolute path.
+    #[must_use]
+    pub fn home(&self) -> Option<PathBuf> {
+        self.value("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+
+    /// TMPDIR, where it is an absolute path, else `/tmp`.
+    #[must_use]
+    pub fn temp_dir(&self) -> PathBuf {
+        let given = self.value("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+        given.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
+    /// A path with a leading `~` replaced by the home directory.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
+    #[must_use]
+    pub fn expand_user(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match (path.strip_prefix("~"), self.home()) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path.to_owned(),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&OsStr> {
+        self.values.get(name).map(OsString::as_os_str)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.value(name).and_then(OsStr::to_str)
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.value(name).map(|path| self.expand_user(path))
+    }
+
+    fn number(&self, name: &str) -> Option<u32> {
+        self.text(name).and_then(|text| text.trim().parse().ok())
+    }
+
+    fn effect(&self, name: &str) -> String {
+        let value = self.value(name).map(OsStr::to_string_lossy);
+        let value = value.as_deref();
+        let set = value.is_some();
+        let or = |yes: &str, no: &str| if set { yes.to_owned() } else { no.to_owned() };
+        match name {
+            "MIOPEN_SYSTEM_DB_PATH" => or(
+                "the only directory of installed kdbs",
+                "installed kdbs are looked for beside the library and in the ROCm prefixes",
+            ),
+            "MIOPEN_CUSTOM_CACHE_DIR" => or(
+                "exactly the user's kernel cache, without a directory for the version",
+                "the user's kernel cache is ~/.cache/miopen/<version>",
+            ),
+            "MIOPEN_DISABLE_CACHE" => match value {
+                None => "both caches are used".to_owned(),
+                Some(text) if is_true(text) => {
+                    "no file is read or written, the installed kdbs included".to_owned()
+                }
+                Some(text) if is_false(text) => "both caches are used".to_owned(),
+                Some(_) => "not understood, so both caches are used: write 1 or 0".to_owned(),
+            },
+            "MIOPEN_LOG_LEVEL" => match value {
+                Some(_) if self.number(name).is_none() => {
+                    "not understood, so warnings are shown: write 1 to 7".to_owned()
+                }
+                _ if self.log_level().shows_warnings() => "warnings are shown".to_owned(),
+                _ => "warnings are hidden".to_owned(),
+            },
+            "MIOPEN_DEVICE_ARCH" => or("taken for the device's name", "the device is detected"),
+            "MIOPEN_DEVICE_CU" => match (set, self.device_cu()) {
+                (false, _) => "the compute units are detected".to_owned(),
+                (true, Some(_)) => "taken for the device's compute units".to_owned(),
+                (true, None) => "not understood, so the compute units are detected".to_owned(),
+            },
+            "HSA_OVERRIDE_GFX_VERSION" => or(
+                "every device is taken for this version of gfx target",
+                "devices are taken for what they are",
+            ),
+            "HSA_XNACK" => match value {
+                Some("1") => {
+                    "XNACK is on where the device has it: its kdbs end in _xnack".to_owned()
+                }
+                _ => "XNACK is as the driver has it".to_owned(),
+            },
+            "ROCM_PATH" => or("the first ROCm prefix", "the ROCm prefixes are the usual ones"),
+            "HOME" => match (set, self.home()) {
+                (_, Some(_)) => "the user's kernel cache is below it".to_owned(),
+                (true, None) => "not an absolute path, so it counts as unset".to_owned(),
+                (false, None) => {
+                    "unset, so the user's kernel cache is below the temporary directory".to_owned()
+                }
+            },
+            "TMPDIR" => {
+                "where a private cache is kept when the home directory can't hold one".to_owned()
+            }
+            "MIOPEN_DEBUG_DISABLE_SQL_WAL" => {
+                "none: gfxpack never starts a write-ahead log".to_owned()
+            }
+            "XDG_CACHE_HOME" => "none: MIOpen does not use it".to_owned(),
+            "MIOPEN_ENABLE_LOGGING_CMD" => {
+                "none here; MIOpen prints its driver commands".to_owned()
+            }
+            _ => "none here: it is about MIOpen's performance and find databases".to_owned(),
+        }
+    }
+}
+
+/// Source: ROCm/MIOpen 2d1fd997a, `IsEnabled` in env.hpp.
+fn is_true(text: &str) -> bool {
+    ["1", "enable", "enabled", "yes", "on", "true"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Source: ROCm/MIOpen 2d1fd997a, `IsDisabled` in env.hpp.
+fn is_false(text: &str) -> bool {
+    ["0", "disable", "disabled", "no", "off", "false"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,108 @@
+//! A lock that one process at a time has, named by a file, gone with the
+//! process that had it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The sub-directory of a user cache that holds the locks.
+pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
+
+/// Between two attempts; doubled up to the second one.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(32);
+
+/// A lock that is held. Its file is removed with it.
+#[derive(Debug)]
+pub(crate) struct KeyLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl KeyLock {
+    /// Waits up to `wait` for the lock of that name in a user cache's
+    /// directory; none where that was not enough, or locks are not to be had.
+    ///
+    /// `flock`, since the kernel lets go of it with the process, however that
+    /// ends.
+    pub(crate) fn acquire(directory: &Path, name: &str, wait: Duration) -> Option<Self> {
+        let directory = directory.join(LOCK_DIR);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+            _ => {}
+        }
+        let path = directory.join(name);
+        let deadline = Instant::now().checked_add(wait);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
+                .open(&path)
+                .ok()?;
+            match file.try_lock() {
+                // Who had it before may have removed the name, and somebody
+                // else locked a new file of that name.
+                Ok(()) if is_named(&file, &path) => return Some(Self { path, _file: file }),
+                Ok(()) => continue,
+                Err(std::fs::TryLockError::WouldBlock) => {}
+                Err(std::fs::TryLockError::Error(_)) => return None,
+            }
+            drop(file);
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return None;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl Drop for KeyLock {
+    fn drop(&mut self) {
+        // While it is held, so that the name is this file's.
+        std::fs::remove_file(&self.path).ok();
+    }
+}
+
+fn is_named(file: &File, path: &Path) -> bool {
+    let (Ok(held), Ok(named)) = (file.metadata(), std::fs::symlink_metadata(path)) else {
+        return false;
+    };
+    (held.dev(), held.ino()) == (named.dev(), named.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_it_at_a_time_and_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let acquire = |wait| KeyLock::acquire(directory.path(), "a", wait);
+        let held = acquire(Duration::ZERO).unwrap();
+        assert!(acquire(Duration::from_millis(5)).is_none());
+        let other = KeyLock::acquire(directory.path(), "b", Duration::ZERO);
+        assert!(other.is_some(), "another name is another lock");
+        drop((held, other));
+        let held = acquire(Duration::ZERO).unwrap();
+        drop(held);
+        assert_eq!(std::fs::read_dir(directory.path().join(LOCK_DIR)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        std::fs::create_dir(directory.path().join(LOCK_DIR)).unwrap();
+        std::os::unix::fs::symlink(&victim, directory.path().join(LOCK_DIR).join("a")).unwrap();
+        assert!(KeyLock::acquire(directory.path(), "a", Duration::ZERO).is_none());
+        assert!(!victim.exists());
+    }
+}

@@ -1,0 +1,297 @@
+//! Where kdbs are on this machine: the directories that are asked, in order,
+//! and why.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::kernel_package::Layout;
+
+use crate::environment::Environment;
+use crate::{file_system, trust};
+
+/// What the caller knows about places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlaceOptions {
+    /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
+    /// names another.
+    pub system_dir: Option<PathBuf>,
+    /// The library that was loaded: installed kdbs are in
+    /// `../share/miopen/db` from its directory.
+    pub library_path: Option<PathBuf>,
+    /// The user cache's sub-directory, so that an upgrade starts afresh:
+    /// MIOpen 3.4.0 has `3.4.0.`. Empty for none.
+    pub version: String,
+    /// The user cache's directory as the library was built with; a leading
+    /// `~` is the home directory. Empty = no user cache.
+    pub build_time_cache_dir: String,
+    /// Below which the ROCm prefixes are: `/`.
+    pub root: PathBuf,
+}
+
+impl Default for PlaceOptions {
+    fn default() -> Self {
+        Self {
+            system_dir: None,
+            library_path: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            build_time_cache_dir: "~/.cache/miopen/".to_owned(),
+            root: PathBuf::from("/"),
+        }
+    }
+}
+
+/// A directory and the rule that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Absolute; it may not exist.
+    pub path: PathBuf,
+    /// `MIOPEN_SYSTEM_DB_PATH`.
+    pub rule: &'static str,
+}
+
+/// Where the user's kdb is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UserPlace {
+    /// In this directory, which may not exist yet.
+    Dir(PathBuf),
+    /// Nowhere, and nothing is kept: the user wants it so.
+    Disabled {
+        /// In words.
+        why: String,
+    },
+    /// In this process's memory only.
+    Memory {
+        /// In words.
+        why: String,
+    },
+}
+
+/// Every directory that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Places {
+    /// Directories of installed kdbs, the first one first. Empty where the
+    /// cache is disabled.
+    pub system: Vec<Place>,
+    /// Whether installed kdbs are looked for at all.
+    pub system_disabled: bool,
+    /// The user's cache.
+    pub user: UserPlace,
+    /// User caches that can only be read, asked after the user's own.
+    pub read_only: Vec<PathBuf>,
+    /// Why the user's cache is not where it should be, and where it is
+    /// instead; the one thing here that is worth a warning.
+    pub fallback: Option<String>,
+    /// What else is not as the user might expect it, each a sentence.
+    pub notes: Vec<String>,
+}
+
+impl Places {
+    /// Exactly these directories, whatever the environment says.
+    #[must_use]
+    pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserPlace) -> Self {
+        let system =
+            system.into_iter().map(|path| Place { path: path.into(), rule: "given" }).collect();
+        Self {
+            system,
+            system_disabled: false,
+            user,
+            read_only: Vec::new(),
+            fallback: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The directories by MIOpen's rules. Looks at the file system and changes
+    /// nothing in it.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `GetSystemDbPath` in db_path.cpp,
+    /// `ComputeUserCachePath` in binary_cache.cpp; never the working directory
+    /// and no shared temporary one, which are left to MIOpen.
+    #[must_use]
+    pub fn resolve(environment: &Environment, options: &PlaceOptions) -> Self {
+        let mut places = Self::new(Vec::<PathBuf>::new(), UserPlace::Memory { why: String::new() });
+        if environment.disable_cache() {
+            places.system_disabled = true;
+            places.user = UserPlace::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };
+            return places;
+        }
+        places.resolve_system(environment, options);
+        places.resolve_user(environment, options);
+        places
+    }
+
+    /// The directories of installed kdbs, the first one first.
+    pub fn system_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.system.iter().map(|place| place.path.as_path())
+    }
+
+    fn resolve_system(&mut self, environment: &Environment, options: &PlaceOptions) {
+        let given = [
+            ("MIOPEN_SYSTEM_DB_PATH", environment.system_db_path()),
+            ("given by the program", options.system_dir.clone()),
+        ];
+        for (rule, path) in given {
+            match path {
+                Some(path) if path.is_absolute() => return self.system.push(Place { path, rule }),
+                Some(path) => self.notes.push(format!(
+                    "`{}` ({rule}) is ignored: it is not absolute, and nothing is loaded from the \
+                     working directory",
+                    path.display()
+                )),
+                None => {}
+            }
+        }
+        if let Some(path) = options.library_path.as_deref().and_then(beside_library) {
+            let exists = path.is_dir();
+            self.system.push(Place { path, rule: "beside the library" });
+            if exists {
+                return;
+            }
+        }
+        for (path, rule) in prefixes(environment, &options.root) {
+            self.add_system(path, rule);
+        }
+    }
+
+    /// Adds a directory unless it is one of those before it.
+    fn add_system(&mut self, path: PathBuf, rule: &'static str) {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if !self.system_dirs().any(|known| real(known) == real(&path)) {
+            self.system.push(Place { path, rule });
+        }
+    }
+
+    fn resolve_user(&mut self, environment: &Environment, options: &PlaceOptions) {
+        if let Some(custom) = environment.custom_cache_dir() {
+            // Relative as MIOpen takes it: the user wrote it, and nobody
+            // else's directory is trusted there.
+            let Ok(directory) = std::path::absolute(&custom) else {
+                let why = "the working directory is gone".to_owned();
+                return self.only_memory(why);
+            };
+            match unusable(&directory) {
+                None => self.user = UserPlace::Dir(directory),
+                Some(why) => {
+                    let why = format!("MIOPEN_CUSTOM_CACHE_DIR can't be used: {why}");
+                    self.keep_reading(directory);
+                    self.only_memory(why);
+                }
+            }
+            return;
+        }
+        if options.build_time_cache_dir.is_empty() {
+            let why = "the library was built without a cache directory".to_owned();
+            self.user = UserPlace::Disabled { why };
+            return;
+        }
+        let directory = environment.expand_user(&options.build_time_cache_dir);
+        if !directory.is_absolute() {
+            let why = "HOME is not set to an absolute path";
+            return self.private_temp(environment, options, why.to_owned());
+        }
+        let directory = directory.join(&options.version);
+        if let Some(name) = file_system::network(&directory) {
+            let why = format!("`{}` is on a network file system ({name})", directory.display());
+            return self.private_temp(environment, options, why);
+        }
+        match unusable(&directory) {
+            None => self.user = UserPlace::Dir(directory),
+            Some(why) => {
+                self.keep_reading(directory);
+                self.private_temp(environment, options, why);
+            }
+        }
+    }
+
+    /// A directory of the user's own in the temporary one, where nobody else
+    /// can have prepared it.
+    fn private_temp(&mut self, environment: &Environment, options: &PlaceOptions, why: String) {
+        let temp = environment.temp_dir();
+        let private = temp.join(format!("gfxpack-{}", trust::user()));
+        let trouble = if std::fs::symlink_metadata(&private).is_ok() {
+            trust::check_private(&private).err().map(|error| error.to_string())
+        } else {
+            (!file_system::is_writable(&temp))
+                .then(|| format!("`{}` can't be written to", temp.display()))
+        };
+        let trouble = trouble.or_else(|| {
+            let name = file_system::network(&private)?;
+            Some(format!("`{}` is on a network file system ({name})", temp.display()))
+        });
+        match trouble {
+            None => {
+                let directory = private.join("miopen").join(&options.version);
+                let shown = directory.display();
+                self.fallback =
+                    Some(format!("the user's kernel cache is in `{shown}`, since {why}"));
+                self.user = UserPlace::Dir(directory);
+            }
+            Some(trouble) => self.only_memory(format!("{why}, and {trouble}")),
+        }
+    }
+
+    fn only_memory(&mut self, why: String) {
+        self.fallback = Some(format!("compiled kernels are kept in memory only, since {why}"));
+        self.user = UserPlace::Memory { why };
+    }
+
+    /// What can't be written to may still hold kernels.
+    fn keep_reading(&mut self, directory: PathBuf) {
+        if trust::check_directory(&directory).is_ok() {
+            self.read_only.push(directory);
+        }
+    }
+}
+
+/// Why a cache can't be kept in the directory; none where it can.
+fn unusable(directory: &Path) -> Option<String> {
+    if directory.exists()
+        && let Err(error) = trust::check_directory(directory)
+    {
+        return Some(error.to_string().trim_start_matches("failed to trust ").to_owned());
+    }
+    (!file_system::is_writable(directory))
+        .then(|| format!("`{}` can't be written to", directory.display()))
+}
+
+/// MIOpen's own rule: from the directory of the real library file.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `GetLibPath` and `GetSystemDbPath` in
+/// db_path.cpp.
+fn beside_library(library: &Path) -> Option<PathBuf> {
+    let real = std::fs::canonicalize(library).ok()?;
+    Some(real.parent()?.parent()?.join("share/miopen/db"))
+}
+
+/// The directories below the ROCm prefixes, whether they exist or not.
+fn prefixes(environment: &Environment, root: &Path) -> Vec<(PathBuf, &'static str)> {
+    let below_root = |layout: Layout| root.join(layout.kdb_dir().trim_start_matches('/'));
+    let mut directories = Vec::new();
+    if let Some(prefix) = environment.rocm_path().filter(|prefix| prefix.is_absolute()) {
+        directories.push((prefix.join("share/miopen/db"), "ROCM_PATH"));
+    }
+    let rocm = "ROCm prefix";
+    directories.push((below_root(Layout::Rocm { version: None }), rocm));
+    for version in rocm_versions(&root.join("opt")) {
+        directories.push((below_root(Layout::Rocm { version: Some(version) }), rocm));
+    }
+    directories.push((below_root(Layout::Fhs), "prefix /usr"));
+    directories.push((below_root(Layout::Debian), "prefix /usr/lib"));
+    directories
+}
+
+/// The versions of `rocm-<version>` directories, newest first.
+fn rocm_versions(opt: &Path) -> Vec<String> {
+    let mut versions: Vec<String> = std::fs::read_dir(opt)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("rocm-")?.to_owned()))
+        .filter(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+        .collect();
+    versions.sort_by_cached_key(|version| std::cmp::Reverse(crate::version::numbers(version)));
+    versions
+}

@@ -1,0 +1,214 @@
+//! Warnings: their texts, each once per file, and who is told.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use gfxpack_kdb::Fault;
+use gfxpack_plan::{Target, kernel_package};
+
+use crate::environment::LogLevel;
+use crate::lock;
+use crate::miss::{MissReason, spelled};
+
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum WarningClass {
+    /// No kdb is installed for the device.
+    MissingSystemKdb,
+    /// A file is less than 512 bytes: most likely a Git LFS pointer.
+    TooSmall,
+    /// A file is no SQLite file, or a damaged one, or holds a damaged kernel.
+    Corrupt,
+    /// The operating system does not let the file be read.
+    Unreadable,
+    /// The file has other tables or columns.
+    WrongSchema,
+    /// The file is in WAL mode where that can't be read.
+    WalMode,
+    /// The file holds code for other devices, or no code.
+    WrongTarget,
+    /// Another program keeps the file locked.
+    Busy,
+    /// The user's cache is not where it should be, or nowhere.
+    UserPlace,
+    /// A file or directory belongs to somebody else or others may write to it.
+    Untrusted,
+    /// A compiled kernel could not be saved.
+    NotStored,
+}
+
+/// One warning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// What it is about.
+    pub class: WarningClass,
+    /// The file or directory.
+    pub file: PathBuf,
+    /// The whole text as it is printed, without a newline at its end. The
+    /// warning for a missing system kdb has two lines, all others one.
+    pub text: String,
+}
+
+/// Who is told of warnings.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum WarningSink {
+    /// Standard error, each warning once per process and file.
+    #[default]
+    Stderr,
+    /// A function of the caller's, each warning once per cache and file. It
+    /// may be called from any thread that uses the cache.
+    Callback(Arc<dyn Fn(&Warning) + Send + Sync>),
+    /// [`tracing`], level `WARN`, each warning once per process and file.
+    Tracing,
+    /// Nobody.
+    Silent,
+}
+
+impl fmt::Debug for WarningSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stderr => "Stderr",
+            Self::Callback(_) => "Callback",
+            Self::Tracing => "Tracing",
+            Self::Silent => "Silent",
+        })
+    }
+}
+
+/// Tells of each warning once.
+#[derive(Debug)]
+pub(crate) struct Warnings {
+    sink: WarningSink,
+    shown: bool,
+    told: Mutex<Told>,
+}
+
+type Told = BTreeSet<(WarningClass, PathBuf)>;
+
+/// What the whole process was told on standard error and through `tracing`.
+static TOLD: Mutex<Told> = Mutex::new(BTreeSet::new());
+
+impl Warnings {
+    pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
+        Self { sink, shown: level.shows_warnings(), told: Mutex::default() }
+    }
+
+    /// What is wrong with a file, in one line with a hint.
+    pub(crate) fn fault(&self, class: WarningClass, file: &Path, text: &str, hint: &str) {
+        self.tell(class, file, || one_line(&format!("gfxpack: warning: {text}; {hint}")));
+    }
+
+    /// Why a file gave no kernel, where something is wrong with it.
+    pub(crate) fn miss(&self, file: &Path, reason: &MissReason) {
+        let class = match reason {
+            MissReason::NoFile | MissReason::NoKernel => return,
+            MissReason::Unreadable(error) => class_of(error.fault()),
+            MissReason::MovedAside { .. } | MissReason::Damaged(_) => WarningClass::Corrupt,
+            MissReason::Untrusted(_) => WarningClass::Untrusted,
+            MissReason::NoCodeObject(_) | MissReason::OtherTarget(_) => WarningClass::WrongTarget,
+        };
+        let text = match reason {
+            // The error names the file.
+            MissReason::Unreadable(error) => chain(error),
+            MissReason::Damaged(error) => chain(error),
+            MissReason::Untrusted(error) => chain(error),
+            MissReason::MovedAside { kept_as, source } => {
+                format!("{}, which is now `{}`", chain(source), kept_as.display())
+            }
+            MissReason::NoCodeObject(error) => unusable(file, &chain(error)),
+            MissReason::OtherTarget(targets) => {
+                unusable(file, &format!("its code is for {}", spelled(targets)))
+            }
+            MissReason::NoFile | MissReason::NoKernel => return,
+        };
+        self.fault(class, file, &text, reason.hint());
+    }
+
+    /// The documented text for a missing system kdb, and the packages that
+    /// have it. `file` is where it was looked for first.
+    ///
+    /// Source: AMD, MIOpen documentation, "Kernel cache".
+    pub(crate) fn missing_system_kdb(&self, file: &Path, target: &Target) {
+        self.tell(WarningClass::MissingSystemKdb, file, || {
+            let name = target.kdb_file_name();
+            let package = |target: &Target| {
+                kernel_package::name(kernel_package::DEFAULT_NAME_TEMPLATE, target)
+            };
+            let wide = Target::new(target.id().clone(), None);
+            let or = if target.compute_units().is_some() {
+                format!(" (or {} for all {} devices)", package(&wide), wide.id().db_id())
+            } else {
+                String::new()
+            };
+            format!(
+                "MIOpen(HIP): Warning [SQLiteBase] Missing system database file:{name} \
+                 Performance may degrade\nhint: install the package {}{or}",
+                package(target)
+            )
+        });
+    }
+
+    fn tell(&self, class: WarningClass, file: &Path, text: impl FnOnce() -> String) {
+        let told = match self.sink {
+            WarningSink::Callback(_) => &self.told,
+            _ => &TOLD,
+        };
+        if !self.shown
+            || matches!(self.sink, WarningSink::Silent)
+            || !lock(told).insert((class, file.to_owned()))
+        {
+            return;
+        }
+        let warning = Warning { class, file: file.to_owned(), text: text() };
+        match &self.sink {
+            WarningSink::Callback(callback) => callback(&warning),
+            WarningSink::Tracing => {
+                tracing::warn!(file = %warning.file.display(), "{}", warning.text);
+            }
+            // In one piece, so that lines of several processes don't mix. A
+            // closed standard error is no reason to stop.
+            WarningSink::Stderr | WarningSink::Silent => {
+                std::io::stderr().write_all(format!("{}\n", warning.text).as_bytes()).ok();
+            }
+        }
+    }
+}
+
+fn class_of(fault: Fault) -> WarningClass {
+    match fault {
+        Fault::TooSmall => WarningClass::TooSmall,
+        Fault::Corrupt | Fault::Row => WarningClass::Corrupt,
+        Fault::Schema => WarningClass::WrongSchema,
+        Fault::Journal => WarningClass::WalMode,
+        Fault::Busy => WarningClass::Busy,
+        _ => WarningClass::Unreadable,
+    }
+}
+
+/// An error and what led to it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+fn unusable(file: &Path, why: &str) -> String {
+    format!("failed to use a kernel of kdb `{}`: {why}", file.display())
+}
+
+/// A file's name or a damaged row may hold anything.
+fn one_line(text: &str) -> String {
+    let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    shown.collect()
+}

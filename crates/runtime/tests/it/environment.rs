@@ -1,0 +1,67 @@
+//! MIOpen's values for true and false, and what is told of each variable.
+
+use gfxpack_runtime::Environment;
+use proptest::prelude::*;
+
+fn disabled(value: &str) -> bool {
+    Environment::from_pairs([("MIOPEN_DISABLE_CACHE", value)]).disable_cache()
+}
+
+#[test]
+fn the_words_for_true_and_false_are_miopens() {
+    for word in ["1", "enable", "enabled", "yes", "on", "true", "TRUE", "Yes", "oN"] {
+        assert!(disabled(word), "{word}");
+    }
+    for word in ["0", "disable", "disabled", "no", "off", "false", "", "2", "y", "t", " 1", "01"] {
+        assert!(!disabled(word), "{word}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_else_is_true(word in "\\PC{0,9}") {
+        let words = ["1", "enable", "enabled", "yes", "on", "true"];
+        prop_assert_eq!(disabled(&word), words.contains(&word.to_ascii_lowercase().as_str()));
+    }
+
+    #[test]
+    fn warnings_are_hidden_from_1_to_3_only(level in "[0-9a-z -]{0,4}") {
+        let environment = Environment::from_pairs([("MIOPEN_LOG_LEVEL", level.clone())]);
+        let hidden = matches!(level.trim().parse::<u32>(), Ok(1..=3));
+        prop_assert_eq!(environment.log_level().shows_warnings(), !hidden);
+    }
+}
+
+#[test]
+fn numbers_and_names_of_the_device_are_read() {
+    let environment = Environment::from_pairs([
+        ("MIOPEN_DEVICE_ARCH", "gfx906"),
+        ("MIOPEN_DEVICE_CU", "60"),
+        ("UNRELATED", "x"),
+    ]);
+    assert_eq!((environment.device_arch(), environment.device_cu()), (Some("gfx906"), Some(60)));
+    for nonsense in ["0", "-1", "many", "99999999999"] {
+        assert_eq!(Environment::from_pairs([("MIOPEN_DEVICE_CU", nonsense)]).device_cu(), None);
+    }
+}
+
+#[test]
+fn every_variable_tells_its_effect() {
+    let effect = |name: &str, value: &str| {
+        let variables = Environment::from_pairs([(name, value)]).variables();
+        let variable = variables.into_iter().find(|variable| variable.name == name).unwrap();
+        assert_eq!(variable.value.as_deref(), (!value.is_empty()).then_some(value));
+        variable.effect
+    };
+    for variable in Environment::default().variables() {
+        assert!(!variable.effect.is_empty() && variable.value.is_none(), "{}", variable.name);
+    }
+    assert!(effect("MIOPEN_DISABLE_CACHE", "yes").contains("no file is read"));
+    assert!(effect("MIOPEN_DISABLE_CACHE", "off").contains("both caches are used"));
+    assert!(effect("MIOPEN_DISABLE_CACHE", "si").contains("not understood"));
+    assert!(effect("MIOPEN_LOG_LEVEL", "3").contains("hidden"));
+    assert!(effect("MIOPEN_LOG_LEVEL", "4").contains("shown"));
+    assert!(effect("MIOPEN_LOG_LEVEL", "loud").contains("not understood"));
+    assert!(effect("HOME", "relative").contains("not an absolute path"));
+    assert!(effect("MIOPEN_FIND_MODE", "2").starts_with("none here"));
+}

@@ -1,0 +1,101 @@
+//! The user cache's size limit.
+
+use gfxpack_runtime::{KernelKey, NotStored, Origin};
+
+use crate::support::*;
+
+fn bulky(number: usize) -> (KernelKey, Vec<u8>) {
+    let mut bytes = object(number);
+    let mut word = number as u64 + 1;
+    while bytes.len() < 20_000 {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        bytes.extend(word.to_le_bytes());
+    }
+    (numbered(number), bytes)
+}
+
+fn limited(machine: &Machine, bytes: u64) -> Cache {
+    let (mut config, told) = machine.config();
+    config.limits.user_cache_bytes = bytes;
+    Cache::open((config, told))
+}
+
+fn store(cache: &Cache, number: usize) {
+    let (key, bytes) = bulky(number);
+    let kernel = cache.cache.get_or_compile(&key, || Ok::<_, String>(bytes)).unwrap();
+    assert!(kernel.not_stored.is_none(), "{:?}", kernel.not_stored);
+}
+
+fn has(cache: &Cache, number: usize) -> bool {
+    let (key, bytes) = bulky(number);
+    cache.cache.get(&key).found.is_some_and(|found| found.code_object[..] == bytes[..])
+}
+
+/// Sets when kernels were last used, as the clock would in time.
+fn used(machine: &Machine, seconds: &str) {
+    sql(&machine.ukdb(), &format!("UPDATE gfxpack_usage SET used = {seconds}"));
+}
+
+#[test]
+fn what_was_used_longest_ago_goes_and_the_file_keeps_its_limit() {
+    const LIMIT: u64 = 1 << 20;
+    let machine = Machine::new(0);
+    let cache = limited(&machine, LIMIT);
+    (0..20).for_each(|number| store(&cache, number));
+    used(&machine, "id");
+    assert!(has(&cache, 0));
+    drop(cache);
+    // The use of kernel 0 was written down when the cache was closed.
+    let cache = limited(&machine, LIMIT);
+    for number in 20..120 {
+        store(&cache, number);
+        let size = std::fs::metadata(machine.ukdb()).unwrap().len();
+        assert!(size <= LIMIT, "{size} bytes after {number}");
+        assert!(has(&cache, number), "what was just stored stays");
+    }
+    assert!(!has(&cache, 1), "the oldest went");
+    drop(cache);
+    let machine_files = listing(&machine.user);
+    assert_eq!(machine_files, [".gfxpack-locks", USER_NAME]);
+    assert_whole(&machine.ukdb());
+}
+
+#[test]
+fn a_use_saves_a_kernel() {
+    const LIMIT: u64 = 512 << 10;
+    let machine = Machine::new(0);
+    let cache = limited(&machine, LIMIT);
+    (0..18).for_each(|number| store(&cache, number));
+    used(&machine, "id");
+    assert!(has(&cache, 0) && has(&cache, 2));
+    (30..34).for_each(|number| store(&cache, number));
+    // Used with the clock of now, so after all the others.
+    (34..38).for_each(|number| store(&cache, number));
+    assert_eq!([0, 1, 2, 3].map(|number| has(&cache, number)), [true, false, true, false]);
+}
+
+#[test]
+fn a_lowered_limit_cuts_the_file() {
+    let machine = Machine::new(0);
+    let cache = limited(&machine, 4 << 20);
+    (0..60).for_each(|number| store(&cache, number));
+    drop(cache);
+    assert!(std::fs::metadata(machine.ukdb()).unwrap().len() > 1 << 20);
+    let cache = limited(&machine, 1 << 18);
+    store(&cache, 100);
+    assert!(std::fs::metadata(machine.ukdb()).unwrap().len() <= 1 << 18);
+    assert!(has(&cache, 100));
+    assert_whole(&machine.ukdb());
+}
+
+#[test]
+fn what_is_larger_than_the_limit_stays_in_memory() {
+    let machine = Machine::new(0);
+    let cache = limited(&machine, 10_000);
+    let (key, bytes) = bulky(0);
+    let ask = || cache.cache.get_or_compile(&key, || Ok::<_, String>(bytes.clone())).unwrap();
+    assert!(matches!(ask().not_stored, Some(NotStored::TooLarge { limit: 10_000, .. })));
+    assert_eq!(ask().origin, Origin::Memory);
+}

@@ -1,0 +1,15 @@
+//! The runtime as programs use it, over files that are whole, damaged,
+//! shared, foreign and gone.
+
+mod environment;
+mod evict;
+mod foreign;
+mod layers;
+mod places;
+mod processes;
+mod prune;
+mod support;
+mod system_faults;
+mod unprivileged;
+mod user_faults;
+mod warnings;

@@ -1,0 +1,194 @@
+//! Which directories the rules give.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_runtime::{Environment, PlaceOptions, Places, UserPlace};
+use proptest::prelude::*;
+
+use crate::support::*;
+
+fn resolve(pairs: &[(&str, &Path)], change: impl FnOnce(&mut PlaceOptions)) -> Places {
+    let mut options = PlaceOptions::default();
+    options.version = "3.4.0.".to_owned();
+    change(&mut options);
+    Places::resolve(&Environment::from_pairs(pairs.iter().copied()), &options)
+}
+
+fn system(places: &Places) -> Vec<PathBuf> {
+    assert!(places.system_dirs().all(Path::is_absolute));
+    places.system_dirs().map(Path::to_owned).collect()
+}
+
+#[test]
+fn the_system_directory_is_the_first_that_somebody_names() {
+    let machine = Machine::new(0);
+    let library = machine.root.join("rocm-6.4.1/lib/libMIOpen.so.1.0");
+    std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+    std::fs::write(&library, "").unwrap();
+    let link = machine.root.join("libMIOpen.so.1");
+    std::os::unix::fs::symlink(&library, &link).unwrap();
+    let beside = machine.root.join("rocm-6.4.1/share/miopen/db");
+    let options = |options: &mut PlaceOptions| {
+        options.system_dir = Some("/given".into());
+        options.library_path = Some(link.clone());
+        options.root = machine.root.clone();
+    };
+    let named = [("MIOPEN_SYSTEM_DB_PATH", Path::new("/named"))];
+    assert_eq!(system(&resolve(&named, options)), [Path::new("/named")]);
+    assert_eq!(system(&resolve(&[], options)), [Path::new("/given")]);
+    let by_library = |change: &mut PlaceOptions| {
+        options(change);
+        change.system_dir = None;
+    };
+    let places = resolve(&[], by_library);
+    assert_eq!(system(&places)[0], beside, "from the real file, not the link");
+    assert_eq!(system(&places).len(), 4, "it does not exist: the prefixes follow");
+    std::fs::create_dir_all(&beside).unwrap();
+    assert_eq!(system(&resolve(&[], by_library)), [beside]);
+}
+
+#[test]
+fn nothing_is_loaded_from_the_working_directory() {
+    let relative = [("MIOPEN_SYSTEM_DB_PATH", Path::new("share/db"))];
+    let places = resolve(&relative, |options| {
+        options.system_dir = Some("also/relative".into());
+        options.library_path = Some("libMIOpen.so".into());
+    });
+    assert!(system(&places).iter().all(|path| !path.ends_with("share/db")));
+    assert_eq!(places.notes.len(), 2, "{:?}", places.notes);
+}
+
+#[test]
+fn the_rocm_prefixes_come_newest_first_and_each_once() {
+    let machine = Machine::new(0);
+    for name in ["opt/rocm-6.9.0", "opt/rocm-6.10.1", "opt/rocm-notes", "rocm/share/miopen/db"] {
+        std::fs::create_dir_all(machine.root.join(name)).unwrap();
+    }
+    for name in ["opt/rocm-6.9.0", "opt/rocm-6.10.1"] {
+        std::fs::create_dir_all(machine.root.join(name).join("share/miopen/db")).unwrap();
+    }
+    let current = machine.root.join("opt/rocm");
+    std::os::unix::fs::symlink(machine.root.join("opt/rocm-6.10.1"), &current).unwrap();
+    let below = |name: &str| machine.root.join(name).join("share/miopen/db");
+    let root = |options: &mut PlaceOptions| options.root = machine.root.clone();
+    let expected = ["opt/rocm", "opt/rocm-6.9.0", "usr", "usr/lib"].map(below);
+    assert_eq!(system(&resolve(&[], root)), expected);
+    let prefix = machine.root.join("rocm");
+    let places = resolve(&[("ROCM_PATH", &prefix)], root);
+    assert_eq!(system(&places)[0], below("rocm"));
+    assert_eq!(system(&places)[1..], expected);
+}
+
+#[test]
+fn the_users_cache_is_where_miopen_has_it() {
+    let machine = Machine::new(0);
+    let home = machine.root.join("home");
+    let user = |pairs: &[(&str, &Path)], change: &dyn Fn(&mut PlaceOptions)| {
+        let places = resolve(pairs, change);
+        assert_eq!(places.fallback, None);
+        places.user
+    };
+    let at_home = [("HOME", home.as_path())];
+    let default = home.join(".cache/miopen/3.4.0.");
+    assert_eq!(user(&at_home, &|_| {}), UserPlace::Dir(default.clone()));
+    assert!(!home.exists(), "looking makes nothing");
+    let built_in = |options: &mut PlaceOptions| options.build_time_cache_dir = "~/kernels".into();
+    assert_eq!(user(&at_home, &built_in), UserPlace::Dir(home.join("kernels/3.4.0.")));
+    // Exactly as given, without a directory for the version.
+    let custom = machine.root.join("custom");
+    let mut pairs = at_home.to_vec();
+    pairs.push(("MIOPEN_CUSTOM_CACHE_DIR", &custom));
+    assert_eq!(user(&pairs, &built_in), UserPlace::Dir(custom.clone()));
+    pairs[1].1 = Path::new("~/mine");
+    assert_eq!(user(&pairs, &|_| {}), UserPlace::Dir(home.join("mine")));
+    pairs[1].1 = Path::new("");
+    assert_eq!(user(&pairs, &|_| {}), UserPlace::Dir(default));
+}
+
+#[test]
+fn the_cache_can_be_switched_off() {
+    let off = |options: &mut PlaceOptions| options.build_time_cache_dir = String::new();
+    let places = resolve(&[("HOME", Path::new("/nobody/x"))], off);
+    assert!(matches!(places.user, UserPlace::Disabled { .. }));
+    assert!(!places.system.is_empty() && places.fallback.is_none(), "the system's kdb is read");
+
+    let machine = Machine::new(1);
+    let path = machine.system.clone();
+    let pairs =
+        [("MIOPEN_DISABLE_CACHE", Path::new("On")), ("MIOPEN_SYSTEM_DB_PATH", path.as_path())];
+    let places = resolve(&pairs, |_| {});
+    assert!(matches!(places.user, UserPlace::Disabled { .. }) && places.system.is_empty());
+    let told = Told::default();
+    let mut config = gfxpack_runtime::Config::new("gfx906@60".parse().unwrap(), places);
+    config.warnings = told.sink();
+    let cache = Cache::open((config, told));
+    assert_eq!(cache.layer(0), None, "neither file is read");
+    for _ in 0..2 {
+        let kernel = cache.kernel(0);
+        assert_eq!(kernel.origin, gfxpack_runtime::Origin::Compiled, "and nothing is kept");
+        assert!(kernel.misses.is_empty() && kernel.not_stored.is_some());
+    }
+    assert!(cache.told.texts().is_empty(), "the user wants it so");
+}
+
+#[test]
+fn without_a_home_there_is_a_private_directory() {
+    let machine = Machine::new(0);
+    let user = rustix::process::geteuid().as_raw();
+    let private = machine.root.join(format!("gfxpack-{user}"));
+    let temp = [("TMPDIR", machine.root.as_path())];
+    let relative = [("HOME", Path::new("home")), ("TMPDIR", machine.root.as_path())];
+    for pairs in [&temp[..], &relative] {
+        let places = resolve(pairs, |_| {});
+        assert_eq!(places.user, UserPlace::Dir(private.join("miopen/3.4.0.")));
+        assert!(places.fallback.unwrap().contains("HOME"));
+        assert!(!private.exists(), "looking makes nothing");
+    }
+    let refused = |make: &dyn Fn()| {
+        make();
+        let places = resolve(&temp, |_| {});
+        assert!(matches!(places.user, UserPlace::Memory { .. }), "{:?}", places.user);
+        assert!(places.fallback.unwrap().contains("in memory only"));
+    };
+    refused(&|| std::fs::write(&private, "").unwrap());
+    std::fs::remove_file(&private).unwrap();
+    std::fs::create_dir(machine.root.join("elsewhere")).unwrap();
+    refused(&|| std::os::unix::fs::symlink(machine.root.join("elsewhere"), &private).unwrap());
+    std::fs::remove_file(&private).unwrap();
+    std::fs::create_dir(&private).unwrap();
+    refused(&|| chmod(&private, 0o755));
+    chmod(&private, 0o700);
+    assert!(matches!(resolve(&temp, |_| {}).user, UserPlace::Dir(_)));
+}
+
+#[test]
+fn a_custom_directory_that_cant_be_used_is_said_so() {
+    let machine = Machine::new(0);
+    let file = machine.root.join("file");
+    std::fs::write(&file, "").unwrap();
+    for custom in [file.clone(), file.join("below")] {
+        let places = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &custom)], |_| {});
+        assert!(matches!(places.user, UserPlace::Memory { .. }), "{:?}", places.user);
+        assert!(places.fallback.unwrap().contains("MIOPEN_CUSTOM_CACHE_DIR"));
+    }
+}
+
+proptest! {
+    /// Whatever the variables hold: absolute directories and no panic.
+    #[test]
+    fn any_values_give_absolute_directories(
+        values in proptest::collection::vec("(~|/|)([a-z./~]|\\PC){0,12}", 5),
+        version in "\\PC{0,8}",
+    ) {
+        let names =
+            ["MIOPEN_SYSTEM_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "HOME", "TMPDIR", "ROCM_PATH"];
+        let environment = Environment::from_pairs(names.into_iter().zip(values));
+        let mut options = PlaceOptions::default();
+        options.version = version;
+        let places = Places::resolve(&environment, &options);
+        prop_assert!(places.system_dirs().all(Path::is_absolute));
+        if let UserPlace::Dir(directory) = &places.user {
+            prop_assert!(directory.is_absolute());
+        }
+    }
+}

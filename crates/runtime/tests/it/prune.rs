@@ -1,0 +1,56 @@
+//! Old versions' caches, removed when asked.
+
+use gfxpack_runtime::{Keep, prune_versions};
+
+use crate::support::*;
+
+fn caches(machine: &Machine) -> std::path::PathBuf {
+    let cache = machine.root.join("miopen");
+    for version in ["3.2.0.", "3.9.0.", "3.10.0.d1", "notes"] {
+        let directory = cache.join(version);
+        std::fs::create_dir_all(directory.join(".gfxpack-locks")).unwrap();
+        std::fs::write(directory.join(".gfxpack-locks/key"), "").unwrap();
+        for name in [USER_NAME, "gfx906_60.ukdb-wal", "gfx906_60.ukdb.corrupt-1"] {
+            std::fs::write(directory.join(name), [0; 10]).unwrap();
+        }
+    }
+    cache
+}
+
+#[test]
+fn only_the_versions_to_keep_stay() {
+    let machine = Machine::new(0);
+    let cache = caches(&machine);
+    let mut keep = Keep::only("3.2.0.");
+    keep.newest = 1;
+    keep.dry_run = true;
+    let planned = prune_versions(&cache, &keep).unwrap();
+    assert_eq!(listing(&cache).len(), 4);
+    keep.dry_run = false;
+    let pruned = prune_versions(&cache, &keep).unwrap();
+    assert_eq!(pruned, planned);
+    assert_eq!(pruned.len(), 1);
+    assert_eq!(
+        (pruned[0].directory.file_name().unwrap(), pruned[0].bytes),
+        ("3.9.0.".as_ref(), 30)
+    );
+    assert_eq!(listing(&cache), ["3.10.0.d1", "3.2.0.", "notes"]);
+}
+
+#[test]
+fn what_is_no_cache_stays() {
+    let machine = Machine::new(0);
+    let cache = caches(&machine);
+    std::fs::write(cache.join("3.2.0./thesis.txt"), "mine").unwrap();
+    let elsewhere = machine.root.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join(USER_NAME), "mine").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, cache.join("1.0.0.")).unwrap();
+    let pruned = prune_versions(&cache, &Keep::only("none")).unwrap();
+    let whole: Vec<bool> = pruned.iter().map(|pruned| pruned.whole).collect();
+    assert_eq!(whole, [true, true, false]);
+    assert_eq!(listing(&cache), ["1.0.0.", "3.2.0.", "notes"]);
+    assert_eq!(listing(&cache.join("3.2.0.")), ["thesis.txt"]);
+    assert_eq!(listing(&elsewhere), [USER_NAME]);
+    assert!(prune_versions(&machine.root.join("absent"), &Keep::only("")).is_err());
+}

@@ -1,0 +1,225 @@
+//! What an installed kdb can have wrong. Whatever it is: no error, the kernel
+//! is compiled, one warning for the file, and the file is left as it is.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use gfxpack_runtime::WarningClass::{self, *};
+use gfxpack_runtime::{NotStored, Origin};
+
+use crate::support::*;
+
+/// Does something to a kdb of three kernels and looks kernel 0 up, three
+/// times: found missing for that reason, compiled, found in the user's kdb.
+#[track_caller]
+fn check(damage: impl FnOnce(&Path), reason: &str, class: WarningClass) -> String {
+    let machine = Machine::new(3);
+    damage(&machine.kdb());
+    let before = std::fs::read(machine.kdb()).ok();
+    let listed = listing(&machine.system);
+    let cache = machine.open();
+    let expected = [&format!("system {reason}"), "system no-file", "user no-file"];
+    assert_eq!(lookup_reasons(&cache.cache.get(&numbered(0))), expected);
+    let kernel = cache.kernel(0);
+    assert_eq!(kernel.origin, Origin::Compiled);
+    assert_eq!(reasons(&kernel.misses), expected);
+    assert!(kernel.not_stored.is_none());
+    assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
+    assert_eq!(cache.told.classes(), [class], "{:?}", cache.told.texts());
+    let text = cache.told.texts().remove(0);
+    if class != MissingSystemKdb {
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.starts_with("gfxpack: warning: failed to "), "{text}");
+        assert!(text.contains(NAME), "the file is named: {text}");
+        assert!(text.contains("; "), "what to do is said: {text}");
+    }
+    assert!(std::fs::read(machine.kdb()).ok() == before, "the file is as it was");
+    assert_eq!(listing(&machine.system), listed, "nothing is made beside it");
+    text
+}
+
+fn write(bytes: &[u8]) -> impl FnOnce(&Path) {
+    move |path| std::fs::write(path, bytes).unwrap()
+}
+
+fn changed(statement: &str) -> impl FnOnce(&Path) {
+    move |path| sql(path, statement)
+}
+
+#[test]
+fn absent() {
+    check(|path| std::fs::remove_file(path).unwrap(), "no-file", MissingSystemKdb);
+}
+
+#[test]
+fn empty_or_smaller_than_any_kdb() {
+    check(write(b""), "unreadable", TooSmall);
+    let pointer = b"version https://git-lfs.github.com/spec/v1\nsize 600000000\n";
+    let text = check(write(pointer), "unreadable", TooSmall);
+    assert!(text.contains("Git LFS"), "{text}");
+    check(write(&[b'x'; 511]), "unreadable", TooSmall);
+}
+
+#[test]
+fn garbage() {
+    check(write(&[7; 512]), "unreadable", Corrupt);
+    check(write(&[0; 9000]), "unreadable", Corrupt);
+    let header_only = |path: &Path| {
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[100..].fill(0xa5);
+        std::fs::write(path, bytes).unwrap();
+    };
+    check(header_only, "unreadable", Corrupt);
+}
+
+#[test]
+fn wrong_schema() {
+    let text = check(changed("DROP TABLE kern_db"), "unreadable", WrongSchema);
+    assert!(text.contains("kern_db"), "{text}");
+    check(changed("ALTER TABLE kern_db RENAME TO perf_db"), "unreadable", WrongSchema);
+    let renamed = "ALTER TABLE kern_db RENAME COLUMN kernel_blob TO blob";
+    check(changed(renamed), "unreadable", WrongSchema);
+}
+
+#[test]
+fn truncated() {
+    for cut in [600, 4096, 5000, 8192] {
+        let cut_at = |path: &Path| {
+            let bytes = std::fs::read(path).unwrap();
+            assert!(cut < bytes.len());
+            std::fs::write(path, &bytes[..cut]).unwrap();
+        };
+        check(cut_at, "unreadable", Corrupt);
+    }
+}
+
+#[test]
+fn every_column() {
+    let row = |assignment: &str, reason: &str, class| {
+        check(changed(&format!("UPDATE kern_db SET {assignment}")), reason, class)
+    };
+    row("kernel_blob = x'00'", "damaged", Corrupt);
+    row("kernel_blob = 'text'", "damaged", Corrupt);
+    row("kernel_blob = substr(kernel_blob, 1, 90)", "damaged", Corrupt);
+    row("kernel_hash = upper(kernel_hash)", "damaged", Corrupt);
+    row("kernel_hash = kernel_hash || ' '", "damaged", Corrupt);
+    row("kernel_hash = cast(x'ff' AS TEXT)", "damaged", Corrupt);
+    row("kernel_hash = lower(hex(zeroblob(16)))", "damaged", Corrupt);
+    row("uncompressed_size = 1", "damaged", Corrupt);
+    row("uncompressed_size = -1", "damaged", Corrupt);
+    row("uncompressed_size = 1 << 50", "damaged", Corrupt);
+    row("uncompressed_size = 'many'", "damaged", Corrupt);
+    let flip = "kernel_blob = cast(kernel_blob || x'00' AS BLOB)";
+    row(flip, "damaged", Corrupt);
+}
+
+#[test]
+fn a_flipped_bit_in_the_key_is_another_key() {
+    let machine = Machine::new(1);
+    sql(&machine.kdb(), "UPDATE kern_db SET kernel_args = replace(kernel_args, 'N=0', 'N=p')");
+    let cache = machine.open();
+    assert_eq!(cache.kernel(0).origin, Origin::Compiled);
+    assert!(cache.told.texts().is_empty(), "it could be anybody's kernel");
+}
+
+#[test]
+fn a_bz2_bomb() {
+    let script = "import bz2, hashlib, sqlite3, sys
+body = b'\\0' * (64 << 20)
+db = sqlite3.connect(sys.argv[1])
+db.execute('UPDATE kern_db SET kernel_blob = ?, kernel_hash = ?, uncompressed_size = ?',
+    (bz2.compress(body), hashlib.md5(body).hexdigest(), int(sys.argv[2])))
+db.commit()";
+    let bomb = |declared: &str| {
+        let declared = declared.to_owned();
+        move |path: &Path| drop(python(script, &[path, Path::new(&declared)]))
+    };
+    check(bomb("1000"), "damaged", Corrupt);
+    // What it declares is right, and more than is wanted.
+    let machine = Machine::new(1);
+    bomb("67108864")(&machine.kdb());
+    let (mut config, told) = machine.config();
+    config.limits.max_object_bytes = 1 << 20;
+    let cache = Cache::open((config, told));
+    assert_eq!(reasons(&cache.kernel(0).misses)[0], "system damaged");
+}
+
+#[test]
+fn a_write_ahead_log() {
+    let wal = "import sqlite3, sys
+assert sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)";
+    let text = check(|path| drop(python(wal, &[path])), "unreadable", WalMode);
+    assert!(text.contains("journal_mode"), "{text}");
+}
+
+#[test]
+fn another_thing_in_its_place() {
+    let replace = |make: fn(&Path)| {
+        move |path: &Path| {
+            std::fs::remove_file(path).unwrap();
+            make(path);
+        }
+    };
+    check(replace(|path| std::fs::create_dir(path).unwrap()), "unreadable", Unreadable);
+    check(replace(|path| symlink(path, path).unwrap()), "unreadable", Unreadable);
+    let pipe = "import os, sys; os.mkfifo(sys.argv[1])";
+    let machine = Machine::new(0);
+    python(pipe, &[&machine.kdb()]);
+    let cache = machine.open();
+    assert_eq!(cache.kernel(0).origin, Origin::Compiled, "a pipe without writer does not block");
+    assert_eq!(cache.told.classes(), [Unreadable]);
+    let dangling = replace(|path| symlink("/nonexistent/x.kdb", path).unwrap());
+    check(dangling, "unreadable", Unreadable);
+}
+
+#[test]
+fn code_for_another_device() {
+    let other = |path: &Path| write_kdb(path, &[(numbered(0), code_object(GFX90A, 1))]);
+    let text = check(other, "other-target", WrongTarget);
+    assert!(text.contains("gfx90a"), "{text}");
+    let text = |path: &Path| write_kdb(path, &[(numbered(0), b"no code object".to_vec())]);
+    check(text, "no-code-object", WrongTarget);
+}
+
+/// Flips one bit at a time in pages at random: bytes are right or a miss.
+#[test]
+fn flipped_bits_never_give_other_bytes() {
+    const KERNELS: usize = 12;
+    let machine = Machine::new(KERNELS);
+    let whole = std::fs::read(machine.kdb()).unwrap();
+    let mut word = 0x2545_f491_4f6c_dd1d_u64;
+    let mut misses = 0;
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        for _ in 0..=(round % 4) {
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            let bit = word as usize % (bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        std::fs::write(machine.kdb(), &bytes).unwrap();
+        let (mut config, told) = machine.config();
+        config.look_only = true;
+        let cache = Cache::open((config, told));
+        for number in 0..KERNELS {
+            // Asserts the bytes.
+            misses += usize::from(cache.layer(number).is_none());
+        }
+        let told = cache.told.texts();
+        assert!(told.len() <= 2, "once per kind of fault: {told:?}");
+        assert!(told.iter().all(|text| text.lines().count() == 1), "{told:?}");
+    }
+    assert!(misses > 100, "the flips hit something: {misses}");
+}
+
+#[test]
+fn a_system_fault_and_no_place_for_the_user_still_give_the_kernel() {
+    let machine = Machine::new(1);
+    std::fs::write(machine.kdb(), b"").unwrap();
+    let memory = gfxpack_runtime::UserPlace::Memory { why: "of the test".to_owned() };
+    let cache = Cache::open(config(&machine.system, memory));
+    let kernel = cache.kernel(0);
+    assert!(matches!(kernel.not_stored, Some(NotStored::NoPlace(_))));
+    assert_eq!(cache.kernel(0).origin, Origin::Memory, "it is not compiled again");
+}

@@ -1,0 +1,39 @@
+//! Any text as a kernel manifest and as a list of keys: an error with its
+//! place, or keys that MIOpen can ask for.
+#![no_main]
+
+use gfxpack_plan::expand::{self, KeyRequest};
+use gfxpack_plan::{InputError, manifest};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if text.contains("kernel_name") {
+        check(text, "keys.jsonl", expand::parse_keys("keys.jsonl", text));
+        return;
+    }
+    let expanded = manifest::parse("kernels.toml", text).and_then(|manifest| {
+        // One with XNACK and one without: filters tell them apart.
+        expand::expand(&manifest, "gfx90a")?;
+        expand::expand(&manifest, "gfx1030")
+    });
+    check(text, "kernels.toml", expanded);
+});
+
+fn check(text: &str, file: &str, requests: Result<Vec<KeyRequest>, InputError>) {
+    match requests {
+        Ok(requests) => {
+            for request in &requests {
+                assert_eq!(request.key.check(), Ok(()));
+                let source = request.source.file_name().and_then(|name| name.to_str());
+                assert_eq!(request.key.source_name(), source);
+            }
+        }
+        Err(error) => {
+            let lines = text.lines().count().max(1);
+            assert_eq!(error.location.file, file);
+            assert!((1..=lines + 1).contains(&error.location.line), "{error} of {lines} lines");
+            assert!(!error.to_string().is_empty());
+            assert!(!error.hint().is_empty());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `gfxpack detect` and the runtime's HIP loader over stand-in HIP libraries:
+//! devices of several releases, none, no library, and libraries that lie.
+
+use std::fs;
+use std::path::Path;
+
+use gfxpack_runtime::device::{Detection, HipLibrary, Inputs, detect};
+use gfxpack_runtime::hip::{Hip, HipError};
+use gfxpack_tests::hip_stand_in::{HipStandIn, check_layout};
+use gfxpack_tests::project::{Project, Run, binary, command, finish, tool};
+
+/// Runs `gfxpack detect` with the library where the loader looks first, and a
+/// sysfs without devices.
+fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let mut all = vec!["detect", "--sysfs", "sys"];
+    all.extend(arguments);
+    let mut command = project.command(&all);
+    for name in ["MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK"]
+    {
+        command.env_remove(name);
+    }
+    command.env("LD_LIBRARY_PATH", project.path().join("hip"));
+    command.envs(variables.iter().copied());
+    finish(command).expect_code(0)
+}
+
+fn with(library: &HipStandIn) -> Project {
+    let project = Project::new();
+    library.build(&project.path().join("hip"));
+    project
+}
+
+#[test]
+fn the_stand_in_is_laid_out_as_hip_itself() {
+    check_layout();
+}
+
+#[test]
+fn a_gfx906_with_60_compute_units() {
+    let project = with(&HipStandIn::gfx906());
+    let human = run(&project, &[], &[]);
+    assert_eq!(
+        human.stdout,
+        "gfx906:sramecc+:xnack-@60  gfx906_60.kdb gfx906.kdb  Stand-in, 0000:03:00.0 (HIP runtime)\n"
+    );
+    assert_eq!(human.stderr, "");
+    let both = run(&project, &["--packages"], &[]);
+    assert_eq!(both.stdout, "miopen-hip-gfx906-60kdb\nmiopen-hip-gfx906kdb\n");
+    let exact = run(&project, &["--packages=exact", "--name-template", "k-{gfx}"], &[]);
+    assert_eq!(exact.stdout, "k-gfx906-60\n");
+    let wide = run(&project, &["--packages=device-wide"], &[]);
+    assert_eq!(wide.stdout, "miopen-hip-gfx906kdb\n");
+}
+
+#[test]
+fn a_gfx90a_with_104_compute_units() {
+    let project = with(&HipStandIn::gfx90a());
+    let devices = run(&project, &["--message-format", "json"], &[]).of_type("device");
+    assert_eq!(devices.len(), 1);
+    let device = &devices[0];
+    assert_eq!(device["target"], "gfx90a:sramecc+:xnack-@104");
+    assert_eq!(device["gfx"], "gfx90a");
+    assert_eq!(device["compute_units"], 104);
+    assert_eq!(device["source"], "hip");
+    assert_eq!(device["kdbs"], serde_json::json!(["gfx90a68.kdb", "gfx90a.kdb"]));
+    let packages = serde_json::json!(["miopen-hip-gfx90a-104kdb", "miopen-hip-gfx90akdb"]);
+    assert_eq!(device["packages"], packages);
+}
+
+#[test]
+fn xnack_that_is_on_is_part_of_the_names() {
+    let project = with(&HipStandIn::new(6, "gfx90a:sramecc+:xnack+", 104));
+    let packages = run(&project, &["--packages"], &[]).stdout;
+    assert_eq!(packages, "miopen-hip-gfx90a-xnack-104kdb\nmiopen-hip-gfx90a-xnackkdb\n");
+}
+
+#[test]
+fn every_release_of_hip_is_read() {
+    for release in [5, 6, 7] {
+        let project = with(&HipStandIn::new(release, "gfx1030", 40).with("DEVICES=2"));
+        let said = run(&project, &["--verbose"], &[]);
+        assert_eq!(said.stdout.matches("gfx1030@40 ").count(), 2, "{release}: {}", said.stdout);
+        assert!(said.stdout.contains("0000:04:00.0"), "{}", said.stdout);
+        let library = format!("libamdhip64.so.{release} ({release}.3.0)");
+        assert!(said.stderr.contains(&library), "{}", said.stderr);
+        let packages = run(&project, &["--packages=exact"], &[]).stdout;
+        assert_eq!(packages, "miopen-hip-gfx1030-40kdb\n", "two equal devices, one package");
+    }
+}
+
+#[test]
+fn no_device_is_an_answer() {
+    // hipErrorNoDevice, hipErrorInvalidDevice, and success with a count of none.
+    for code in [100, 101, 0] {
+        let project = with(&HipStandIn::without_device().with(&format!("COUNT_CODE={code}")));
+        for arguments in [&[][..], &["--packages"]] {
+            let said = run(&project, arguments, &[]);
+            assert_eq!(said.stdout, "");
+            assert!(said.stderr.contains("libamdhip64.so.6 sees no device"), "{}", said.stderr);
+            assert!(said.stderr.contains("no AMD GPU was found"), "{}", said.stderr);
+        }
+    }
+}
+
+/// In a root directory that holds gfxpack, what it is linked with, and no
+/// more: no HIP library anywhere, and no sysfs either.
+#[test]
+fn no_library_at_all_is_an_answer() {
+    let root = tempfile::tempdir().unwrap();
+    let copy = |from: &Path| {
+        let to = root.path().join(from.strip_prefix("/").unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    };
+    let linked = tool("ldd", &[binary().to_str().unwrap()], Path::new("/"));
+    linked.split_whitespace().map(Path::new).filter(|word| word.is_absolute()).for_each(copy);
+    fs::copy(binary(), root.path().join("gfxpack")).unwrap();
+
+    let mut detect = command("unshare");
+    detect.arg("--map-root-user").arg("--root").arg(root.path()).args(["/gfxpack", "detect"]);
+    let said = finish(detect).expect_code(0);
+    assert_eq!(said.stdout, "");
+    assert!(said.stderr.contains("no HIP runtime library is installed"), "{}", said.stderr);
+    assert!(said.stderr.contains("no KFD topology"), "{}", said.stderr);
+    assert!(said.stderr.contains("no AMD GPU was found"), "{}", said.stderr);
+}
+
+#[test]
+fn the_kernel_driver_answers_where_hip_does_not() {
+    let project = with(&HipStandIn::without_device());
+    project.write(
+        "sys/class/kfd/kfd/topology/nodes/1/properties",
+        "simd_count 240\nsimd_per_cu 4\ngfx_target_version 90006\n",
+    );
+    let said = run(&project, &[], &[]).stdout;
+    assert_eq!(said, "gfx906@60  gfx906_60.kdb gfx906.kdb  (kernel driver)\n");
+
+    project.write(
+        "sys/class/kfd/kfd/topology/nodes/2/properties",
+        "simd_count 416\nsimd_per_cu 4\ngfx_target_version 90010\n",
+    );
+    let xnack = run(&project, &["--packages=exact"], &[("HSA_XNACK", "1")]).stdout;
+    assert_eq!(xnack, "miopen-hip-gfx906-xnack-60kdb\nmiopen-hip-gfx90a-xnack-104kdb\n");
+
+    let project = with(&HipStandIn::gfx90a());
+    project.write("sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 4\n");
+    let said = run(&project, &["--no-hip"], &[]);
+    assert_eq!(said.stdout, "", "HIP was not asked");
+}
+
+#[test]
+fn the_environment_overrides_the_hardware() {
+    let project = with(&HipStandIn::gfx90a());
+    let packages =
+        |variables: &[(&str, &str)]| run(&project, &["--packages=exact"], variables).stdout;
+    assert_eq!(packages(&[("MIOPEN_DEVICE_CU", "110")]), "miopen-hip-gfx90a-110kdb\n");
+    assert_eq!(packages(&[("MIOPEN_DEVICE_ARCH", "gfx908")]), "miopen-hip-gfx908-104kdb\n");
+    let both = [("MIOPEN_DEVICE_ARCH", "gfx906:xnack-"), ("MIOPEN_DEVICE_CU", "60")];
+    assert_eq!(packages(&both), "miopen-hip-gfx906-60kdb\n");
+    let said = run(&project, &[], &[("MIOPEN_DEVICE_ARCH", "nonsense")]);
+    assert!(said.stdout.starts_with("gfx90a:sramecc+:xnack-@104 "), "{}", said.stdout);
+    assert!(said.stderr.contains("MIOPEN_DEVICE_ARCH `nonsense`"), "{}", said.stderr);
+}
+
+/// Detection with that library and nothing else, in this process.
+fn detect_with(library: &HipStandIn) -> Detection {
+    let directory = tempfile::tempdir().unwrap();
+    let path = library.build(directory.path());
+    let sysfs = directory.path().join("sys");
+    detect(&Inputs { hip: HipLibrary::File(path), sysfs, ..Inputs::default() })
+}
+
+#[test]
+fn libraries_that_lie_are_notes_and_no_crash() {
+    let long = format!("ARCH=\"{}\"", "x".repeat(256));
+    for (define, says) in [
+        ("COUNT_CODE=3", "`hipGetDeviceCount`"),
+        ("DEVICES=2000000", "2000000 devices"),
+        ("COUNT_CODE=0 -DDEVICES=-1", "-1 devices"),
+        ("PROPERTIES_CODE=1", "HIP error 1"),
+        ("WITHOUT_PROPERTIES", "failed to find `hipGetDeviceProperties`"),
+        // What a struct of another layout looks like.
+        ("STRUCT_COMPUTE_UNITS=61", "61 compute units, and 60 elsewhere"),
+        ("COMPUTE_UNITS=0", "0 compute units"),
+        ("COMPUTE_UNITS=-7", "-7 compute units"),
+        ("COMPUTE_UNITS=1000000", "1000000 compute units"),
+        ("ARCH=\"\"", "a device called ``"),
+        ("ARCH=\"AMD Radeon\"", "a device called `AMD Radeon`"),
+        ("ARCH=\"gfx906\\001\"", "a device called ``"),
+        (&long, "a device called ``"),
+    ] {
+        let (define, more) = define.split_once(" -D").unwrap_or((define, "NOTHING"));
+        let detection = detect_with(&HipStandIn::gfx906().with(define).with(more));
+        assert!(detection.devices.is_empty(), "{define}: {detection:?}");
+        let told = detection.notes.iter().any(|note| note.contains(says));
+        assert!(told, "{define}: {says}: {:?}", detection.notes);
+    }
+    // The device that makes sense is kept when ROCm adds features to a name.
+    let detection = detect_with(&HipStandIn::new(6, "gfx900:sramecc-:xnack-", 64));
+    assert_eq!(detection.devices[0].target().kdb_file_name(), "gfx900_64.kdb");
+}
+
+#[test]
+fn a_library_of_another_kind_is_a_note() {
+    let directory = tempfile::tempdir().unwrap();
+    for (text, says) in [("", "failed to load"), ("\u{7f}ELF", "failed to load")] {
+        let path = directory.path().join("libamdhip64.so.6");
+        fs::write(&path, text).unwrap();
+        let error = Hip::load(&path).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_module_is_loaded_asked_and_unloaded() {
+    let directory = tempfile::tempdir().unwrap();
+    let hip = Hip::load(&HipStandIn::gfx906().build(directory.path())).unwrap();
+    assert!(hip.describe().ends_with("(6.3.0)"));
+    let mut elf = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
+    elf.resize(64, 0);
+    elf[18..20].copy_from_slice(&[0xe0, 0]);
+    elf[48] = 0x2f;
+    let module = hip.load_module(&elf).unwrap();
+    assert!(hip.describe().ends_with("(6.3.1)"), "the stand-in counts the modules loaded");
+    module.function("fill").unwrap();
+    assert!(matches!(module.function("other"), Err(HipError::Call { code: 500, .. })));
+    assert!(matches!(module.function("fi\0ll"), Err(HipError::KernelName(_))));
+    drop(module);
+    assert!(hip.describe().ends_with("(6.3.0)"));
+
+    // HIP is told no length: what points outside the bytes stays here.
+    for cut in [0, 4, 63] {
+        assert!(matches!(hip.load_module(&elf[..cut]), Err(HipError::CodeObject(_))), "{cut}");
+    }
+    let mut outside = elf.clone();
+    outside[40..48].copy_from_slice(&65_u64.to_le_bytes());
+    assert!(matches!(hip.load_module(&outside), Err(HipError::CodeObject(_))));
+    outside[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+    outside[58] = 64;
+    outside[60] = 255;
+    assert!(matches!(hip.load_module(&outside), Err(HipError::CodeObject(_))));
+    assert!(matches!(hip.load_module(b"no code object at all"), Err(HipError::CodeObject(_))));
+}

@@ -1,0 +1,480 @@
+//! `gfxpack lookup`, `explain`, `doctor` and `env` over small kdbs: whole,
+//! damaged, misnamed, absent.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use gfxpack_kdb::{Row, WriteOptions, write};
+use gfxpack_plan::KernelKey;
+use gfxpack_tests::project::{Project, Run, finish, tool};
+use serde_json::Value;
+
+const GFX906: u8 = 0x2f;
+const GFX908: u8 = 0x30;
+
+/// A code object that tells by its bytes which one it is.
+fn code_object(machine: u8, mark: u8) -> Vec<u8> {
+    let mut bytes = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
+    bytes.resize(200, mark);
+    bytes[18..20].copy_from_slice(&[0xe0, 0]);
+    bytes[48..52].copy_from_slice(&[machine, 5, 0, 0]);
+    bytes
+}
+
+const NAME: &str = "conv.cl.o";
+/// A key of both kdbs, one of the device-wide kdb alone.
+const BOTH: &str = " -DN=1 -DC=64 -mcpu=gfx906";
+const WIDE: &str = " -DN=2 -DC=64 -mcpu=gfx906";
+
+/// A machine of its own: kdbs in `db`, a home directory in `home`.
+struct Machine(Project);
+
+impl Machine {
+    fn new() -> Self {
+        let project = Project::new();
+        for directory in ["db", "home"] {
+            fs::create_dir(project.path().join(directory)).unwrap();
+        }
+        Self(project)
+    }
+
+    /// One with `gfx906_60.kdb` and `gfx906.kdb`.
+    fn installed() -> Self {
+        let machine = Self::new();
+        machine.kdb("db/gfx906_60.kdb", GFX906, 1, &[(NAME, BOTH), ("pool.cl.o", BOTH)]);
+        machine.kdb("db/gfx906.kdb", GFX906, 2, &[(NAME, BOTH), (NAME, WIDE)]);
+        machine
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn kdb(&self, path: &str, code: u8, mark: u8, keys: &[(&str, &str)]) -> PathBuf {
+        let mut keys: Vec<KernelKey> = keys
+            .iter()
+            .map(|(name, args)| KernelKey {
+                kernel_name: (*name).to_owned(),
+                kernel_args: (*args).to_owned(),
+            })
+            .collect();
+        keys.sort();
+        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 200 }).collect();
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let object = |_| io::Result::Ok(code_object(code, mark));
+        write(&path, &rows, &WriteOptions::default(), object).unwrap();
+        path
+    }
+
+    fn mode(&self, path: &str, mode: u32) {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Runs a command here, with nothing set but these variables.
+    fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+        let mut command = self.0.command(arguments);
+        for (name, _) in std::env::vars_os() {
+            let name = name.into_string().unwrap_or_default();
+            if ["MIOPEN_", "HSA_", "ROCM_", "XDG_"].iter().any(|start| name.starts_with(start)) {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", self.path("home")).env_remove("TMPDIR");
+        command.envs(variables.iter().copied());
+        finish(command)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(arguments, &[])
+    }
+
+    fn lookup(&self, name: &str, args: &str) -> Run {
+        self.run(&["lookup", "--target", "gfx906@60", "--system-dir", "db", name, args])
+    }
+
+    fn explain(&self, name: &str, args: &str) -> String {
+        let arguments = ["explain", "--target", "gfx906@60", "--system-dir", "db", name, args];
+        self.run(&arguments).expect_code(0).stdout
+    }
+
+    /// The messages of `doctor`, as `level about: message`, and its exit code.
+    fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> (Vec<String>, Option<i32>) {
+        let mut arguments = vec!["doctor", "--message-format", "json"];
+        arguments.extend(["--target", "gfx906@60", "--system-dir", "db"]);
+        arguments.extend(more);
+        let run = self.run_with(&arguments, variables);
+        let checks = run.of_type("check").into_iter().map(|check| {
+            let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
+            let bad = ["problem", "warning"].contains(&text("level").as_str());
+            assert_eq!(bad, check["hint"].is_string(), "what is bad says what to do: {check}");
+            format!("{} {}: {}", text("level"), text("about"), text("message"))
+        });
+        (checks.collect(), run.code)
+    }
+
+    /// What `doctor` finds wrong or suspicious.
+    #[track_caller]
+    fn finds(&self, level: &str, about: &str, says: &str) {
+        let (checks, code) = self.doctor(&[], &[]);
+        let expected = format!("{level} {about}: ");
+        let found = checks.iter().any(|line| line.starts_with(&expected) && line.contains(says));
+        assert!(found, "no `{expected}…{says}` in {checks:#?}");
+        let problem = checks.iter().any(|line| line.starts_with("problem "));
+        assert_eq!(code, Some(if problem { 101 } else { 0 }), "{checks:#?}");
+        assert!(level != "problem" || problem);
+    }
+}
+
+#[test]
+fn a_lookup_says_which_file_has_the_kernel() {
+    let machine = Machine::installed();
+    let hit = machine.lookup(NAME, BOTH).expect_code(0);
+    let file = machine.path("db/gfx906_60.kdb");
+    assert_eq!(hit.stdout, format!("system {}: 200 B for gfx906\n", file.display()));
+    assert_eq!(hit.stderr, "");
+
+    let second = machine.lookup(NAME, WIDE).expect_code(0);
+    assert!(second.stdout.contains("db/gfx906.kdb: 200 B"), "{}", second.stdout);
+    assert!(
+        second.stderr.contains("gfx906_60.kdb: failed to find the kernel"),
+        "{}",
+        second.stderr
+    );
+
+    let arguments = ["lookup", "--target", "gfx906@60", "--system-dir", "db", "--out", "k.o"];
+    machine.run(&[&arguments[..], &[NAME, BOTH]].concat()).expect_code(0);
+    assert_eq!(fs::read(machine.path("k.o")).unwrap(), code_object(GFX906, 1));
+}
+
+#[test]
+fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
+    let machine = Machine::installed();
+    fs::write(machine.path("db/gfx906_60.kdb"), "version https://git-lfs.example/spec/v1\n")
+        .unwrap();
+    // Keys are byte-exact: one blank less is another key.
+    let miss = machine.lookup(NAME, BOTH.trim_start()).expect_code(3);
+    assert_eq!(miss.stdout, "");
+    for says in [
+        "gfx906_60.kdb: failed to use the file",
+        "gfx906.kdb: failed to find the kernel",
+        "error: failed to find `conv.cl.o",
+        "gfxpack explain",
+    ] {
+        assert!(miss.stderr.contains(says), "`{says}` is not in:\n{}", miss.stderr);
+    }
+    let arguments = [
+        "lookup",
+        "--message-format",
+        "json",
+        "--target",
+        "gfx906@60",
+        "--system-dir",
+        "db",
+        "--system-dir",
+        "other",
+        NAME,
+        "x",
+    ];
+    let run = machine.run(&arguments).expect_code(3);
+    let lookup = &run.of_type("lookup")[0];
+    assert_eq!(lookup["found"], false);
+    let reasons: Vec<&Value> =
+        lookup["misses"].as_array().unwrap().iter().map(|miss| &miss["reason"]).collect();
+    assert_eq!(reasons, ["unreadable", "no-kernel", "no-file", "no-file", "no-file"]);
+    assert_eq!(run.of_type("error")[0]["exit_code"], 3);
+    assert!(!machine.path("home/.cache").exists(), "a lookup makes nothing");
+}
+
+#[test]
+fn the_environment_and_the_user_s_cache_count() {
+    let machine = Machine::installed();
+    machine.kdb("cache/gfx906_60.ukdb", GFX906, 3, &[(NAME, BOTH), (NAME, " -DU -mcpu=gfx906")]);
+    machine.mode("cache", 0o700);
+    let (db, cache) = (machine.path("db"), machine.path("cache"));
+    let variables = [
+        ("MIOPEN_SYSTEM_DB_PATH", db.to_str().unwrap()),
+        ("MIOPEN_CUSTOM_CACHE_DIR", cache.to_str().unwrap()),
+        ("MIOPEN_DEVICE_ARCH", "gfx906"),
+        ("MIOPEN_DEVICE_CU", "60"),
+    ];
+    let run = |arguments: &[&str]| machine.run_with(arguments, &variables);
+    let hit = run(&["lookup", NAME, BOTH]).expect_code(0);
+    assert!(hit.stdout.starts_with("system "), "{}", hit.stdout);
+    assert!(hit.stderr.contains("gfx906@60, this machine's first GPU"), "{}", hit.stderr);
+    let user = run(&["lookup", "--user-first", NAME, BOTH]).expect_code(0).stdout;
+    assert!(user.starts_with("user ") && user.contains("gfx906_60.ukdb"), "{user}");
+    let only = run(&["lookup", NAME, " -DU -mcpu=gfx906"]).expect_code(0).stdout;
+    assert!(only.starts_with("user "), "{only}");
+
+    let mut disabled = variables.to_vec();
+    disabled.push(("MIOPEN_DISABLE_CACHE", "1"));
+    let nobody = machine.run_with(&["lookup", NAME, BOTH], &disabled).expect_code(3);
+    assert!(nobody.stderr.contains("MIOPEN_DISABLE_CACHE"), "{}", nobody.stderr);
+}
+
+#[test]
+fn without_a_gpu_a_lookup_asks_for_a_target() {
+    let machine = Machine::installed();
+    for command in ["lookup", "explain"] {
+        let run = machine.run(&[command, "--no-hip", "--sysfs", "sys", NAME, BOTH]).expect_code(2);
+        assert!(run.stderr.contains("--target gfx90a@104"), "{}", run.stderr);
+    }
+    let node = "simd_count 240\nsimd_per_cu 4\ngfx_target_version 90006\n";
+    machine.0.write("sys/class/kfd/kfd/topology/nodes/1/properties", node);
+    let arguments = ["lookup", "--no-hip", "--sysfs", "sys", "--system-dir", "db", NAME, BOTH];
+    machine.run(&arguments).expect_code(0);
+}
+
+#[test]
+fn the_nearest_keys_are_shown_with_what_differs() {
+    let machine = Machine::installed();
+    let text = machine.explain(NAME, " -DN=3 -DC=64 -mcpu=gfx906");
+    for says in [
+        "gfx906_60.kdb\n        failed to find the kernel in the file",
+        "gfx906.kdb\n        failed to find the kernel in the file",
+        "3 kernels have that name; the nearest:",
+        "1 word differs in ",
+        "  asked    {-DN=3} -DC=64 -mcpu=gfx906\n  stored   {-DN=1} -DC=64 -mcpu=gfx906\n",
+        "  asked    {-DN=3} -DC=64 -mcpu=gfx906\n  stored   {-DN=2} -DC=64 -mcpu=gfx906\n",
+    ] {
+        assert!(text.contains(says), "`{says}` is not in:\n{text}");
+    }
+    assert_eq!(text.matches("stored").count(), 2, "each key once:\n{text}");
+
+    let blank = machine.explain(NAME, BOTH.trim_start());
+    assert!(blank.contains("stored  {} -DN=1 -DC=64 -mcpu=gfx906"), "{blank}");
+    let bare = machine.explain(NAME, " -DN=1 -DC=64");
+    assert!(bare.contains("do not end in ` -mcpu=<device>`"), "{bare}");
+    assert!(bare.contains("-DC=64 {-mcpu=gfx906}"), "{bare}");
+    let other = machine.explain(NAME, " -DN=1 -DC=64 -mcpu=gfx908");
+    assert!(other.contains("the arguments are for gfx908"), "{other}");
+    let name = machine.explain("conv.cl", BOTH);
+    assert!(
+        name.contains("no kernel is called `conv.cl`; the nearest names are `conv.cl.o`"),
+        "{name}"
+    );
+    assert!(name.contains("does not end in `.o`"), "{name}");
+    let found = machine.explain(NAME, WIDE);
+    assert!(found.contains("gfx906.kdb\n        has it: "), "{found}");
+    assert!(!found.contains("nearest"), "{found}");
+}
+
+#[test]
+fn a_key_that_lies_where_nobody_looks_is_told_of() {
+    let machine = Machine::installed();
+    let args = " -DE=1 -mcpu=gfx906";
+    machine.kdb("db/gfx906_64.kdb", GFX906, 1, &[(NAME, args)]);
+    machine.kdb("home/.cache/miopen/0.0.1/gfx906_60.ukdb", GFX906, 1, &[(NAME, args)]);
+    machine.kdb("db/gfx908_60.kdb", GFX908, 1, &[(NAME, args)]);
+    let text = machine.explain(NAME, args);
+    for file in ["db/gfx906_64.kdb", "0.0.1/gfx906_60.ukdb"] {
+        assert!(text.contains(&format!("{file} has this very key")), "{text}");
+    }
+    assert!(!text.contains("gfx908_60.kdb has"), "another processor's code is of no use:\n{text}");
+
+    let arguments = [
+        "explain",
+        "--message-format",
+        "json",
+        "--nearest",
+        "1",
+        "--target",
+        "gfx906@60",
+        "--system-dir",
+        "db",
+        NAME,
+        args,
+    ];
+    let run = machine.run(&arguments).expect_code(0);
+    assert_eq!(run.of_type("file").len(), 3);
+    assert_eq!(run.of_type("nearest").len(), 1);
+    assert_eq!(run.of_type("elsewhere").len(), 2);
+    assert_eq!(run.of_type("explained")[0]["found"], false);
+}
+
+#[test]
+fn a_machine_in_order_has_no_problem() {
+    let machine = Machine::installed();
+    for more in [&[][..], &["--deep"]] {
+        let (checks, code) = machine.doctor(more, &[]);
+        assert_eq!(code, Some(0), "{checks:#?}");
+        assert!(checks.iter().all(|line| line.starts_with("ok ") || line.starts_with("note ")));
+        assert!(
+            checks.iter().any(|line| line.contains("gfx906_60.kdb`: 2 kernels")),
+            "{checks:#?}"
+        );
+    }
+    assert!(!machine.path("home/.cache").exists(), "looking makes nothing");
+    let human = machine.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
+    let human = human.expect_code(0).stdout;
+    assert!(human.contains("ok       kdb         `"), "{human}");
+    assert!(human.contains("ok       user cache  `"), "{human}");
+}
+
+#[test]
+fn kdbs_that_are_missing_name_the_package() {
+    let machine = Machine::new();
+    machine.finds(
+        "problem",
+        "kdb",
+        "none is installed for gfx906@60 (gfx906_60.kdb or gfx906.kdb)",
+    );
+    machine.kdb("db/gfx906_64.kdb", GFX906, 1, &[(NAME, BOTH)]);
+    machine.finds("problem", "kdb", "gfx906_64.kdb` is for other devices of its kind");
+    machine.finds("note", "kdb", "of other GPUs: gfx906_64.kdb");
+    let human = machine.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
+    let human = human.expect_code(101);
+    let hint = "hint: install the package miopen-hip-gfx906-60kdb or miopen-hip-gfx906kdb";
+    assert!(human.stdout.contains(hint), "{}", human.stdout);
+    fs::remove_dir_all(machine.path("db")).unwrap();
+    machine.finds("problem", "directory", "no directory of installed kdbs is there");
+}
+
+#[test]
+fn every_fault_of_a_kdb_is_found() {
+    type Damage = fn(&Machine);
+    let faults: [(&str, &str, Damage); 9] = [
+        ("problem", "it is a Git LFS pointer", |m| {
+            fs::write(m.path("db/gfx906.kdb"), "version https://git-lfs.example/spec/v1\n")
+                .unwrap();
+        }),
+        ("problem", "0 bytes are less than 512", |m| {
+            fs::write(m.path("db/gfx906.kdb"), "").unwrap();
+        }),
+        ("problem", "it is no SQLite 3 file", |m| {
+            fs::write(m.path("db/gfx906.kdb"), [7; 4096]).unwrap();
+        }),
+        ("problem", "its journal mode is `wal`", |m| {
+            let script = "import sqlite3, sys; \
+                sqlite3.connect(sys.argv[1]).execute('pragma journal_mode=wal')";
+            tool("python3", &["-c", script, "db/gfx906.kdb"], m.0.path());
+        }),
+        ("problem", "of kern_db is missing", |m| {
+            fs::remove_file(m.path("db/gfx906.kdb")).unwrap();
+            let script = "import sqlite3, sys; \
+                sqlite3.connect(sys.argv[1]).execute('create table other (a)')";
+            tool("python3", &["-c", script, "db/gfx906.kdb"], m.0.path());
+        }),
+        ("problem", "it is no regular file", |m| {
+            fs::remove_file(m.path("db/gfx906.kdb")).unwrap();
+            fs::create_dir(m.path("db/gfx906.kdb")).unwrap();
+        }),
+        ("problem", "holds kernels of other GPUs: 1 for gfx908", |m| {
+            m.kdb("db/gfx906.kdb", GFX908, 1, &[(NAME, " -DN=1 -mcpu=gfx908")]);
+        }),
+        ("problem", "holds code for gfx908, not for gfx906", |m| {
+            m.kdb("db/gfx906.kdb", GFX908, 1, &[(NAME, BOTH)]);
+        }),
+        ("problem", "may be written to by every user", |m| m.mode("db/gfx906.kdb", 0o666)),
+    ];
+    for (level, says, damage) in faults {
+        let machine = Machine::installed();
+        damage(&machine);
+        machine.finds(level, "kdb", says);
+    }
+    let machine = Machine::installed();
+    machine.mode("db/gfx906.kdb", 0o600);
+    machine.finds("warning", "kdb", "may not be read by every user");
+    machine.0.write("db/gfx906_60.kdb-wal", "");
+    machine.finds("warning", "kdb", "gfx906_60.kdb-wal` lies beside it");
+    machine.0.write("db/mykernels.kdb", "");
+    machine.finds("warning", "kdb", "is named after no GPU");
+    machine.0.write("db/gfx908_60.kdb", "");
+    machine.finds("warning", "kdb", "0 bytes are less than 512");
+}
+
+#[test]
+fn deep_finds_what_a_glance_does_not() {
+    let machine = Machine::installed();
+    let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
+        c.execute('update kern_db set kernel_hash = upper(kernel_hash) where id = 2'); c.commit()";
+    tool("python3", &["-c", script, "db/gfx906.kdb"], machine.0.path());
+    assert_eq!(machine.doctor(&[], &[]).1, Some(0));
+    let (checks, code) = machine.doctor(&["--deep"], &[]);
+    assert_eq!(code, Some(101));
+    let told =
+        checks.iter().any(|line| line.starts_with("problem kdb: ") && line.contains("finding"));
+    assert!(told, "{checks:#?}");
+}
+
+#[test]
+fn directories_and_variables_that_are_wrong_are_found() {
+    let machine = Machine::installed();
+    machine.mode("db", 0o777);
+    machine.finds("problem", "directory", "may be written to by every user");
+    machine.mode("db", 0o755);
+
+    let with = |name: &str, value: &str| machine.doctor(&[], &[(name, value)]);
+    let (checks, code) = with("MIOPEN_LOG_LEVEL", "loud");
+    assert_eq!(code, Some(101));
+    let expected = "problem environment: MIOPEN_LOG_LEVEL=`loud`: not understood";
+    assert!(checks.iter().any(|line| line.starts_with(expected)), "{checks:#?}");
+    let (checks, code) = with("MIOPEN_LOG_LEVEL", "3");
+    assert_eq!(code, Some(0));
+    let expected = "note environment: MIOPEN_LOG_LEVEL=`3`: warnings are hidden";
+    assert!(checks.contains(&expected.to_owned()), "{checks:#?}");
+    let (checks, code) = with("MIOPEN_DISABLE_CACHE", "yes");
+    assert_eq!(code, Some(0));
+    let expected = "warning environment: MIOPEN_DISABLE_CACHE=`yes`";
+    assert!(checks.iter().any(|line| line.starts_with(expected)), "{checks:#?}");
+    assert!(!checks.iter().any(|line| line.contains("kdb: ")), "nothing is asked: {checks:#?}");
+}
+
+#[test]
+fn the_user_s_cache_is_looked_into() {
+    let machine = Machine::installed();
+    machine.finds("ok", "user cache", "is made when it is needed");
+    let version = env!("CARGO_PKG_VERSION");
+    let cache = format!("home/.cache/miopen/{version}");
+    machine.kdb(&format!("{cache}/gfx906_60.ukdb"), GFX906, 1, &[(NAME, BOTH)]);
+    machine.kdb("home/.cache/miopen/0.0.1/gfx906_60.ukdb", GFX906, 1, &[(NAME, BOTH)]);
+    machine.mode(&cache, 0o750);
+    machine.finds("warning", "user cache", "is open to other users (mode 750)");
+    machine.mode(&cache, 0o700);
+    machine.finds("ok", "user cache", "files: 1; kernels: 1");
+    machine.finds("note", "user cache", "0.0.1` is of another version");
+    fs::write(machine.path(&format!("{cache}/gfx906_60.ukdb")), [7; 4096]).unwrap();
+    machine.finds("problem", "user cache", "it is no SQLite 3 file");
+}
+
+#[test]
+fn no_gpu_is_what_a_doctor_is_asked_about() {
+    let machine = Machine::installed();
+    let arguments = ["doctor", "--system-dir", "db", "--no-hip", "--sysfs", "sys"];
+    let none = machine.run(&arguments).expect_code(101);
+    assert!(none.stdout.contains("problem  device      no AMD GPU was found"), "{}", none.stdout);
+    let node = "simd_count 240\nsimd_per_cu 4\ngfx_target_version 90006\n";
+    machine.0.write("sys/class/kfd/kfd/topology/nodes/1/properties", node);
+    let some = machine.run(&arguments).expect_code(0).stdout;
+    assert!(some.contains("ok       device      gfx906@60 "), "{some}");
+    fs::remove_dir_all(machine.path("sys/class")).unwrap();
+    for (name, text) in [("vendor", "0x1002"), ("device", "0x66af"), ("class", "0x030000")] {
+        machine.0.write(&format!("sys/bus/pci/devices/0000:03:00.0/{name}"), text);
+    }
+    let bus = machine.run(&arguments).expect_code(101).stdout;
+    assert!(bus.contains("problem  device      the GPU can't be used to compute"), "{bus}");
+}
+
+#[test]
+fn env_tells_every_variable_and_what_it_does() {
+    let machine = Machine::new();
+    let variables = [("MIOPEN_DISABLE_CACHE", "ON"), ("MIOPEN_SYSTEM_DB_PATH", "/kdbs")];
+    let run = machine.run_with(&["env", "--message-format", "json"], &variables).expect_code(0);
+    let variable = |name: &str| {
+        let all = run.of_type("variable");
+        all.into_iter().find(|variable| variable["name"] == name).expect("it is listed")
+    };
+    assert_eq!(variable("MIOPEN_DISABLE_CACHE")["value"], "ON");
+    let effect = variable("MIOPEN_DISABLE_CACHE")["effect"].to_string();
+    assert!(effect.contains("no file is read or written"), "{effect}");
+    assert_eq!(variable("MIOPEN_SYSTEM_DB_PATH")["value"], "/kdbs");
+    assert_eq!(variable("MIOPEN_CUSTOM_CACHE_DIR")["value"], Value::Null);
+    for name in ["MIOPEN_LOG_LEVEL", "MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU", "HOME"] {
+        assert_ne!(variable(name)["effect"], "");
+    }
+    let human = machine.run_with(&["env"], &variables).expect_code(0).stdout;
+    assert!(human.contains("MIOPEN_DISABLE_CACHE") && human.contains("`ON`"), "{human}");
+}

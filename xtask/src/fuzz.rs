@@ -1,0 +1,184 @@
+//! `cargo xtask fuzz`: the fuzz targets, each for a while, by cargo-fuzz.
+//!
+//! They build with the toolchain of the checkout. Sanitizers are behind a flag
+//! that a stable compiler takes when RUSTC_BOOTSTRAP is set, and its release
+//! brings their run-time libraries.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use xshell::{Shell, cmd};
+
+use crate::root;
+use crate::say::say;
+
+/// Fuzz the readers of what others wrote
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// Only this target; all of them otherwise
+    target: Option<String>,
+    /// Seconds for each target
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    time: u32,
+    /// What watches memory besides Rust itself
+    #[arg(long, value_enum, default_value_t)]
+    sanitizer: Sanitizer,
+    /// Install cargo-fuzz into target/tools if it is missing
+    #[arg(long)]
+    setup: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Sanitizer {
+    /// AddressSanitizer: memory of SQLite's too
+    #[default]
+    Address,
+    /// Nothing: about twice as fast, and needs no sanitizer library
+    None,
+}
+
+impl Sanitizer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::None => "none",
+        }
+    }
+}
+
+impl Fuzz {
+    /// # Errors
+    /// Where cargo-fuzz is missing, a target does not build, or there are
+    /// findings; the other targets run all the same.
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        sh.change_dir(root());
+        let targets = chosen(&all_targets(sh)?, self.target.as_deref())?;
+        let program = cargo_fuzz(sh, self.setup)?;
+        let mut failed = Vec::new();
+        for target in &targets {
+            if let Err(error) = self.one(sh, &program, target) {
+                say(&format!("error: {error:#}"));
+                failed.push(target.as_str());
+            }
+        }
+        ensure!(failed.is_empty(), "failed to get through {}", failed.join(", "));
+        Ok(())
+    }
+
+    fn one(&self, sh: &Shell, program: &Path, target: &str) -> anyhow::Result<()> {
+        let work = root().join("target/fuzz");
+        let (corpus, findings) =
+            (work.join("corpus").join(target), work.join("artifacts").join(target));
+        sh.create_dir(&corpus)?;
+        sh.create_dir(&findings)?;
+        let mut seeds = root().join("fuzz/fixtures").join(target);
+        if target == "kdb" {
+            seeds = work.join("seeds");
+            let manifest = root().join("fuzz/Cargo.toml");
+            let build = work.join("seeds-build");
+            cmd!(sh, "cargo run --quiet --locked --manifest-path {manifest}")
+                .arg("--target-dir")
+                .arg(build)
+                .args(["--example", "seeds", "--"])
+                .arg(&seeds)
+                .run()
+                .context("failed to write the seeds")?;
+        }
+        say(&format!("{target}: {} seconds", self.time));
+        let sanitizer = self.sanitizer.name();
+        let time = format!("-max_total_time={}", self.time);
+        let prefix = format!("-artifact_prefix={}/", findings.display());
+        // Slower than this on one input, or more memory, is a finding.
+        let limits = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"];
+        let build = work.join("build");
+        cmd!(sh, "{program} fuzz run --fuzz-dir fuzz --sanitizer {sanitizer}")
+            .arg("--target-dir")
+            .arg(build)
+            .arg(target)
+            .args([&corpus, &seeds])
+            .arg("--")
+            .args([&time, &prefix])
+            .args(limits)
+            .args(["-print_final_stats=1", "-verbosity=1"])
+            .env("RUSTC_BOOTSTRAP", "1")
+            .run()
+            .with_context(|| {
+                format!(
+                    "failed to fuzz `{target}`: what it came upon is in `{}`",
+                    findings.display()
+                )
+            })
+    }
+}
+
+/// The targets, as the fuzz crate's manifest has them.
+fn all_targets(sh: &Shell) -> anyhow::Result<Vec<String>> {
+    let text = sh.read_file("fuzz/Cargo.toml")?;
+    let mut names = Vec::new();
+    let mut section = "";
+    for line in text.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some(name) = line.strip_prefix("name = ").filter(|_| section == "[[bin]]") {
+            names.push(name.trim_matches('"').to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn chosen(all: &[String], wanted: Option<&str>) -> anyhow::Result<Vec<String>> {
+    match wanted {
+        None => Ok(all.to_vec()),
+        Some(wanted) if all.iter().any(|target| target == wanted) => Ok(vec![wanted.to_owned()]),
+        Some(wanted) => {
+            bail!("failed to find fuzz target `{wanted}`: there are {}", all.join(", "))
+        }
+    }
+}
+
+/// The program: of this checkout's tools, or on `PATH`.
+fn cargo_fuzz(sh: &Shell, install: bool) -> anyhow::Result<PathBuf> {
+    let tools = root().join("target/tools");
+    let own = tools.join("bin/cargo-fuzz");
+    let path = sh.var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|dir| dir.join("cargo-fuzz"));
+    if let Some(found) = [own.clone()].into_iter().chain(on_path).find(|file| file.is_file()) {
+        return Ok(found);
+    }
+    if !install {
+        bail!(
+            "cargo-fuzz is missing\nhint: run `cargo install cargo-fuzz --locked --root target/tools`, \
+             or give --setup to have that done"
+        );
+    }
+    say("installing cargo-fuzz into target/tools");
+    cmd!(sh, "cargo install cargo-fuzz --locked --root {tools}")
+        .run()
+        .context("failed to install cargo-fuzz")?;
+    Ok(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fuzz_target_is_found_and_has_seeds() {
+        let sh = Shell::new().unwrap();
+        sh.change_dir(root());
+        let all = all_targets(&sh).unwrap();
+        let sources = sh.read_dir("fuzz/fuzz_targets").unwrap();
+        let files: Vec<_> =
+            sources.iter().map(|file| file.file_stem().unwrap().to_str().unwrap()).collect();
+        assert_eq!(all, files, "fuzz/Cargo.toml lists what is in fuzz/fuzz_targets");
+        for target in all.iter().filter(|target| *target != "kdb") {
+            let seeds = sh.read_dir(format!("fuzz/fixtures/{target}")).unwrap();
+            assert!(!seeds.is_empty(), "{target}");
+        }
+        assert_eq!(chosen(&all, Some("kdb")).unwrap(), ["kdb"]);
+        assert_eq!(chosen(&all, None).unwrap(), all);
+        let error = chosen(&all, Some("no-such")).unwrap_err().to_string();
+        assert!(error.contains("`no-such`") && error.contains("kdb"), "{error}");
+    }
+}
