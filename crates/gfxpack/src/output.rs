@@ -61,7 +61,10 @@ impl Output {
     /// Whether all data was written. A reader that had enough (`| head`) is
     /// no error where data was all that was asked for.
     pub(crate) fn finish(&self) -> std::io::Result<()> {
-        std::io::stdout().lock().flush()?;
+        // What was still in the buffer may be what nobody reads any more.
+        if let Err(error) = std::io::stdout().lock().flush() {
+            self.broken.set(error).ok();
+        }
         match self.broken.get() {
             Some(error) if self.building.load(Ordering::Relaxed) => {
                 Err(std::io::Error::new(error.kind(), error.to_string()))
