@@ -126,8 +126,9 @@ fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> any
         .context("failed to make `target/gfxpack-runtime/lib`")?;
     for variant in ["lib", "dev"] {
         cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
-            .args(["--variant", variant, "--multiarch", "same", "--output"])
+            .args(["--no-build", "--variant", variant, "--multiarch", "same", "--output"])
             .arg(out)
+            .env("CARGO_TARGET_DIR", &target)
             .run()?;
     }
     Ok(())
