@@ -36,12 +36,15 @@ fn every_target_gets_its_kdb_and_its_packages() {
         "kdb/gfx90a68.kdb",
         "manifest.json",
         "miopen-hip-gfx1030kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx1030kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx1030kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx1030kdb_1.2.3-1_all.deb",
         "miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx906-60kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx906-60kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx906-60kdb_1.2.3-1_all.deb",
         "miopen-hip-gfx90a-104kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx90a-104kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx90a-104kdb_1.2.3-1_all.deb",
     ];
@@ -108,7 +111,7 @@ fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
     };
     dist(&first, &arguments("1")).expect_code(0);
     let bytes = first.tree("o");
-    assert_eq!(bytes.len(), 2 + 2 + 10);
+    assert_eq!(bytes.len(), 2 + 2 + 10 + 2, "lists, kdbs, packages, bills of material");
     // Another directory, more workers, another umask, language and time zone.
     let mut shell = gfxpack_tests::project::command("sh");
     let binary = gfxpack_tests::project::binary().to_str().unwrap();

@@ -121,6 +121,11 @@ impl SourceSet {
         &self.sources
     }
 
+    /// A source with all it includes: staged paths and bytes.
+    pub fn files(&self, source: usize) -> impl Iterator<Item = (&str, &[u8])> {
+        self.closures[source].iter().map(|(path, file)| (path.as_str(), file.bytes.as_slice()))
+    }
+
     /// Bytes of a source with all it includes.
     #[must_use]
     pub fn closure_size(&self, source: usize) -> usize {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
+use gfxpack_plan::license::Allowed;
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -168,6 +169,13 @@ pub(crate) struct Inputs {
     /// gfx1030 for every compute-unit count; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
+    /// Compile only sources that Debian takes: free licences, and no source
+    /// that a program wrote; the rest is left out and listed
+    #[arg(long)]
+    pub(crate) dfsg: bool,
+    /// Compile only sources under these SPDX licences
+    #[arg(long, visible_alias = "licence-allow", value_name = "SPDX", value_delimiter = ',')]
+    pub(crate) license_allow: Vec<Allowed>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -224,7 +232,9 @@ pub(crate) struct Packaging {
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
-    /// ROCm's version, for the layout rocm: /opt/rocm-VERSION
+    /// ROCm's version, for the layouts rocm (/opt/rocm-VERSION) and therock
+    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and another
+    /// package without it brings the newest
     #[arg(long, value_name = "VERSION")]
     pub(crate) rocm_version: Option<String>,
     /// Version of the packages [default: the manifest's, or gfxpack's own]
@@ -233,15 +243,20 @@ pub(crate) struct Packaging {
     /// Debian revision and rpm release
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) revision: String,
-    /// Package name, {gfx} standing for the target
+    /// Package name, {gfx} standing for the target and {rocm} for ROCm's
+    /// version, which else goes to the end
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
     pub(crate) name_template: String,
+    /// Make a package that brings those of a family of GPUs too: gfx9,
+    /// gfx103, all
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    pub(crate) meta: Vec<Family>,
     /// Who maintains the packages [default: DEBFULLNAME and
     /// DEBEMAIL, or the manifest's]
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
     /// SPDX licence of kernels whose manifest names none
-    #[arg(long, value_name = "SPDX")]
+    #[arg(long, visible_alias = "licence", value_name = "SPDX")]
     pub(crate) license: Option<String>,
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
@@ -252,6 +267,13 @@ pub(crate) struct Packaging {
     /// Compression of .rpm contents, likewise
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,
+    /// How much memory packaging may take: several packages are written at
+    /// once where they fit
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
+    pub(crate) memory: u64,
+    /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -271,6 +293,9 @@ pub(crate) enum LayoutArg {
     /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
     #[default]
     Rocm,
+    /// /opt/rocm/core-VERSION/share/miopen/db, of --rocm-version.
+    #[value(name = "therock")]
+    TheRock,
     /// /usr/share/miopen/db.
     Fhs,
     /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
@@ -440,6 +465,24 @@ fn parse_template(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().find(|(_, letter)| !letter.is_ascii_digit()) {
+        Some((at, _)) => text.split_at(at),
+        None => (text, ""),
+    };
+    let shift = match unit.to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => 64,
+    };
+    let bytes = number.parse::<u64>().ok().filter(|_| shift < 64);
+    bytes
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "that is no size\nhint: write 512M or 2G".to_owned())
+}
+
 fn parse_compression(text: &str) -> Result<Compression, String> {
     let (codec, level) = text.split_once(':').map_or((text, None), |(c, l)| (c, Some(l)));
     let level = |default: u32| match level {
@@ -459,6 +502,19 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_have_units() {
+        let check = |text, bytes| assert_eq!(super::parse_size(text).ok(), bytes, "{text}");
+        check("1000", Some(1000));
+        check("512M", Some(512 << 20));
+        check("2GiB", Some(2 << 30));
+        check("3kb", Some(3 << 10));
+        check("99999999999G", None);
+        for wrong in ["", "M", "1T", "-1", "1.5G"] {
+            check(wrong, None);
+        }
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

@@ -156,7 +156,7 @@ fn assemble(
             path,
             kernels: written.rows,
             missing,
-            origin: Origin::of(plan, index, &prepared.library.licenses),
+            origin: Origin::of(prepared, index),
         });
     }
     Ok(made)

@@ -12,6 +12,9 @@ mod packages;
 mod prepare;
 mod progress;
 mod record;
+mod signing;
+mod tools;
+mod writers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

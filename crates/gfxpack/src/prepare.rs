@@ -12,7 +12,7 @@ use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::environment::Environment;
 use crate::fail;
-use crate::inputs;
+use crate::inputs::{self, LeftOut};
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) cache_dir: PathBuf,
     /// What the inputs say of themselves.
     pub(crate) library: Library,
+    /// Sources that may not be compiled, with the reason.
+    pub(crate) left_out: LeftOut,
     /// By target: keys that can't be compiled, with the reason.
     pub(crate) unbuildable: Unbuildable,
     /// What is wrong with those keys, where it stands.
@@ -87,11 +89,13 @@ pub(crate) fn toolchain(
 }
 
 /// Reads everything and makes the plan.
+#[expect(clippy::too_many_arguments, reason = "each comes from another part of the command line")]
 pub(crate) fn prepare(
     inputs: &Inputs,
     toolchain_args: &ToolchainArgs,
     cache: &CacheArgs,
     environment: &Environment,
+    stated_license: Option<&SourceLicense>,
     allow_partial: bool,
     purpose: Purpose,
     cancel: &Cancel,
@@ -102,7 +106,7 @@ pub(crate) fn prepare(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let read = inputs::read(inputs, allow_partial)?;
+    let read = inputs::read(inputs, stated_license, allow_partial)?;
     let cache_dir = cache_dir(cache, environment)?;
     let digests = FileDigests::open(&cache_dir.join("file-digests.json"));
     let toolchain = match purpose {
@@ -138,6 +142,7 @@ pub(crate) fn prepare(
         digests,
         cache_dir,
         library: read.library,
+        left_out: read.left_out,
         unbuildable: read.unbuildable,
         problems: read.problems,
         warnings: read.warnings,

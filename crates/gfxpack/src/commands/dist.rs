@@ -1,18 +1,17 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
-use gfxpack_plan::kernel_package::Contents;
+use gfxpack_compile::{Cancel, Summary};
 use serde_json::json;
-
-use gfxpack_compile::Cancel;
 
 use super::plan;
 use crate::args::{Build, Packaging};
-use crate::build::{self, Made};
+use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
-use crate::{packages, record};
+use crate::signing::Signer;
+use crate::{packages, record, writers};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
 pub(crate) fn run(
@@ -27,6 +26,7 @@ pub(crate) fn run(
         &args.toolchain,
         &args.cache,
         environment,
+        packaging.and_then(packages::stated_license).as_ref(),
         args.allow_partial,
         if args.dry_run { Purpose::Look } else { Purpose::Build },
         cancel,
@@ -40,7 +40,9 @@ pub(crate) fn run(
                 packages::release(packaging, &prepared.library, compiler, environment, output)?;
             let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
             packages::check(&release, targets, packaging)?;
-            anyhow::Ok(release)
+            let key = packaging.sign_key.as_deref().filter(|_| !args.dry_run);
+            let signer = key.map(|key| Signer::new(key, release.source_date_epoch)).transpose()?;
+            anyhow::Ok((release, signer))
         })
         .transpose()?;
     if args.dry_run {
@@ -51,26 +53,27 @@ pub(crate) fn run(
     output.say(&format!("using {}", prepared.toolchain.identity()));
     output.building();
     let made = build::build(&prepared, args, cancel, output)?;
-    let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
-    let mut packaged = Vec::new();
-    if let (Some(packaging), Some(release)) = (packaging, &release)
-        && (refused == 0 || args.allow_partial)
-    {
-        for kdb in &made.kdbs {
-            let contents = Contents {
-                target: kdb.target.clone(),
-                kdb: kdb.path.clone(),
-                kernels: kdb.kernels,
-                missing: kdb.missing.len() as u64,
-            };
-            packaged
-                .extend(packages::write(release, &contents, packaging, &args.out, cancel, output)?);
+    let build::Made { kdbs, summary } = made;
+    let refused: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+    let mut packaged = writers::Made::default();
+    let kdbs = match (packaging, release) {
+        (Some(packaging), Some((release, signer))) if refused == 0 || args.allow_partial => {
+            let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
+            let planned = packages::plan(&kdbs, packaging)?;
+            let signer = signer.as_ref();
+            packaged = writers::write(&planned, packaging, signer, &args.out, cancel, output)?;
+            let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, signer)?;
+            kdbs
         }
-    }
-    record::write(&args.out, &made.kdbs, &packaged)?;
-    summarise(&prepared, &made, &packaged, args, output);
+        _ => {
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, None)?;
+            kdbs
+        }
+    };
+    summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
     if refused > 0 && !args.allow_partial {
-        let kernels: u64 = made.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
         return Err(Outcome::Refused { failed: refused, total }.into());
     }
@@ -79,12 +82,13 @@ pub(crate) fn run(
 
 fn summarise(
     prepared: &Prepared,
-    made: &Made,
-    packaged: &[packages::MadePackage],
+    kdbs: &[MadeKdb],
+    summary: &Summary,
+    packaged: &[writers::MadePackage],
     args: &Build,
     output: &Output,
 ) {
-    for kdb in &made.kdbs {
+    for kdb in kdbs {
         let body = json!({
             "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
@@ -99,14 +103,13 @@ fn summarise(
         });
         output.message("package", &body);
     }
-    let summary = &made.summary;
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
-    let failed = match made.kdbs.iter().map(|kdb| kdb.missing.len()).sum() {
+    let failed = match kdbs.iter().map(|kdb| kdb.missing.len()).sum() {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };

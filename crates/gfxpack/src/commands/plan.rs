@@ -22,6 +22,7 @@ pub(crate) fn run(
         &args.toolchain,
         &args.cache,
         environment,
+        None,
         false,
         Purpose::Look,
         cancel,
@@ -33,6 +34,9 @@ pub(crate) fn run(
 
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
+    for (source, reason) in &prepared.left_out {
+        output.warn(&format!("left out `{source}`: {reason}"));
+    }
     let problems = prepared.problems.iter().map(ToString::to_string);
     for warning in prepared.warnings.iter().cloned().chain(problems) {
         output.warn(&warning);

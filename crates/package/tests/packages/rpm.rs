@@ -112,6 +112,7 @@ fn the_header_says_what_the_spec_says() {
     assert_eq!(query("[%{ENHANCES} ]"), "miopen-hip ");
     assert_eq!(query("[%{SUGGESTNEVRS} ]"), "miopen-hip >= 3.2.0 ");
     assert_eq!(query("[%{OBSOLETENEVRS} ]"), "miopenkernels-gfx1030-36kdb < 2 ");
+    assert_eq!(query("[%{SUPPLEMENTS} ]"), "modalias(miopen-hip:pci:v00001002d000073A0sv*) ");
     assert_eq!(query("[%{CONFLICTNEVRS} ]"), "miopenkernels-gfx1030-36kdb < 2 ");
     let provides = query("[%{PROVIDENEVRS},]");
     assert_eq!(provides, format!("{NAME} = 1.0.0-1,miopen-kdb-gfx1030 = 1.0.0,"));
