@@ -12,6 +12,7 @@ mod packages;
 mod prepare;
 mod progress;
 mod record;
+mod repository;
 mod signing;
 mod tools;
 mod writers;

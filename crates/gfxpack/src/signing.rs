@@ -60,6 +60,20 @@ impl Signer {
         self.sign(&["--armor", "--output", "-", "--detach-sign", "--", path], &[])
     }
 
+    /// The public key, armoured.
+    pub(crate) fn public_key(&self) -> anyhow::Result<Vec<u8>> {
+        let words = [
+            "--batch",
+            "--armor",
+            "--export-options",
+            "export-minimal",
+            "--export",
+            "--",
+            &self.key,
+        ];
+        tools::output(GPG, &words, Path::new("."), &[])
+    }
+
     fn sign(&self, how: &[&str], bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
         let time = format!("{}!", self.time);
         let mut words = vec!["--batch", "--no-tty", "--digest-algo", "SHA256"];

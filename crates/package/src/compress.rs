@@ -135,6 +135,17 @@ pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// Compresses what fits into memory.
+///
+/// # Errors
+/// For a level that the compressor does not have.
+pub fn compressed(bytes: &[u8], compression: Compression) -> io::Result<Vec<u8>> {
+    compression.check().map_err(io::Error::other)?;
+    let mut encoder = compression.encoder(Vec::new(), 1)?;
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
 /// The multi-threaded encoder even for one thread: the other one writes other
 /// bytes.
 fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {

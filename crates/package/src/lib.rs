@@ -15,6 +15,7 @@ mod contents;
 pub mod deb;
 mod error;
 mod output;
+pub mod read;
 pub mod rpm;
 pub mod sbom;
 mod signature;
@@ -23,10 +24,11 @@ pub mod tar;
 mod tarball;
 mod text;
 
-pub use compress::Compression;
+pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use output::Written;
 pub use signature::Sign;
+pub use text::rfc2822;
 
 /// Threads a writer may use unless told otherwise: what the machine offers.
 fn default_threads() -> usize {

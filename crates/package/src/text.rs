@@ -99,7 +99,8 @@ pub(crate) fn rfc3339(seconds: u64) -> String {
 /// Seconds since the epoch as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
 ///
 /// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
-pub(crate) fn rfc2822(seconds: u64) -> String {
+#[must_use]
+pub fn rfc2822(seconds: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -5,11 +5,14 @@ mod dist;
 mod doctor;
 mod env;
 mod explain;
+mod install;
 mod kdb;
 mod lookup;
 mod package;
 mod plan;
+mod repo;
 mod targets;
+mod verify;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -32,6 +35,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Repo(repo) => repo::run(&repo, environment, output),
+        Command::Install(install) => install::run(&install, output),
+        Command::Verify(verify) => verify::run(&verify, output),
         Command::Kdb(kdb) => kdb::run(kdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
