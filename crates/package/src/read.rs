@@ -127,8 +127,15 @@ impl Outcome<'_, '_> {
     /// Shows a file, and reads to its end what was not looked at.
     fn file(&mut self, path: &str, bytes: &mut dyn Read) -> Result<(), Stop> {
         self.report.files += 1;
-        (self.visit)(path, bytes).map_err(Stop::Visitor)?;
-        io::copy(bytes, &mut io::sink()).map_err(|error| damaged(path, &error))?;
+        let mut bytes = Watched { inner: bytes, error: None };
+        let visited = (self.visit)(path, &mut bytes);
+        // Who looks at a file stumbles over its damage too.
+        match (visited, &bytes.error) {
+            (_, Some(error)) => return Err(damaged(path, error)),
+            (Err(error), None) => return Err(Stop::Visitor(error)),
+            (Ok(()), None) => {}
+        }
+        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(path, &error))?;
         Ok(())
     }
 }
@@ -141,6 +148,22 @@ enum Stop {
 
 fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {
     Stop::Damaged(format!("failed to read `{what}`: {error}"))
+}
+
+/// A reader that remembers what went wrong.
+struct Watched<'a> {
+    inner: &'a mut dyn Read,
+    error: Option<String>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.error = Some(error.to_string());
+            }
+        })
+    }
 }
 
 /// A reader that hashes what goes through it.
