@@ -98,7 +98,7 @@ pub(crate) struct Object {
 
 /// What a job runs with.
 pub(crate) struct Bench<'a> {
-    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) toolchains: &'a [Toolchain],
     pub(crate) digests: &'a FileDigests,
     pub(crate) time_limit: Duration,
     pub(crate) cancel: &'a Cancel,
@@ -111,7 +111,7 @@ pub(crate) fn run(
     stage: &Path,
     scratch: &Path,
 ) -> Result<Result<Object, Failure>, CompileError> {
-    let toolchain = bench.toolchain;
+    let toolchain = &bench.toolchains[job.toolchain];
     let (output_file, deps_file) = (scratch.join("o"), scratch.join("d"));
     let mut arguments: Vec<_> = job.arguments.iter().map(|word| toolchain.fill(word)).collect();
     if job.language != Language::Assembly {
@@ -134,7 +134,7 @@ pub(crate) fn run(
     let kind = match output.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let deps = outside_deps(bench, stage, &deps_file)?;
+                let deps = outside_deps(bench, toolchain, stage, &deps_file)?;
                 return Ok(Ok(Object { bytes, deps, duration }));
             }
             Err(kind) => kind,
@@ -172,6 +172,7 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
 /// toolchain's covers: the C and C++ libraries' headers.
 fn outside_deps(
     bench: &Bench<'_>,
+    toolchain: &Toolchain,
     stage: &Path,
     deps_file: &Path,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
@@ -184,7 +185,7 @@ fn outside_deps(
     for path in depfile_paths(&text) {
         let covered = !path.is_absolute()
             || path.starts_with(stage)
-            || bench.toolchain.covered.iter().any(|dir| path.starts_with(dir));
+            || toolchain.covered.iter().any(|dir| path.starts_with(dir));
         if !covered {
             let digest = bench.digests.digest(&path)?;
             deps.push((path, digest));
