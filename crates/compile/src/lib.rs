@@ -4,11 +4,13 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod engine;
 mod error;
 mod executor;
 mod file_digest;
 mod job;
 mod memory;
+mod pipe;
 mod probe;
 mod process;
 mod source;
@@ -18,6 +20,7 @@ mod toolchain;
 mod usage;
 mod work;
 
+pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;
