@@ -1,7 +1,7 @@
 //! Runs a plan's jobs on this machine: what the store has is not made again,
 //! the rest goes longest first to a pool of workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,10 @@ use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
+use crate::engine::{Engine, Shortcuts, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::job::{self, Bench, Built, Failure};
+use crate::job::{self, Built, Failure};
 use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
 use crate::process::Cancel;
 use crate::source::SourceSet;
@@ -31,6 +32,8 @@ pub struct ExecutorOptions {
     pub time_limit: Duration,
     /// Where scratch directories are made.
     pub cache_dir: PathBuf,
+    /// Which shortcuts to take.
+    pub shortcuts: Shortcuts,
 }
 
 /// What happens while a plan runs, in the order it happens. Jobs are indices
@@ -83,8 +86,8 @@ pub struct Executor<'a> {
     pub plan: &'a Plan,
     /// The plan's sources.
     pub sources: &'a SourceSet,
-    /// The compilers.
-    pub toolchain: &'a Toolchain,
+    /// The plan's compilers, in its order.
+    pub toolchains: &'a [Toolchain],
     /// Where objects are kept.
     pub store: &'a ObjectStore,
     /// What is known of files' digests.
@@ -109,7 +112,7 @@ impl Executor<'_> {
 }
 
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, sources, toolchain, store, digests, options, cancel } = *executor;
+    let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs_for(options.jobs, available_memory()))
         .thread_name(|index| format!("worker-{index}"))
@@ -139,11 +142,26 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     });
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
+    let mut engine = Engine {
+        plan,
+        sources,
+        toolchains,
+        digests,
+        cancel: &cancel,
+        time_limit: options.time_limit,
+        shortcuts: options.shortcuts,
+        cache_dir: &options.cache_dir,
+        work: work.path(),
+        commands: Default::default(),
+        headers: HashMap::new(),
+        libraries: HashMap::new(),
+    };
+    pool.install(|| engine.prepare(&missing))?;
     let crew = Crew {
         plan,
         sources,
         store,
-        bench: Bench { toolchain, digests, time_limit: options.time_limit, cancel: &cancel },
+        engine,
         work: &work,
         queue: &missing,
         next: AtomicUsize::new(0),
@@ -182,11 +200,13 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     });
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.
-    if let Err(changed) = toolchain.check_unchanged(digests) {
-        for &job in &missing {
-            store.remove(plan.jobs[job].digest);
+    let used: BTreeSet<usize> = missing.iter().map(|&job| plan.jobs[job].toolchain).collect();
+    for index in used {
+        if let Err(changed) = toolchains[index].check_unchanged(digests) {
+            let jobs = missing.iter().map(|&job| &plan.jobs[job]);
+            jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
+            error = Some(changed);
         }
-        return Err(changed);
     }
     error.map_or(Ok(summary), Err)
 }
@@ -204,7 +224,7 @@ struct Crew<'a> {
     plan: &'a Plan,
     sources: &'a SourceSet,
     store: &'a ObjectStore,
-    bench: Bench<'a>,
+    engine: Engine<'a>,
     work: &'a WorkDir,
     queue: &'a [usize],
     next: AtomicUsize,
@@ -214,20 +234,26 @@ struct Crew<'a> {
 
 impl Crew<'_> {
     fn work(&self, sender: &Sender) {
+        let mut starter = Starter::default();
         while let Some(&job) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.bench.cancel.is_cancelled() {
+            if self.engine.cancel.is_cancelled() {
                 sender.send(Err(CompileError::Interrupted)).ok();
                 return;
             }
-            if let Err(error) = self.one(job, sender) {
+            if let Err(error) = self.one(job, &mut starter, sender) {
                 sender.send(Err(error)).ok();
-                self.bench.cancel.cancel();
+                self.engine.cancel.cancel();
                 return;
             }
         }
     }
 
-    fn one(&self, index: usize, sender: &Sender) -> Result<(), CompileError> {
+    fn one(
+        &self,
+        index: usize,
+        starter: &mut Starter,
+        sender: &Sender,
+    ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
         let stage = self.stage(job.source)?;
         let parent = self.work.path();
@@ -241,11 +267,11 @@ impl Crew<'_> {
             sender.send(Ok(Done { event, object })).ok();
         };
         report(Event::Started { job: index }, None);
-        match job::run(&self.bench, job, &stage, scratch.path())? {
+        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
                 let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
-                let built = Built { size, duration: object.duration };
+                let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, built }, Some(info));
             }
             Err(failure) => report(Event::Failed { job: index, failure }, None),

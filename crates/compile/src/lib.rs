@@ -4,19 +4,23 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod engine;
 mod error;
 mod executor;
 mod file_digest;
 mod job;
 mod memory;
+mod pipe;
 mod probe;
 mod process;
 mod source;
 mod store;
 mod support;
 mod toolchain;
+mod usage;
 mod work;
 
+pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;
@@ -27,4 +31,5 @@ pub use source::{SourceDirs, SourceSet};
 pub use store::{ObjectInfo, ObjectStore};
 pub use support::{Buildable, first_support};
 pub use toolchain::{Search, Toolchain};
+pub use usage::Usage;
 pub use work::write_atomic;

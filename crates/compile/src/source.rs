@@ -121,15 +121,17 @@ impl SourceSet {
         &self.sources
     }
 
-    /// A source with all it includes: staged paths and bytes.
-    pub fn files(&self, source: usize) -> impl Iterator<Item = (&str, &[u8])> {
-        self.closures[source].iter().map(|(path, file)| (path.as_str(), file.bytes.as_slice()))
-    }
-
     /// Bytes of a source with all it includes.
     #[must_use]
     pub fn closure_size(&self, source: usize) -> usize {
         self.closures[source].iter().map(|(_, file)| file.bytes.len()).sum()
+    }
+
+    /// The files of a source's closure: staged path and content.
+    #[must_use]
+    pub fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+        let files = self.closures[source].iter();
+        files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()
     }
 
     /// Loads the closure of `real`, to be laid out at `staged`, and gives its

@@ -24,7 +24,6 @@ const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 pub(crate) fn release(
     args: &Packaging,
     library: &Library,
-    compiler: String,
     environment: &Environment,
     output: &Output,
 ) -> anyhow::Result<Release> {
@@ -78,7 +77,6 @@ pub(crate) fn release(
         licenses,
         layout,
         name_template: args.name_template.clone(),
-        compiler,
         source_date_epoch: environment.epoch()?,
     })
 }
@@ -129,6 +127,7 @@ pub(crate) fn plan<'a>(
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
             missing: kdb.missing.len() as u64,
+            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
         };
         // Only what is compiled into this kdb is told in its package.
         let release = of_kdb(release, kdb);
@@ -186,7 +185,13 @@ pub(crate) fn check<'a>(
     let mut specs = families(release, &targets, args)?;
     for target in targets {
         specs.extend(kernel_package::unversioned(release, &target));
-        let contents = Contents { target, kdb: PathBuf::new(), kernels: 0, missing: 0 };
+        let contents = Contents {
+            target,
+            kdb: PathBuf::new(),
+            kernels: 0,
+            missing: 0,
+            compiler: String::new(),
+        };
         specs.push(kernel_package::spec(release, &contents));
     }
     specs.iter().try_for_each(|spec| writers::check(spec, args))

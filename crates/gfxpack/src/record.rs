@@ -148,11 +148,11 @@ impl Origin {
                         copyright: copyright.clone(),
                     })
                     .collect(),
-                files: prepared.sources.files(index).map(SourceFile::of).collect(),
+                files: prepared.sources.files(index).into_iter().map(SourceFile::of).collect(),
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
-        let toolchain = &plan.toolchain;
+        let toolchain = &plan.toolchains[plan.kdbs[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
             compiler: Some(Compiler {

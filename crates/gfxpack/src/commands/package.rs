@@ -45,8 +45,7 @@ pub(crate) fn run(
             licenses = sources_without_licence(path)?;
         }
         let library = Library { licenses, ..Library::default() };
-        let compiler = kdb.origin.compiler().unwrap_or_default().to_owned();
-        let release = packages::release(&args.packaging, &library, compiler, environment, output)?;
+        let release = packages::release(&args.packaging, &library, environment, output)?;
         kdbs.push((kdb, release));
     }
     for (_, release) in &kdbs {

@@ -152,8 +152,13 @@ mod tests {
     #[test]
     fn devices_are_claimed_once_and_by_what_is_upgraded() {
         let mut release = release(&[("a.cl", "MIT")]);
-        let contents =
-            Contents { target: "gfx90a".parse().unwrap(), kdb: "x".into(), kernels: 1, missing: 0 };
+        let contents = Contents {
+            target: "gfx90a".parse().unwrap(),
+            kdb: "x".into(),
+            kernels: 1,
+            missing: 0,
+            compiler: String::new(),
+        };
         let claims = |spec: &PackageSpec| {
             spec.relations.iter().filter(|r| r.kind == RelationKind::Supplements).count()
         };
