@@ -246,6 +246,11 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert_eq!(info["devices"]["gfx906"], 5);
     let keys = project.run(&["kdb", "list", kdb, "--keys", "--filter", "scale"]).expect_code(0);
     assert_eq!(keys.stdout.lines().count(), 2);
+    let raw = project.tree("o/kdb");
+    for (blob, out, same) in [("auto", "a", true), ("bz2", "b", false)] {
+        dist(&project, &["--target", "gfx906_60", "--out", out, "--blob", blob]).expect_code(0);
+        assert_eq!(project.tree(&format!("{out}/kdb")) == raw, same, "{blob}");
+    }
     // What `list --keys` prints is what `dist --keys` reads.
     project.write("keys.jsonl", &keys.stdout);
     let again = [

@@ -99,6 +99,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write a manual page for each command
+    #[command(hide = true)]
+    Manual {
+        /// The directory, which is made
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, ClapArgs)]
@@ -184,9 +190,11 @@ impl Build {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BlobArg {
-    /// bzip2 where that is smaller, as MIOpen does it.
+    /// Raw: packages compress many kernels at once better than bzip2 each.
     #[default]
     Auto,
+    /// bzip2 where that is smaller, as MIOpen does it.
+    Bz2,
     /// Uncompressed: larger files that MIOpen reads faster.
     Raw,
 }

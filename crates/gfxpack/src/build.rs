@@ -137,8 +137,9 @@ fn assemble(
         let mut write_options = WriteOptions::default();
         write_options.progress = Some(&report);
         write_options.blob = match args.blob {
-            BlobArg::Auto => Blob::Auto,
-            BlobArg::Raw => Blob::Raw,
+            BlobArg::Bz2 => Blob::Auto,
+            // docs/packages.md, "Size", has the measurements.
+            BlobArg::Auto | BlobArg::Raw => Blob::Raw,
         };
         let object = |position: usize| {
             if cancel.is_cancelled() {

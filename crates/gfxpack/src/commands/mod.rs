@@ -8,6 +8,7 @@ mod explain;
 mod install;
 mod kdb;
 mod lookup;
+mod manual;
 mod package;
 mod plan;
 mod repo;
@@ -50,6 +51,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             env::run(output);
             Ok(())
         }
+        Command::Manual { dir } => manual::run(&dir),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "gfxpack", &mut text);
