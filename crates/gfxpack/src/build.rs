@@ -118,7 +118,7 @@ fn assemble(
         let mut missing: Vec<(KernelKey, String)> = kdb
             .rows
             .iter()
-            .filter_map(|row| Some((row.key.clone(), failed(row.job)?.kind.to_string())))
+            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row.job)?.kind.to_string())))
             .collect();
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();

@@ -17,6 +17,7 @@ pub mod package;
 pub mod plan;
 pub mod processors;
 pub mod target;
+pub mod words;
 
 pub use digest::Digest;
 pub use key::{KernelKey, KeyError, Language};

@@ -1,6 +1,7 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use crate::expand::KeyRequest;
 use crate::key::{KernelKey, Language};
 use crate::location::InputError;
 use crate::target::{Target, TargetId};
+use crate::words::Words;
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +67,7 @@ pub struct Job {
     /// Identity: toolchain, arguments and source closure.
     pub digest: Digest,
     /// A key that wants it, for people.
-    pub key: KernelKey,
+    pub key: Arc<KernelKey>,
     /// The source's language.
     pub language: Language,
     /// The target that the object must be for.
@@ -77,7 +79,7 @@ pub struct Job {
     /// Which of its programs.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
-    pub arguments: Vec<String>,
+    pub arguments: Words,
 }
 
 /// One kdb to assemble.
@@ -95,7 +97,7 @@ pub struct KdbPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The key.
-    pub key: KernelKey,
+    pub key: Arc<KernelKey>,
     /// Index into [`Plan::jobs`].
     pub job: usize,
 }
@@ -122,7 +124,7 @@ pub struct TargetRequest {
     /// Index into [`Plan::toolchains`].
     pub toolchain: usize,
     /// The keys.
-    pub keys: Vec<(KeyRequest, usize)>,
+    pub keys: Vec<(Arc<KeyRequest>, usize)>,
 }
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
@@ -147,7 +149,7 @@ pub fn plan(
         let mut rows = Vec::with_capacity(request.keys.len());
         for (key, source) in &request.keys {
             let words =
-                arguments::words(&key.options).map_err(|problem| key.location.error(problem))?;
+                arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
             let staged = &sources[*source];
             let (program, arguments) = arguments::arguments(
                 key.language,
@@ -160,13 +162,13 @@ pub fn plan(
             let digest = Hasher::new("gfxpack job 1")
                 .field(toolchain.digest.as_ref())
                 .field(format!("{program:?}").as_bytes())
-                .list(arguments.iter().map(String::as_bytes))
+                .list(arguments.iter())
                 .field(source_digests[*source].as_ref())
                 .finish();
             let job = *by_digest.entry(digest).or_insert_with(|| {
                 jobs.push(Job {
                     digest,
-                    key: key.key.clone(),
+                    key: Arc::clone(&key.key),
                     language: key.language,
                     target_id: arguments::compile_target(key.language, request.target.id()),
                     source: *source,
@@ -176,7 +178,7 @@ pub fn plan(
                 });
                 jobs.len() - 1
             });
-            rows.push(Row { key: key.key.clone(), job });
+            rows.push(Row { key: Arc::clone(&key.key), job });
         }
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
@@ -244,7 +246,7 @@ mod tests {
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
                 toolchain: 0,
-                keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+                keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
             })
             .collect();
         plan(vec![toolchain(compiler)], vec![source(source_text)], &requests).unwrap()
@@ -265,7 +267,7 @@ mod tests {
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
             toolchain,
-            keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+            keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
         };
         let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
         let toolchains = vec![toolchain(b"old"), toolchain(b"new")];
