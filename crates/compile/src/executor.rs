@@ -18,7 +18,7 @@ use crate::job::{self, Bench, Built, Failure};
 use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
 use crate::process::Cancel;
 use crate::source::SourceSet;
-use crate::store::{ObjectInfo, ObjectStore};
+use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::work::WorkDir;
 
@@ -246,7 +246,8 @@ impl Crew<'_> {
         match job::run(&self.bench, job, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
-                let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
+                let about = About::of(job);
+                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 let built = Built { size, duration: object.duration };
                 report(Event::Finished { job: index, built }, Some(info));
             }

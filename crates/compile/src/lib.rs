@@ -24,7 +24,7 @@ pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;
 pub use source::{SourceDirs, SourceSet};
-pub use store::{ObjectInfo, ObjectStore};
+pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
 pub use support::{Buildable, first_support};
 pub use toolchain::{Search, Toolchain};
 pub use work::write_atomic;
