@@ -14,6 +14,7 @@ use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::words::Words;
 use gfxpack_plan::{Digest, KernelKey, TargetId};
+use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
 use serde::{Deserialize, Serialize};
 
@@ -194,15 +195,23 @@ impl ObjectStore {
         match read_object(file).map_err(CompileError::io("read", self.dir.join(&path)))? {
             Some((_, bytes)) => Ok(bytes),
             None => {
-                self.drop_damaged(job, &path)?;
+                self.drop_one(job, &path)?;
                 Err(CompileError::CorruptObject(job))
             }
         }
     }
 
+    /// Reads the jobs' objects, in parallel, so that those that are damaged
+    /// are dropped.
+    pub fn drop_damaged(&self, jobs: &[Digest]) {
+        jobs.par_iter().for_each(|&job| {
+            self.read(job).ok();
+        });
+    }
+
     /// Removes a damaged object; what can't be removed, because it lies in a
     /// store that is only read, is hidden by what is made in its place.
-    fn drop_damaged(&self, job: Digest, path: &Path) -> Result<(), CompileError> {
+    fn drop_one(&self, job: Digest, path: &Path) -> Result<(), CompileError> {
         tracing::warn!(%job, "dropping a damaged object");
         match fs::remove_file(self.dir.join(path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.below.is_some() => {

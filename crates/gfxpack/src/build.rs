@@ -8,7 +8,7 @@ use gfxpack_compile::{
     Cancel, CompileError, Executor, ExecutorOptions, Failure, Summary, default_jobs,
 };
 use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_plan::{Digest, KernelKey, Target};
 
 use crate::args::{BlobArg, Build};
 use crate::fail::{self, Outcome};
@@ -65,7 +65,7 @@ fn run(
     let options = ExecutorOptions {
         jobs: args.jobs.map_or_else(default_jobs, usize::from),
         time_limit: Duration::from_secs(args.timeout),
-        cache_dir: prepared.cache_dir.clone(),
+        cache_dir: prepared.cache.scratch.clone(),
     };
     // Assembling and verifying run in rayon's own pool. It can be sized once;
     // whoever sized it before meant the same.
@@ -77,15 +77,20 @@ fn run(
             plan,
             sources: &prepared.sources,
             toolchains: &prepared.toolchains,
-            store: &prepared.store,
-            digests: &prepared.digests,
+            store: &prepared.cache.store,
+            digests: &prepared.cache.digests,
             options: &options,
             cancel,
         };
         let summary = executor.run(&mut |event| progress.event(plan, &event))?;
-        prepared.digests.save();
+        prepared.cache.digests.save();
         match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
-            Err(error) if repairs > 0 && is_corrupt_object(&error) => repairs -= 1,
+            Err(error) if repairs > 0 && is_corrupt_object(&error) => {
+                repairs -= 1;
+                // Where one is damaged there may be more: all are found at once.
+                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
+                prepared.cache.store.drop_damaged(&jobs);
+            }
             other => return Ok(Made { kdbs: other?, summary }),
         }
     }
@@ -143,7 +148,7 @@ fn assemble(
             if cancel.is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
-            prepared.store.read(plan.jobs[rows[position].job].digest)
+            prepared.cache.store.read(plan.jobs[rows[position].job].digest)
         };
         let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
             .map_err(unwrap_object_error)?;

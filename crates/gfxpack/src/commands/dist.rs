@@ -70,6 +70,7 @@ pub(crate) fn run(
     }
     record::write(&args.out, &made.kdbs, &packaged)?;
     summarise(&prepared, &made, &packaged, args, output);
+    prepared.cache.shrink(output);
     if refused > 0 && !args.allow_partial {
         let kernels: u64 = made.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;

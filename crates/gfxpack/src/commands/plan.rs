@@ -46,7 +46,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let cached: Vec<bool> = plan
         .jobs
         .iter()
-        .map(|job| prepared.store.lookup(job.digest, &prepared.digests).is_some())
+        .map(|job| prepared.cache.store.lookup(job.digest, &prepared.cache.digests).is_some())
         .collect();
     if output.json {
         let body = json!({ "digest": plan.digest(), "plan": plan, "cached": cached });
