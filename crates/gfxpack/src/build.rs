@@ -38,6 +38,11 @@ pub(crate) struct MadeKdb {
     pub(crate) origin: Origin,
 }
 
+/// Compilers at once.
+pub(crate) fn jobs(args: &Build) -> usize {
+    args.jobs.map_or_else(default_jobs, usize::from)
+}
+
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are told by `progress` and listed in what
 /// was made; all others are in the kdbs.
@@ -63,13 +68,10 @@ fn run(
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Made> {
     let options = ExecutorOptions {
-        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        jobs: jobs(args),
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache.scratch.clone(),
     };
-    // Assembling and verifying run in rayon's own pool. It can be sized once;
-    // whoever sized it before meant the same.
-    rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build_global().ok();
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
     loop {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{self, CompilerFacts, Program};
@@ -147,43 +148,70 @@ pub fn plan(
     for request in requests {
         let toolchain = &toolchains[request.toolchain];
         let mut rows = Vec::with_capacity(request.keys.len());
-        for (key, source) in &request.keys {
-            let words =
-                arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
-            let staged = &sources[*source];
-            let (program, arguments) = arguments::arguments(
-                key.language,
-                &words,
-                request.target.id(),
-                &toolchain.facts,
-                &staged.main,
-                &staged.include_dirs,
-            );
-            let digest = Hasher::new("gfxpack job 1")
-                .field(toolchain.digest.as_ref())
-                .field(format!("{program:?}").as_bytes())
-                .list(arguments.iter())
-                .field(source_digests[*source].as_ref())
-                .finish();
-            let job = *by_digest.entry(digest).or_insert_with(|| {
-                jobs.push(Job {
-                    digest,
-                    key: Arc::clone(&key.key),
-                    language: key.language,
-                    target_id: arguments::compile_target(key.language, request.target.id()),
-                    source: *source,
-                    toolchain: request.toolchain,
-                    program,
-                    arguments,
+        // In parts, so that what several targets have in common is held twice
+        // for a moment only.
+        for keys in request.keys.chunks(4096) {
+            let commands: Vec<_> = keys
+                .par_iter()
+                .map(|(key, source)| {
+                    let digest = source_digests[*source];
+                    command(key, &sources[*source], digest, toolchain, request.target.id())
+                })
+                .collect();
+            for ((key, source), command) in keys.iter().zip(commands) {
+                let Command { digest, program, arguments } = command?;
+                let job = *by_digest.entry(digest).or_insert_with(|| {
+                    jobs.push(Job {
+                        digest,
+                        key: Arc::clone(&key.key),
+                        language: key.language,
+                        target_id: arguments::compile_target(key.language, request.target.id()),
+                        source: *source,
+                        toolchain: request.toolchain,
+                        program,
+                        arguments,
+                    });
+                    jobs.len() - 1
                 });
-                jobs.len() - 1
-            });
-            rows.push(Row { key: Arc::clone(&key.key), job });
+                rows.push(Row { key: Arc::clone(&key.key), job });
+            }
         }
-        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        rows.par_sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
     }
     Ok(Plan { toolchains, sources, jobs, kdbs })
+}
+
+/// What makes one object, with its digest.
+struct Command {
+    digest: Digest,
+    program: Program,
+    arguments: Words,
+}
+
+fn command(
+    key: &KeyRequest,
+    source: &Source,
+    source_digest: Digest,
+    toolchain: &PlanToolchain,
+    id: &TargetId,
+) -> Result<Command, InputError> {
+    let words = arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
+    let (program, arguments) = arguments::arguments(
+        key.language,
+        &words,
+        id,
+        &toolchain.facts,
+        &source.main,
+        &source.include_dirs,
+    );
+    let digest = Hasher::new("gfxpack job 1")
+        .field(toolchain.digest.as_ref())
+        .field(format!("{program:?}").as_bytes())
+        .list(arguments.iter())
+        .field(source_digest.as_ref())
+        .finish();
+    Ok(Command { digest, program, arguments })
 }
 
 impl Plan {

@@ -22,6 +22,9 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
+    // Planning, assembling and verifying run in rayon's own pool, which can be
+    // sized once.
+    rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
     let prepared = prepare::prepare(
         &args.inputs,
         &args.toolchain,

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use gfxpack_compile::Cancel;
-use serde_json::json;
+use gfxpack_plan::Digest;
+use gfxpack_plan::plan::{Job, Plan};
+use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::args::PlanCommand;
+use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::output::Output;
 use crate::prepare::{self, Prepared, Purpose};
@@ -31,6 +35,13 @@ pub(crate) fn run(
     Ok(())
 }
 
+#[derive(Serialize)]
+struct Message<'a> {
+    digest: Digest,
+    plan: &'a Plan,
+    cached: &'a [bool],
+}
+
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
     let problems = prepared.problems.iter().map(ToString::to_string);
@@ -43,14 +54,11 @@ pub(crate) fn warn(prepared: &Prepared, output: &Output) {
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let cached: Vec<bool> = plan
-        .jobs
-        .iter()
-        .map(|job| prepared.cache.store.lookup(job.digest, &prepared.cache.digests).is_some())
-        .collect();
+    let Cache { store, digests, .. } = &prepared.cache;
+    let has = |job: &Job| store.lookup(job.digest, digests).is_some();
+    let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
     if output.json {
-        let body = json!({ "digest": plan.digest(), "plan": plan, "cached": cached });
-        output.message("plan", &body);
+        output.message("plan", &Message { digest: plan.digest(), plan, cached: &cached });
         return;
     }
     for toolchain in &plan.toolchains {
