@@ -6,7 +6,9 @@
 
 mod error;
 mod executor;
+mod explain;
 mod file_digest;
+mod history;
 mod job;
 mod memory;
 mod probe;
@@ -19,7 +21,9 @@ mod work;
 
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
+pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::FileDigests;
+pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;

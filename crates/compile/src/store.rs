@@ -146,6 +146,20 @@ impl ObjectStore {
         }
     }
 
+    /// Where what is made is put.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of the store, which is used thereby.
+    pub(crate) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut file = self.open_file(path)?;
+        note_use(&file);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Whether the store has the job's object and the files that the compiler
     /// read for it are unchanged. The bytes are not read.
     #[must_use]
@@ -293,10 +307,7 @@ impl ObjectStore {
     }
 
     fn deps(&self, set: Digest) -> Option<DepSet> {
-        let mut file = self.open_file(&deps_path(set)).ok()?;
-        note_use(&file);
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).ok()?;
+        let text = self.read_file(&deps_path(set)).ok()?;
         let whole = Hasher::new("gfxpack deps 1").field(&text).finish() == set;
         whole.then(|| serde_json::from_slice(&text).ok()).flatten()
     }
@@ -328,6 +339,11 @@ fn object_path(job: Digest) -> PathBuf {
 
 fn deps_path(set: Digest) -> PathBuf {
     Path::new("deps").join(format!("{set}.json"))
+}
+
+/// Notes that a file was used, if it is there.
+pub(crate) fn touch(path: &Path) -> bool {
+    File::open(path).map(|file| note_use(&file)).is_ok()
 }
 
 /// Notes that a file was used. Access times would say so by themselves, were

@@ -204,6 +204,19 @@ impl Toolchain {
         }
     }
 
+    /// Every file that the digest covers, with the digest of its content:
+    /// programs and their libraries by their names, others as
+    /// `directory/file`.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where one can't be read.
+    pub fn covered_files(
+        &self,
+        digests: &FileDigests,
+    ) -> Result<Vec<(String, Digest)>, CompileError> {
+        closure(&self.files, &self.covered, digests)
+    }
+
     /// What a plan needs to know of this toolchain.
     #[must_use]
     pub fn for_plan(&self) -> PlanToolchain {
@@ -255,6 +268,19 @@ fn closure_digest(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Digest, CompileError> {
+    let entries = closure(files, dirs, digests)?;
+    Ok(Hasher::new("gfxpack toolchain 1")
+        .list(entries.iter().map(|(name, _)| name.as_bytes()))
+        .list(entries.iter().map(|(_, digest)| digest))
+        .finish())
+}
+
+/// Every file with the digest of its content.
+fn closure(
+    files: &[PathBuf],
+    dirs: &[PathBuf],
+    digests: &FileDigests,
+) -> Result<Vec<(String, Digest)>, CompileError> {
     let mut entries = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -279,8 +305,5 @@ fn closure_digest(
     }
     entries.sort();
     entries.dedup();
-    Ok(Hasher::new("gfxpack toolchain 1")
-        .list(entries.iter().map(|(name, _)| name.as_bytes()))
-        .list(entries.iter().map(|(_, digest)| digest))
-        .finish())
+    Ok(entries)
 }

@@ -117,6 +117,10 @@ pub(crate) struct PlanCommand {
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
+    /// Say what decides the object of every key that contains this, and why
+    /// it would be compiled
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
+    pub(crate) explain: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

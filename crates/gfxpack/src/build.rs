@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, Failure, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, Failure, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_plan::{Digest, KernelKey, Target};
@@ -86,6 +86,14 @@ fn run(
         };
         let summary = executor.run(&mut |event| progress.event(plan, &event))?;
         prepared.cache.digests.save();
+        History::record(
+            plan,
+            &prepared.sources,
+            &prepared.toolchains,
+            &prepared.cache.store,
+            &prepared.cache.digests,
+            &summary,
+        );
         match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;

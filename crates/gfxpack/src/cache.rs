@@ -16,8 +16,6 @@ use crate::output::{Output, size};
 pub(crate) struct Cache {
     pub(crate) store: ObjectStore,
     pub(crate) digests: FileDigests,
-    /// Where the cache is.
-    pub(crate) dir: PathBuf,
     /// Where scratch directories are made.
     pub(crate) scratch: PathBuf,
     /// Bytes that the store may have when the build is done.
@@ -63,7 +61,7 @@ impl Cache {
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
         let digests = FileDigests::open(&dir.join("file-digests.json"));
-        Ok(Self { store, digests, dir, scratch, limit, warning, _temporary: temporary })
+        Ok(Self { store, digests, scratch, limit, warning, _temporary: temporary })
     }
 
     /// The cache as it is: nothing is made or changed in it.
@@ -76,7 +74,6 @@ impl Cache {
         Ok(Self {
             store: ObjectStore::open_to_look(&dir),
             digests: FileDigests::open(&dir.join("file-digests.json")),
-            dir,
             scratch: temporary.path().to_owned(),
             limit: None,
             warning: None,

@@ -14,7 +14,7 @@ use super::{LOCK, ObjectStore, TEMP, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 4] = ["objects", "deps", "preprocessed", "sources"];
+const KINDS: [&str; 5] = ["objects", "deps", "preprocessed", "history", "sources"];
 
 /// What a store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,6 +11,7 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod why;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;

@@ -8,6 +8,7 @@ use gfxpack_plan::plan::{Job, Plan};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::why;
 use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
@@ -31,8 +32,13 @@ pub(crate) fn run(
         cancel,
     )?;
     warn(&prepared, output);
-    print(&prepared, args.commands, output);
-    Ok(())
+    match &args.explain {
+        Some(text) => why::run(&prepared, text, output),
+        None => {
+            print(&prepared, args.commands, output);
+            Ok(())
+        }
+    }
 }
 
 #[derive(Serialize)]
