@@ -11,6 +11,7 @@ mod file_digest;
 mod history;
 mod job;
 mod memory;
+mod preprocessed;
 mod probe;
 mod process;
 mod source;

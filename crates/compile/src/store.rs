@@ -134,6 +134,7 @@ impl ObjectStore {
     /// Forgets a job's object.
     pub(crate) fn remove(&self, job: Digest) {
         fs::remove_file(self.dir.join(object_path(job))).ok();
+        fs::remove_file(self.dir.join(preprocessed_path(job))).ok();
     }
 
     /// A file of the store, or of the one below it.
@@ -301,7 +302,7 @@ impl ObjectStore {
         Ok(set)
     }
 
-    fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
         let path = self.dir.join(path);
         write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
     }
@@ -335,6 +336,12 @@ impl ObjectInfo {
 fn object_path(job: Digest) -> PathBuf {
     let name = job.to_string();
     Path::new("objects").join(&name[..2]).join(name)
+}
+
+/// Where the digest of a job's preprocessed source is kept.
+pub(crate) fn preprocessed_path(job: Digest) -> PathBuf {
+    let name = job.to_string();
+    Path::new("preprocessed").join(&name[..2]).join(name)
 }
 
 fn deps_path(set: Digest) -> PathBuf {

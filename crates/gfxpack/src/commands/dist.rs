@@ -107,7 +107,7 @@ fn summarise(
     let summary = &made.summary;
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "failed": summary.failures.len(),
+        "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -120,8 +120,12 @@ fn summarise(
         0 => String::new(),
         count => format!("; {count} packages, {}", size(total)),
     };
+    let reused = match summary.reused {
+        0 => String::new(),
+        reused => format!(", {reused} as before but for their text"),
+    };
     output.say(&format!(
-        "{} compiled, {} from the cache{failed}{packages}: {}",
+        "{} compiled{reused}, {} from the cache{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()
