@@ -6,7 +6,7 @@ use std::fmt;
 
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey};
+use gfxpack_plan::{Digest, KernelKey, Language};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
@@ -139,7 +139,8 @@ pub fn explain(
     digests: &FileDigests,
     history: &History,
 ) -> Result<Explanation, CompileError> {
-    let files = toolchain.covered_files(digests)?;
+    let mut files = toolchain.covered_files(digests)?;
+    files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
@@ -185,6 +186,19 @@ fn group(name: &str) -> What {
     }
 }
 
+/// Whether a language's objects depend on a file of the toolchain.
+fn decides(name: &str, language: Language) -> bool {
+    match group(name) {
+        What::Header => match language {
+            Language::Hip => true,
+            Language::OpenclC => !name.starts_with("hip/"),
+            Language::Assembly => false,
+        },
+        What::DeviceLibrary => language != Language::Assembly,
+        _ => language == Language::Hip || !name.contains("hip"),
+    }
+}
+
 struct Now<'a> {
     plan: &'a Plan,
     job: &'a Job,
@@ -204,7 +218,8 @@ impl Now<'_> {
         let toolchain = &self.plan.toolchains[self.job.toolchain];
         if record.toolchain != toolchain.digest {
             match history::toolchain(self.store, record.toolchain) {
-                Some(old) => {
+                Some(mut old) => {
+                    old.retain(|(name, _)| decides(name, self.job.language));
                     changes.extend(files(&old, self.toolchain_files).map(|(name, how)| Change {
                         what: group(&name),
                         name,

@@ -134,7 +134,7 @@ pub(crate) fn run(
     let kind = match output.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let deps = outside_deps(bench, toolchain, stage, &deps_file)?;
+                let deps = outside_deps(bench, job, stage, &deps_file)?;
                 return Ok(Ok(Object { bytes, deps, duration }));
             }
             Err(kind) => kind,
@@ -172,7 +172,7 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
 /// toolchain's covers: the C and C++ libraries' headers.
 fn outside_deps(
     bench: &Bench<'_>,
-    toolchain: &Toolchain,
+    job: &Job,
     stage: &Path,
     deps_file: &Path,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
@@ -181,11 +181,11 @@ fn outside_deps(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(CompileError::io("read", deps_file)(error)),
     };
+    let toolchain = &bench.toolchains[job.toolchain];
     let mut deps = Vec::new();
     for path in depfile_paths(&text) {
-        let covered = !path.is_absolute()
-            || path.starts_with(stage)
-            || toolchain.covered.iter().any(|dir| path.starts_with(dir));
+        let covered =
+            !path.is_absolute() || path.starts_with(stage) || toolchain.covers(&path, job.language);
         if !covered {
             let digest = bench.digests.digest(&path)?;
             deps.push((path, digest));

@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, PlanToolchain};
+use gfxpack_plan::{Digest, Language};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::probe;
 use crate::process::{Cancel, find_in_path};
 use crate::work::WorkDir;
+
+/// Below a ROCm prefix.
+const HIP_HEADERS: &str = "include/hip";
 
 /// Where to look for the toolchain, and the environment it runs in.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +53,11 @@ pub struct Toolchain {
     /// Digest of the closure: programs, shared libraries, device libraries,
     /// the compiler's and HIP's headers.
     pub digest: Digest,
+    /// Digests of the parts that decide OpenCL C's and assembly's objects.
+    opencl_c: Digest,
+    assembly: Digest,
     /// Directories whose files the digest covers.
-    pub(crate) covered: Vec<PathBuf>,
+    covered: Vec<PathBuf>,
     /// Processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
@@ -149,13 +155,17 @@ impl Toolchain {
         let isas = probe::isas(&device_libs)?;
         let clang_version = ask.clang_version(&found.clang)?;
         let processors = ask.processors(&found.clang)?;
-        let hip_headers = found.rocm.join("include/hip");
+        let hip_headers = found.rocm.join(HIP_HEADERS);
         let mut programs = vec![found.clang.clone()];
         programs.extend(found.lld.clone());
         let mut files = Vec::new();
         for program in &programs {
             files.extend(ask.with_libraries(program)?);
         }
+        let assembly = closure_digest(&files, &[], digests)?;
+        let opencl_dirs = [device_libs.clone(), found.resource_dir.join("include")];
+        let opencl_dirs = opencl_dirs.into_iter().filter(|dir| dir.is_dir()).collect::<Vec<_>>();
+        let opencl_c = closure_digest(&files, &opencl_dirs, digests)?;
         if let Some(hipcc) = &hipcc {
             files.extend(probe::wrapper_files(hipcc));
         }
@@ -173,6 +183,8 @@ impl Toolchain {
             device_libs,
             rocm: found.rocm,
             digest,
+            opencl_c,
+            assembly,
             covered,
             processors,
             isas,
@@ -217,6 +229,12 @@ impl Toolchain {
         closure(&self.files, &self.covered, digests)
     }
 
+    /// Whether a file is part of the digest that decides a language's objects.
+    pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
+        let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
+        self.covered.iter().any(|dir| decides(dir) && path.starts_with(dir))
+    }
+
     /// What a plan needs to know of this toolchain.
     #[must_use]
     pub fn for_plan(&self) -> PlanToolchain {
@@ -224,6 +242,8 @@ impl Toolchain {
         PlanToolchain {
             identity: self.identity(),
             digest: self.digest,
+            opencl_c: self.opencl_c,
+            assembly: self.assembly,
             facts: CompilerFacts { hip_program, hip_version: self.hip_version },
         }
     }

@@ -56,10 +56,26 @@ pub struct PlanToolchain {
     /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
     pub identity: String,
     /// Digest of the whole closure: programs, their libraries, device
-    /// libraries, headers.
+    /// libraries, headers. It decides HIP's objects.
     pub digest: Digest,
+    /// Digest of what decides OpenCL C's: all but HIP's headers and driver.
+    pub opencl_c: Digest,
+    /// Digest of what decides assembly's: programs and their libraries.
+    pub assembly: Digest,
     /// What the arguments depend on.
     pub facts: CompilerFacts,
+}
+
+impl PlanToolchain {
+    /// Digest of what decides the objects of a language.
+    #[must_use]
+    pub fn digest_for(&self, language: Language) -> Digest {
+        match language {
+            Language::Hip => self.digest,
+            Language::OpenclC => self.opencl_c,
+            Language::Assembly => self.assembly,
+        }
+    }
 }
 
 /// One code object to make.
@@ -206,7 +222,7 @@ fn command(
         &source.include_dirs,
     );
     let digest = Hasher::new("gfxpack job 1")
-        .field(toolchain.digest.as_ref())
+        .field(toolchain.digest_for(key.language).as_ref())
         .field(format!("{program:?}").as_bytes())
         .list(arguments.iter())
         .field(source_digest.as_ref())
@@ -257,6 +273,8 @@ mod tests {
         PlanToolchain {
             identity: "test".to_owned(),
             digest: Digest::of(content),
+            opencl_c: Digest::of(content),
+            assembly: Digest::of(content),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         }
     }
