@@ -144,6 +144,15 @@ impl Project {
         path
     }
 
+    /// Reads a file.
+    ///
+    /// # Panics
+    /// Where it can't be read as text.
+    #[must_use]
+    pub fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path().join(path)).expect("readable")
+    }
+
     /// gfxpack in this directory, with a cache of its own and none of the
     /// user's settings.
     #[must_use]
@@ -153,7 +162,14 @@ impl Project {
             .args(arguments)
             .current_dir(self.path())
             .env("GFXPACK_CACHE_DIR", self.path().join("cache"));
-        for name in ["HIPCC", "SOURCE_DATE_EPOCH", "DEBFULLNAME", "DEBEMAIL", "GFXPACK_LOG"] {
+        for name in [
+            "HIPCC",
+            "SOURCE_DATE_EPOCH",
+            "DEBFULLNAME",
+            "DEBEMAIL",
+            "GFXPACK_LOG",
+            "GFXPACK_CACHE_SIZE",
+        ] {
             command.env_remove(name);
         }
         command

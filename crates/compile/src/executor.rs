@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
@@ -17,10 +17,12 @@ use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::job::{self, Built, Failure};
 use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
+use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::source::SourceSet;
-use crate::store::{ObjectInfo, ObjectStore};
+use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
+use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// How a plan is run.
@@ -77,6 +79,9 @@ pub struct Summary {
     pub cached: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
+    /// Jobs that were given an earlier object, since their source differs in
+    /// text only.
+    pub reused: usize,
 }
 
 /// All that a plan's jobs run with.
@@ -162,6 +167,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         sources,
         store,
         engine,
+        earlier: Earlier::of(plan, &missing, store, digests),
         work: &work,
         queue: &missing,
         next: AtomicUsize::new(0),
@@ -176,10 +182,11 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         scope.spawn(move || pool.broadcast(|_| crew.work(&sender.clone())));
         for message in receiver {
             match message {
-                Ok(Done { event, object }) => {
+                Ok(Done { event, object, reused }) => {
                     match &event {
                         Event::Finished { job, .. } => {
-                            summary.compiled += 1;
+                            summary.compiled += usize::from(!reused);
+                            summary.reused += usize::from(reused);
                             summary.objects[*job] = object;
                         }
                         Event::Failed { job, failure } => {
@@ -215,6 +222,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
 struct Done {
     event: Event,
     object: Option<ObjectInfo>,
+    reused: bool,
 }
 
 type Sender = mpsc::Sender<Result<Done, CompileError>>;
@@ -225,6 +233,7 @@ struct Crew<'a> {
     sources: &'a SourceSet,
     store: &'a ObjectStore,
     engine: Engine<'a>,
+    earlier: Earlier<'a>,
     work: &'a WorkDir,
     queue: &'a [usize],
     next: AtomicUsize,
@@ -262,19 +271,27 @@ impl Crew<'_> {
             .tempdir_in(parent)
             .map_err(CompileError::io("create", parent))?;
         let _ticket = self.gate.enter();
-        let report = |event, object| {
+        let report = |event, object, reused| {
             // Nobody listens once the build is given up.
-            sender.send(Ok(Done { event, object })).ok();
+            sender.send(Ok(Done { event, object, reused })).ok();
         };
-        report(Event::Started { job: index }, None);
+        report(Event::Started { job: index }, None, false);
+        let started = Instant::now();
+        if let Some(info) = self.earlier.find(&self.engine, index, &stage, scratch.path())? {
+            let built =
+                Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
+            report(Event::Finished { job: index, built }, Some(info), true);
+            return Ok(());
+        }
         match job::run(&self.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
-                let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
+                let about = About::of(job);
+                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 let built = Built { size, duration: object.duration, usage: object.usage };
-                report(Event::Finished { job: index, built }, Some(info));
+                report(Event::Finished { job: index, built }, Some(info), false);
             }
-            Err(failure) => report(Event::Failed { job: index, failure }, None),
+            Err(failure) => report(Event::Failed { job: index, failure }, None, false),
         }
         Ok(())
     }

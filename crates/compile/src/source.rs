@@ -219,6 +219,11 @@ impl SourceSet {
         Ok(file)
     }
 
+    /// The files of a closure.
+    pub(crate) fn contents(&self, source: usize) -> impl Iterator<Item = (Digest, &[u8])> {
+        self.closures[source].iter().map(|(_, file)| (file.digest, &file.bytes[..]))
+    }
+
     /// Writes a closure below `dir`: the very bytes that were hashed, so that
     /// a file edited meanwhile can't get under a wrong digest.
     pub(crate) fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {

@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, PlanToolchain};
+use gfxpack_plan::{Digest, Language};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::probe;
 use crate::process::{Cancel, find_in_path};
 use crate::work::WorkDir;
+
+/// Below a ROCm prefix.
+const HIP_HEADERS: &str = "include/hip";
 
 /// Where to look for the toolchain, and the environment it runs in.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +53,11 @@ pub struct Toolchain {
     /// Digest of the closure: programs, shared libraries, device libraries,
     /// the compiler's and HIP's headers.
     pub digest: Digest,
+    /// Digests of the parts that decide OpenCL C's and assembly's objects.
+    opencl_c: Digest,
+    assembly: Digest,
     /// Directories whose files the digest covers.
-    pub(crate) covered: Vec<PathBuf>,
+    covered: Vec<PathBuf>,
     /// Processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
@@ -149,13 +155,17 @@ impl Toolchain {
         let isas = probe::isas(&device_libs)?;
         let clang_version = ask.clang_version(&found.clang)?;
         let processors = ask.processors(&found.clang)?;
-        let hip_headers = found.rocm.join("include/hip");
+        let hip_headers = found.rocm.join(HIP_HEADERS);
         let mut programs = vec![found.clang.clone()];
         programs.extend(found.lld.clone());
         let mut files = Vec::new();
         for program in &programs {
             files.extend(ask.with_libraries(program)?);
         }
+        let assembly = closure_digest(&files, &[], digests)?;
+        let opencl_dirs = [device_libs.clone(), found.resource_dir.join("include")];
+        let opencl_dirs = opencl_dirs.into_iter().filter(|dir| dir.is_dir()).collect::<Vec<_>>();
+        let opencl_c = closure_digest(&files, &opencl_dirs, digests)?;
         if let Some(hipcc) = &hipcc {
             files.extend(probe::wrapper_files(hipcc));
         }
@@ -173,6 +183,8 @@ impl Toolchain {
             device_libs,
             rocm: found.rocm,
             digest,
+            opencl_c,
+            assembly,
             covered,
             processors,
             isas,
@@ -204,6 +216,25 @@ impl Toolchain {
         }
     }
 
+    /// Every file that the digest covers, with the digest of its content:
+    /// programs and their libraries by their names, others as
+    /// `directory/file`.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where one can't be read.
+    pub fn covered_files(
+        &self,
+        digests: &FileDigests,
+    ) -> Result<Vec<(String, Digest)>, CompileError> {
+        closure(&self.files, &self.covered, digests)
+    }
+
+    /// Whether a file is part of the digest that decides a language's objects.
+    pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
+        let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
+        self.covered.iter().any(|dir| decides(dir) && path.starts_with(dir))
+    }
+
     /// What a plan needs to know of this toolchain.
     #[must_use]
     pub fn for_plan(&self) -> PlanToolchain {
@@ -211,6 +242,8 @@ impl Toolchain {
         PlanToolchain {
             identity: self.identity(),
             digest: self.digest,
+            opencl_c: self.opencl_c,
+            assembly: self.assembly,
             facts: CompilerFacts { hip_program, hip_version: self.hip_version },
         }
     }
@@ -255,6 +288,19 @@ fn closure_digest(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Digest, CompileError> {
+    let entries = closure(files, dirs, digests)?;
+    Ok(Hasher::new("gfxpack toolchain 1")
+        .list(entries.iter().map(|(name, _)| name.as_bytes()))
+        .list(entries.iter().map(|(_, digest)| digest))
+        .finish())
+}
+
+/// Every file with the digest of its content.
+fn closure(
+    files: &[PathBuf],
+    dirs: &[PathBuf],
+    digests: &FileDigests,
+) -> Result<Vec<(String, Digest)>, CompileError> {
     let mut entries = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -279,8 +325,5 @@ fn closure_digest(
     }
     entries.sort();
     entries.dedup();
-    Ok(Hasher::new("gfxpack toolchain 1")
-        .list(entries.iter().map(|(name, _)| name.as_bytes()))
-        .list(entries.iter().map(|(_, digest)| digest))
-        .finish())
+    Ok(entries)
 }

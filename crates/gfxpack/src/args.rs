@@ -1,12 +1,15 @@
 //! The command line as clap reads it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+
+use crate::quantity::{parse_age, parse_size};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -18,7 +21,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
     3 kernel not found (lookup), 100 kernels that could not be compiled, \
     101 verification failed, or `doctor` found something wrong, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -73,6 +76,9 @@ pub(crate) enum Command {
     /// Look into kdbs
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Look after the cache of compiled objects
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
     /// Print this machine's GPUs, or the kernel packages to install for them
@@ -112,6 +118,10 @@ pub(crate) struct PlanCommand {
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
+    /// Say what decides the object of every key that contains this, and why
+    /// it would be compiled
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
+    pub(crate) explain: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -223,9 +233,47 @@ pub(crate) struct ToolchainArgs {
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArgs {
+    #[command(flatten)]
+    pub(crate) dir: CacheDir,
+    /// How large the cache may be after the build: what was not used for
+    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_size: Option<u64>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub(crate) cache_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Say what the cache holds
+    Stats {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
+    /// Remove what was not used for longest, until the limits hold
+    Gc {
+        #[command(flatten)]
+        dir: CacheDir,
+        /// How large the cache may be, as 20GB [default: GFXPACK_CACHE_SIZE]
+        #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+        max_size: Option<u64>,
+        /// For how long a file may lie unused, as 30d
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        max_age: Option<Duration>,
+        /// Say what would be removed, and remove nothing
+        #[arg(long, short = 'n')]
+        dry_run: bool,
+    },
+    /// Hash every object; those that are damaged are named and removed
+    Verify {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 
 mod args;
 mod build;
+mod cache;
 mod commands;
 mod environment;
 mod fail;
@@ -11,6 +12,7 @@ mod output;
 mod packages;
 mod prepare;
 mod progress;
+mod quantity;
 mod record;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

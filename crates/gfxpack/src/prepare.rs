@@ -2,14 +2,15 @@
 //! loaded, everything checked before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use gfxpack_compile::{Cancel, FileDigests, ObjectStore, Search, SourceSet, Toolchain};
+use gfxpack_compile::{Cancel, FileDigests, Search, SourceSet, Toolchain};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
+use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
 use crate::inputs;
@@ -20,9 +21,7 @@ pub(crate) struct Prepared {
     pub(crate) sources: SourceSet,
     /// Those of the plan, in its order.
     pub(crate) toolchains: Vec<Toolchain>,
-    pub(crate) store: ObjectStore,
-    pub(crate) digests: FileDigests,
-    pub(crate) cache_dir: PathBuf,
+    pub(crate) cache: Cache,
     /// What the inputs say of themselves.
     pub(crate) library: Library,
     /// By target: keys that can't be compiled, with the reason.
@@ -55,18 +54,6 @@ pub(crate) type Unbuildable = BTreeMap<Target, Vec<(KernelKey, String)>>;
 pub(crate) enum Purpose {
     Build,
     Look,
-}
-
-/// The cache directory, which need not exist.
-pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::Result<PathBuf> {
-    let dir =
-        args.cache_dir.clone().or_else(|| environment.cache_dir.clone()).ok_or_else(|| {
-            fail::usage(
-                "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
-                "give one with --cache-dir",
-            )
-        })?;
-    std::path::absolute(&dir).map_err(fail::io("find", &dir))
 }
 
 /// Finds and probes the toolchain.
@@ -104,20 +91,16 @@ pub(crate) fn prepare(
         ));
     }
     let read = inputs::read(inputs, allow_partial)?;
-    let cache_dir = cache_dir(cache, environment)?;
-    let digests = FileDigests::open(&cache_dir.join("file-digests.json"));
-    let toolchain = match purpose {
-        Purpose::Build => {
-            std::fs::create_dir_all(&cache_dir).map_err(fail::io("create", &cache_dir))?;
-            let found = toolchain(toolchain_args, environment, &digests, &cache_dir, cancel)?;
-            digests.save();
-            found
-        }
-        Purpose::Look => {
-            let scratch = tempfile::tempdir()?;
-            toolchain(toolchain_args, environment, &digests, scratch.path(), cancel)?
-        }
+    let cache = match purpose {
+        Purpose::Build => Cache::open(cache, environment)?,
+        Purpose::Look => Cache::open_to_look(cache, environment)?,
     };
+    let toolchain = toolchain(toolchain_args, environment, &cache.digests, &cache.scratch, cancel)?;
+    if purpose == Purpose::Build {
+        cache.digests.save();
+    }
+    let mut warnings = read.warnings;
+    warnings.extend(cache.warning.clone());
     let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
     for request in &read.requests {
         let used = request.keys.iter().map(|(key, _)| key.language);
@@ -132,15 +115,10 @@ pub(crate) fn prepare(
         plan,
         sources: read.sources,
         toolchains: vec![toolchain],
-        store: match purpose {
-            Purpose::Build => ObjectStore::open(&cache_dir)?,
-            Purpose::Look => ObjectStore::open_to_look(&cache_dir),
-        },
-        digests,
-        cache_dir,
+        cache,
         library: read.library,
         unbuildable: read.unbuildable,
         problems: read.problems,
-        warnings: read.warnings,
+        warnings,
     })
 }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod preamble;
 pub mod processors;
 pub mod target;
+pub mod words;
 
 pub use digest::Digest;
 pub use key::{KernelKey, KeyError, Language};

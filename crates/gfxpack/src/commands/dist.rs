@@ -22,6 +22,9 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
+    // Planning, assembling and verifying run in rayon's own pool, which can be
+    // sized once.
+    rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
     let prepared = prepare::prepare(
         &args.inputs,
         &args.toolchain,
@@ -70,6 +73,7 @@ pub(crate) fn run(
     }
     record::write(&args.out, &made.kdbs, &packaged)?;
     summarise(&prepared, &made, &packaged, args, output);
+    prepared.cache.shrink(output);
     if refused > 0 && !args.allow_partial {
         let kernels: u64 = made.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
@@ -103,7 +107,7 @@ fn summarise(
     let summary = &made.summary;
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "failed": summary.failures.len(),
+        "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -116,8 +120,12 @@ fn summarise(
         0 => String::new(),
         count => format!("; {count} packages, {}", size(total)),
     };
+    let reused = match summary.reused {
+        0 => String::new(),
+        reused => format!(", {reused} as before but for their text"),
+    };
     output.say(&format!(
-        "{} compiled, {} from the cache{failed}{packages}: {}",
+        "{} compiled{reused}, {} from the cache{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()

@@ -1,5 +1,6 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod cache;
 mod detect;
 mod dist;
 mod doctor;
@@ -10,6 +11,7 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod why;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -31,6 +33,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Cache(cache) => {
+            cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
         Command::Kdb(kdb) => kdb::run(kdb, output),
         Command::Targets(targets) => {
