@@ -4,9 +4,12 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod children;
+mod costs;
 mod error;
 mod executor;
 mod file_digest;
+mod gate;
 mod job;
 mod memory;
 mod probe;
@@ -18,8 +21,9 @@ mod toolchain;
 mod usage;
 mod work;
 
+pub use children::kill_children;
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, Summary};
+pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
 pub use file_digest::FileDigests;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};

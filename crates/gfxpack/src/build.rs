@@ -49,7 +49,7 @@ pub(crate) fn build(
 ) -> anyhow::Result<Made> {
     let kdb_dir = args.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
-    let mut progress = progress::of(output, &prepared.plan);
+    let mut progress = progress::of(output, &prepared.plan, None);
     let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut());
     progress.finish();
     made
