@@ -137,6 +137,10 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// Write a page about the build: time, memory and size of every kernel,
+    /// and what failed
+    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,

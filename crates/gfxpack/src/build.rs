@@ -16,6 +16,7 @@ use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
 use crate::record::Origin;
+use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
@@ -40,17 +41,19 @@ pub(crate) struct MadeKdb {
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are told by `progress` and listed in what
-/// was made; all others are in the kdbs.
+/// was made; all others are in the kdbs. `facts` learns of every job, also of
+/// a build that ends with an error.
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
     cancel: &Cancel,
     output: &Output,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let kdb_dir = args.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
-    let mut progress = progress::of(output, &prepared.plan, None);
-    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut());
+    let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
+    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -61,6 +64,7 @@ fn run(
     cancel: &Cancel,
     kdb_dir: &Path,
     progress: &mut dyn Progress,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let options = ExecutorOptions {
         jobs: args.jobs.map_or_else(default_jobs, usize::from),
@@ -82,7 +86,10 @@ fn run(
             options: &options,
             cancel,
         };
-        let summary = executor.run(&mut |event| progress.event(plan, &event))?;
+        let summary = executor.run(&mut |event| {
+            facts.event(&event);
+            progress.event(plan, &event);
+        })?;
         prepared.digests.save();
         match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => repairs -= 1,

@@ -15,6 +15,7 @@ mod packages;
 mod prepare;
 mod progress;
 mod record;
+mod report;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
