@@ -16,7 +16,7 @@ use crate::costs::{CostFile, Expected, Record};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
-use crate::job::{self, Bench, Built, Failure};
+use crate::job::{self, Bench, Built, Failure, FailureKind};
 use crate::process::Cancel;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
@@ -94,8 +94,9 @@ pub struct JobRun {
 pub struct Summary {
     /// What the store has of each job; `None` where the kernel failed.
     pub objects: Vec<Option<ObjectInfo>>,
-    /// Kernels that could not be made, by job, ascending.
-    pub failures: Vec<(usize, Failure)>,
+    /// Kernels that could not be made, by job, ascending; events had the
+    /// compiler's words.
+    pub failures: Vec<(usize, FailureKind)>,
     /// Jobs that the store had.
     pub cached: usize,
     /// Jobs that were compiled.
@@ -206,7 +207,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                             }
                         }
                         Event::Failed { job, failure, .. } => {
-                            summary.failures.push((*job, failure.clone()));
+                            summary.failures.push((*job, failure.kind.clone()));
                         }
                         Event::Looked { .. } | Event::Queued { .. } | Event::Started { .. } => {}
                     }

@@ -87,11 +87,16 @@ impl<'a> Gate<'a> {
             return true;
         }
         let Some(available) = self.machine.available() else { return true };
-        // What is available lacks already what the running jobs have; the
-        // first comparison counts that twice, but is nearly always enough.
-        available >= state.reserved.saturating_add(memory)
-            || available
-                >= state.reserved.saturating_sub(self.machine.in_use()).saturating_add(memory)
+        // What is available lacks already what the running jobs have, so this
+        // counts that twice; it is nearly always enough all the same.
+        if available >= state.reserved.saturating_add(memory) {
+            return true;
+        }
+        // Asked in this order: what jobs take between the two questions must
+        // not count as theirs and as available.
+        let still_needed = state.reserved.saturating_sub(self.machine.in_use());
+        let available = self.machine.available().unwrap_or(u64::MAX);
+        available >= still_needed.saturating_add(memory)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, Failure, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, Summary, default_jobs,
 };
 use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_plan::{KernelKey, Target};
@@ -113,7 +113,7 @@ fn assemble(
     summary: &Summary,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<MadeKdb>> {
-    let failed = |job: usize| -> Option<&Failure> {
+    let failed = |job: usize| -> Option<&FailureKind> {
         let found = summary.failures.binary_search_by_key(&job, |(job, _)| *job);
         found.ok().map(|position| &summary.failures[position].1)
     };
@@ -125,7 +125,7 @@ fn assemble(
         let mut missing: Vec<(KernelKey, String)> = kdb
             .rows
             .iter()
-            .filter_map(|row| Some((row.key.clone(), failed(row.job)?.kind.to_string())))
+            .filter_map(|row| Some((row.key.clone(), failed(row.job)?.to_string())))
             .collect();
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();

@@ -1,6 +1,7 @@
 //! What happened in a build, collected from its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, JobRun, Usage};
@@ -9,6 +10,12 @@ use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use crate::failures::Groups;
+
+/// Bytes of compilers' output that are kept, above the first of each reason:
+/// nobody reads more, and browsers should still open the report.
+const OUTPUT_LIMIT: usize = 8 << 20;
+/// Bytes of one kernel's output.
+const ONE_OUTPUT_LIMIT: usize = 16 << 10;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +39,8 @@ pub(crate) struct Fact {
     pub(crate) start: Duration,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
-    /// What the compiler wrote of one that failed.
-    pub(crate) output: String,
+    /// What the compiler wrote of one that failed, within limits.
+    pub(crate) output: Option<Arc<str>>,
 }
 
 /// A build's jobs by number, as far as they have come.
@@ -43,6 +50,9 @@ pub(crate) struct Facts {
     pub(crate) workers: usize,
     pub(crate) jobs: BTreeMap<usize, Fact>,
     pub(crate) failures: Groups,
+    /// Each once: many kernels have the same words.
+    outputs: HashSet<Arc<str>>,
+    room: usize,
 }
 
 impl Facts {
@@ -52,7 +62,23 @@ impl Facts {
             workers: 0,
             jobs: BTreeMap::new(),
             failures: Groups::default(),
+            outputs: HashSet::new(),
+            room: OUTPUT_LIMIT,
         }
+    }
+
+    fn keep(&mut self, output: &str) -> Option<Arc<str>> {
+        let output = cut(output);
+        if let Some(kept) = self.outputs.get(output.as_str()) {
+            return Some(Arc::clone(kept));
+        }
+        if output.is_empty() || output.len() > self.room {
+            return None;
+        }
+        self.room -= output.len();
+        let kept: Arc<str> = output.into();
+        self.outputs.insert(Arc::clone(&kept));
+        Some(kept)
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
@@ -63,7 +89,7 @@ impl Facts {
             start: run.started.saturating_duration_since(begun),
             duration,
             usage,
-            output: String::new(),
+            output: None,
         };
         match event {
             Event::Looked { cached } => {
@@ -76,7 +102,7 @@ impl Facts {
                         start: Duration::ZERO,
                         duration: Duration::ZERO,
                         usage: Usage::default(),
-                        output: String::new(),
+                        output: None,
                     });
                 }
                 // A repeated run tries these again.
@@ -92,7 +118,7 @@ impl Facts {
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);
                 let fact = ran(run, failure.duration, failure.usage, self.begun);
-                let output = failure.output.clone();
+                let output = self.keep(&failure.output);
                 self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
             }
         }
@@ -125,7 +151,7 @@ impl Facts {
                 json!({
                     "count": group.jobs.len(), "kind": group.example.kind.name(),
                     "message": group.message, "reason": group.reason, "example": first,
-                    "output": group.example.output,
+                    "output": cut(&group.example.output),
                 })
             })
             .collect();
@@ -141,6 +167,15 @@ impl Facts {
         body["failures"] = failures.into();
         body
     }
+}
+
+fn cut(output: &str) -> String {
+    let mut end = output.len().min(ONE_OUTPUT_LIMIT);
+    while !output.is_char_boundary(end) {
+        end -= 1;
+    }
+    let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
+    format!("{}{more}", &output[..end])
 }
 
 #[derive(Debug, Default)]

@@ -13,12 +13,6 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Bytes of compilers' output that a page holds, above the first of each
-/// reason; nobody reads more, and browsers should still open it.
-const OUTPUT_LIMIT: usize = 8 << 20;
-/// Bytes of one kernel's output.
-const ONE_OUTPUT_LIMIT: usize = 16 << 10;
-
 /// The page.
 pub(super) fn page(facts: &Facts, plan: &Plan, summary: &Value) -> String {
     let data = json!({ "summary": summary, "detail": detail(facts, plan) });
@@ -49,7 +43,6 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     let (mut names, mut arguments, mut targets) =
         (Words::default(), Words::default(), Words::default());
     let (mut languages, mut outputs) = (Words::default(), Words::default());
-    let mut room = OUTPUT_LIMIT;
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
         let group: i64 = match fact.ended {
@@ -58,14 +51,8 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             Ended::Failed(group) => group as i64,
         };
         let job = &plan.jobs[*job];
-        let mut output: i64 = -1;
-        if group >= 0 && !fact.output.is_empty() {
-            let text = cut(&fact.output);
-            if outputs.has(&text) || text.len() <= room {
-                room -= if outputs.has(&text) { 0 } else { text.len() };
-                output = outputs.number(text) as i64;
-            }
-        }
+        let output = fact.output.as_ref();
+        let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
         rows.push(json!([
             names.number(job.key.kernel_name.clone()),
             arguments.number(job.key.kernel_args.clone()),
@@ -92,15 +79,6 @@ fn word(language: Language) -> String {
     json!(language).as_str().unwrap_or_default().to_owned()
 }
 
-fn cut(output: &str) -> String {
-    let mut end = output.len().min(ONE_OUTPUT_LIMIT);
-    while !output.is_char_boundary(end) {
-        end -= 1;
-    }
-    let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
-    format!("{}{more}", &output[..end])
-}
-
 /// Each word once.
 #[derive(Default)]
 struct Words {
@@ -109,10 +87,6 @@ struct Words {
 }
 
 impl Words {
-    fn has(&self, word: &str) -> bool {
-        self.numbers.contains_key(word)
-    }
-
     fn number(&mut self, word: String) -> usize {
         if let Some(number) = self.numbers.get(&word) {
             return *number;

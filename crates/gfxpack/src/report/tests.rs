@@ -358,3 +358,29 @@ fn the_page_needs_nothing_from_elsewhere() {
     assert!(page.contains("default-src 'none'"));
     assert!(!page.contains("/*STYLE*/") && !page.contains("/*SCRIPT*/"));
 }
+
+#[test]
+fn much_output_is_cut_and_every_failure_is_there() {
+    let plan = plan(2000);
+    let mut facts = Facts::new();
+    for job in 0..2000 {
+        let run = JobRun { worker: 0, started: facts.begun };
+        let output = format!("error: no room\n{}", format!("é{job} ").repeat(10_000));
+        let (kind, duration, usage) =
+            (FailureKind::Refused(1), Duration::from_secs(1), Usage::default());
+        facts.event(&Event::Failed {
+            job,
+            run,
+            failure: Failure { kind, output, duration, usage },
+        });
+    }
+    let page = page_of(&facts, &plan, None);
+    assert!(page.len() < 12 << 20, "{}", page.len());
+    let summary = facts.summary(&plan, Duration::ZERO, None);
+    assert_eq!(
+        (&summary["failed"], &summary["failures"][0]["count"]),
+        (&json!(2000), &json!(2000))
+    );
+    assert!(summary["failures"][0]["output"].as_str().unwrap().ends_with("not shown here]"));
+    assert!((0..2000).all(|job| page.contains(&format!("-DN={job} "))));
+}
