@@ -278,8 +278,8 @@ fn usual_time(language: Language) -> u64 {
 fn usual_memory(language: Language) -> u64 {
     match language {
         Language::Hip => 384 << 20,
-        Language::OpenclC => 288 << 20,
-        Language::Assembly => 192 << 20,
+        Language::OpenclC => 256 << 20,
+        Language::Assembly => 128 << 20,
     }
 }
 

@@ -10,6 +10,9 @@ const LAID_OUT: usize = 256;
 /// How many rounds of jobs, one on each worker, it takes until what is
 /// observed counts as much as what was expected.
 const PRIOR_ROUNDS: f64 = 1.0;
+/// After so many rounds what was observed counts a third: what else the
+/// machine does changes.
+const MEMORY_ROUNDS: f64 = 16.0;
 /// A job that takes longer than expected is taken to need this part more of
 /// the time it ran.
 const OVERDUE: f64 = 0.1;
@@ -45,8 +48,10 @@ struct Class {
     /// Of all, of those that wait, of those that ended, in seconds.
     total: f64,
     waiting: f64,
+    done: f64,
+    /// What was expected of those that ended, and what they took, the latest
+    /// weighing most.
     ended: f64,
-    /// What those that ended took.
     took: f64,
     jobs: usize,
 }
@@ -56,6 +61,7 @@ impl Class {
         Self {
             total: self.total + other.total,
             waiting: self.waiting + other.waiting,
+            done: self.done + other.done,
             ended: self.ended + other.ended,
             took: self.took + other.took,
             jobs: self.jobs + other.jobs,
@@ -113,16 +119,18 @@ impl Estimator {
         else {
             return;
         };
+        let keep = 1.0 - 1.0 / (MEMORY_ROUNDS * self.workers as f64);
         let class = &mut self.classes[job.class];
-        class.ended += job.expected;
-        class.took += now.saturating_sub(started).as_secs_f64();
+        class.done += job.expected;
+        class.ended = class.ended * keep + job.expected;
+        class.took = class.took * keep + now.saturating_sub(started).as_secs_f64();
         self.ended += 1;
     }
 
     /// How much of the expected work is done, from 0 to 1.
     pub(crate) fn fraction(&self) -> f64 {
         let all = self.classes.iter().fold(Class::default(), |sum, class| sum.add(class));
-        if self.ended == self.queue.len() { 1.0 } else { (all.ended / all.total).min(1.0) }
+        if self.ended == self.queue.len() { 1.0 } else { (all.done / all.total).min(1.0) }
     }
 
     /// The time left; `None` before there is any evidence.
@@ -300,6 +308,15 @@ mod tests {
         let jobs = mixed(1000);
         let predicted = simulate(8, 3, &jobs, |job| jobs[job].1);
         assert!(worst(&predicted, 0.2, 1.0) < 0.10, "{}", worst(&predicted, 0.2, 1.0));
+    }
+
+    #[test]
+    fn a_machine_that_gets_busy_is_noticed() {
+        let jobs = mixed(2000);
+        // From the hundredth job on everything takes twice as long.
+        let predicted =
+            simulate(4, 4, &jobs, |job| jobs[job].1 * if job < 100 { 1.0 } else { 2.0 });
+        assert!(worst(&predicted, 0.4, 1.0) < 0.08, "{}", worst(&predicted, 0.4, 1.0));
     }
 
     #[test]
