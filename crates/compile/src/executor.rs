@@ -13,10 +13,11 @@ use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
+use crate::engine::{Engine, Shortcuts, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
-use crate::job::{self, Bench, Built, Failure, FailureKind};
+use crate::job::{self, Built, Failure, FailureKind};
 use crate::process::Cancel;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
@@ -35,6 +36,8 @@ pub struct ExecutorOptions {
     pub time_limit: Duration,
     /// Where scratch directories are made.
     pub cache_dir: PathBuf,
+    /// Which shortcuts to take.
+    pub shortcuts: Shortcuts,
 }
 
 /// What happens while a plan runs, in the order it happens. Jobs are indices
@@ -162,18 +165,33 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     }
     let cost_file = CostFile::of(&options.cache_dir);
     let expected = cost_file.read().expect(plan, &missing, |source| sources.closure_size(source));
-    let mut queue: Vec<(usize, Expected)> = missing.into_iter().zip(expected).collect();
+    let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
     // Longest first, so that none is left to run alone at the end.
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
-    let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
-    on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
+    let mut engine = Engine {
+        plan,
+        sources,
+        toolchains,
+        digests,
+        cancel: &cancel,
+        time_limit: options.time_limit,
+        shortcuts: options.shortcuts,
+        cache_dir: &options.cache_dir,
+        work: work.path(),
+        commands: Default::default(),
+        headers: HashMap::new(),
+        libraries: HashMap::new(),
+    };
+    pool.install(|| engine.prepare(&missing))?;
+    let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
+    on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
     let crew = Crew {
         plan,
         sources,
         store,
-        bench: Bench { toolchains, digests, time_limit: options.time_limit, cancel: &cancel },
+        engine,
         work: &work,
         queue: &queue,
         next: AtomicUsize::new(0),
@@ -249,7 +267,7 @@ struct Crew<'a> {
     plan: &'a Plan,
     sources: &'a SourceSet,
     store: &'a ObjectStore,
-    bench: Bench<'a>,
+    engine: Engine<'a>,
     work: &'a WorkDir,
     queue: &'a [(usize, Expected)],
     next: AtomicUsize,
@@ -259,28 +277,35 @@ struct Crew<'a> {
 
 impl Crew<'_> {
     fn work(&self, worker: usize, sender: &Sender) {
+        let mut starter = Starter::default();
         let take = || {
             let (job, expected) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed))?;
             Some((*job, expected.memory))
         };
-        while let Some((job, _ticket)) = self.gate.enter(self.bench.cancel, take) {
-            let made = if self.bench.cancel.is_cancelled() {
+        while let Some((job, _ticket)) = self.gate.enter(self.engine.cancel, take) {
+            let made = if self.engine.cancel.is_cancelled() {
                 Err(CompileError::Interrupted)
             } else {
-                self.one(worker, job, sender)
+                self.one(worker, job, &mut starter, sender)
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
-                self.bench.cancel.cancel();
+                self.engine.cancel.cancel();
                 return;
             }
         }
-        if self.bench.cancel.is_cancelled() {
+        if self.engine.cancel.is_cancelled() {
             sender.send(Err(CompileError::Interrupted)).ok();
         }
     }
 
-    fn one(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
+    fn one(
+        &self,
+        worker: usize,
+        index: usize,
+        starter: &mut Starter,
+        sender: &Sender,
+    ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
         let stage = self.stage(job.source)?;
         let parent = self.work.path();
@@ -294,7 +319,7 @@ impl Crew<'_> {
         };
         let run = JobRun { worker, started: Instant::now() };
         report(Event::Started { job: index, run }, None);
-        match job::run(&self.bench, job, &stage, scratch.path())? {
+        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
                 let info = self.store.insert(job.digest, &object.bytes, object.deps)?;

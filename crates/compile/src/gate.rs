@@ -4,7 +4,7 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use crate::memory::{available_memory, resident_of_children};
+use crate::memory::{available_memory, resident_of_jobs};
 use crate::process::Cancel;
 
 /// How often memory is looked at again while a job waits for it: others than
@@ -15,8 +15,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(crate) trait Machine: Sync {
     /// Bytes that new processes can have now, if that is known.
     fn available(&self) -> Option<u64>;
-    /// Bytes that the running jobs have now.
-    fn in_use(&self) -> u64;
+    /// Bytes that the running jobs, so many, have now.
+    fn in_use(&self, running: usize) -> u64;
 }
 
 /// This machine.
@@ -27,8 +27,8 @@ impl Machine for ThisMachine {
         available_memory()
     }
 
-    fn in_use(&self) -> u64 {
-        resident_of_children()
+    fn in_use(&self, running: usize) -> u64 {
+        resident_of_jobs(running)
     }
 }
 
@@ -94,7 +94,7 @@ impl<'a> Gate<'a> {
         }
         // Asked in this order: what jobs take between the two questions must
         // not count as theirs and as available.
-        let still_needed = state.reserved.saturating_sub(self.machine.in_use());
+        let still_needed = state.reserved.saturating_sub(self.machine.in_use(state.running));
         let available = self.machine.available().unwrap_or(u64::MAX);
         available >= still_needed.saturating_add(memory)
     }
@@ -126,7 +126,7 @@ mod tests {
             Some(self.total - self.used.load(Ordering::SeqCst))
         }
 
-        fn in_use(&self) -> u64 {
+        fn in_use(&self, _running: usize) -> u64 {
             self.used.load(Ordering::SeqCst)
         }
     }

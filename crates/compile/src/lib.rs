@@ -6,12 +6,14 @@
 
 mod children;
 mod costs;
+mod engine;
 mod error;
 mod executor;
 mod file_digest;
 mod gate;
 mod job;
 mod memory;
+mod pipe;
 mod probe;
 mod process;
 mod source;
@@ -22,6 +24,7 @@ mod usage;
 mod work;
 
 pub use children::kill_children;
+pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
 pub use file_digest::FileDigests;

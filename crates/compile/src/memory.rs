@@ -30,14 +30,17 @@ pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Bytes that this process's children have resident: of each and its own
-/// children the largest, as a job's peak is counted.
-pub(crate) fn resident_of_children() -> u64 {
+/// Bytes that the jobs of this process have resident, so many run at most: of
+/// each child and its own children the largest, as a job's peak is counted.
+/// The largest children count; others are compilers that wait for a job.
+pub(crate) fn resident_of_jobs(running: usize) -> u64 {
     let largest = |child: u32| {
         let family = std::iter::once(child).chain(children::below(child));
         family.filter_map(|process| status_value(process, "VmRSS:")).max().unwrap_or(0)
     };
-    children::own().into_iter().map(largest).sum()
+    let mut found: Vec<u64> = children::own().into_iter().map(largest).collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.into_iter().take(running).sum()
 }
 
 fn status_value(process: u32, name: &str) -> Option<u64> {
@@ -133,7 +136,8 @@ mod tests {
             while !ready.exists() && !running.is_finished() {
                 std::thread::yield_now();
             }
-            let resident = resident_of_children();
+            let resident = resident_of_jobs(usize::MAX);
+            assert_eq!(resident_of_jobs(0), 0);
             cancel.cancel();
             running.join().unwrap().unwrap();
             resident

@@ -12,6 +12,13 @@ pub struct Usage {
     pub peak_memory: u64,
 }
 
+impl Usage {
+    /// The same as after another program of the same job, run after it.
+    pub(crate) fn then(self, other: Self) -> Self {
+        Self { cpu: self.cpu + other.cpu, peak_memory: self.peak_memory.max(other.peak_memory) }
+    }
+}
+
 /// Follows a child's memory while it runs, because what the kernel tells at
 /// its end is not enough: a process that was started by fork or vfork inherits
 /// its parent's peak, so nothing below that can be read from it.
