@@ -4,11 +4,14 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod children;
+mod costs;
 mod engine;
 mod error;
 mod executor;
 mod explain;
 mod file_digest;
+mod gate;
 mod history;
 mod job;
 mod memory;
@@ -23,9 +26,10 @@ mod toolchain;
 mod usage;
 mod work;
 
+pub use children::kill_children;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, Summary};
+pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::FileDigests;
 pub use history::History;

@@ -148,6 +148,10 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// Write a page about the build: time, memory and size of every kernel,
+    /// and what failed
+    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,

@@ -59,12 +59,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 }
 
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
-/// once; what it leaves is swept up by the next build.
+/// once, and its compilers with it; what it leaves is swept up by the next
+/// build.
 fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {
         if flag.is_cancelled() {
+            gfxpack_compile::kill_children();
             std::process::exit(130);
         }
         // Bars stop by themselves, and a line would tear them.
