@@ -4,9 +4,12 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod choose;
+mod discover;
 mod error;
 mod executor;
 mod file_digest;
+mod isa;
 mod job;
 mod memory;
 mod probe;
@@ -15,8 +18,11 @@ mod source;
 mod store;
 mod support;
 mod toolchain;
+mod trial;
 mod work;
 
+pub use choose::{Listed, Toolchains};
+pub use discover::Search;
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;
@@ -26,5 +32,5 @@ pub use process::Cancel;
 pub use source::{SourceDirs, SourceSet};
 pub use store::{ObjectInfo, ObjectStore};
 pub use support::{Buildable, first_support};
-pub use toolchain::{Search, Toolchain};
+pub use toolchain::Toolchain;
 pub use work::write_atomic;

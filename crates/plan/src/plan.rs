@@ -55,8 +55,24 @@ pub struct PlanToolchain {
     /// Digest of the whole closure: programs, their libraries, device
     /// libraries, headers.
     pub digest: Digest,
+    /// What is added to the device libraries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supplied: Vec<SuppliedConstant>,
     /// What the arguments depend on.
     pub facts: CompilerFacts,
+}
+
+/// A module of one constant that device libraries lack, made in their place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuppliedConstant {
+    /// The file that device libraries of a newer release have.
+    pub file: String,
+    /// The constant.
+    pub symbol: String,
+    /// Its value, of 32 bits.
+    pub value: u32,
+    /// The one processor that it is for; none where it is for all.
+    pub gfx: Option<String>,
 }
 
 /// One code object to make.
@@ -227,6 +243,7 @@ mod tests {
         PlanToolchain {
             identity: "test".to_owned(),
             digest: Digest::of(content),
+            supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         }
     }

@@ -46,8 +46,10 @@ pub(crate) fn run(
         return Ok(());
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    for toolchain in &prepared.toolchains {
-        output.say(&format!("using {}", toolchain.identity()));
+    for (index, toolchain) in prepared.toolchains.iter().enumerate() {
+        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
+        let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
+        output.say(&format!("using {} for {}", toolchain.identity(), targets.join(", ")));
     }
     output.building();
     let made = build::build(&prepared, args, cancel, output)?;

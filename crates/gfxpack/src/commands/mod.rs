@@ -10,6 +10,7 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod toolchains;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -35,6 +36,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Kdb(kdb) => kdb::run(kdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Toolchains(toolchains) => {
+            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
         }
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
