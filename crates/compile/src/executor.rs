@@ -247,7 +247,7 @@ impl Crew<'_> {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
                 let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
-                let built = Built { size, duration: object.duration };
+                let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, built }, Some(info));
             }
             Err(failure) => report(Event::Failed { job: index, failure }, None),

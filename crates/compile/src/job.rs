@@ -13,6 +13,7 @@ use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel, End, Program};
 use crate::toolchain::Toolchain;
+use crate::usage::Usage;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Built {
     pub size: u64,
     /// How long the compiler ran.
     pub duration: Duration,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// A kernel that could not be made, with the compiler's words.
@@ -30,6 +33,10 @@ pub struct Failure {
     pub kind: FailureKind,
     /// What the compiler wrote, cut at a limit.
     pub output: String,
+    /// How long the compiler ran.
+    pub duration: Duration,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// Why a kernel could not be made.
@@ -94,6 +101,7 @@ pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) deps: Vec<(PathBuf, Digest)>,
     pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
 }
 
 /// What a job runs with.
@@ -130,12 +138,12 @@ pub(crate) fn run(
         },
         bench.cancel,
     )?;
-    let duration = started.elapsed();
+    let (duration, usage) = (started.elapsed(), output.usage);
     let kind = match output.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
                 let deps = outside_deps(bench, toolchain, stage, &deps_file)?;
-                return Ok(Ok(Object { bytes, deps, duration }));
+                return Ok(Ok(Object { bytes, deps, duration, usage }));
             }
             Err(kind) => kind,
         },
@@ -146,7 +154,7 @@ pub(crate) fn run(
     };
     let words = [output.stderr.trim_end(), output.stdout.trim_end()];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-    Ok(Err(Failure { kind, output: words.join("\n") }))
+    Ok(Err(Failure { kind, output: words.join("\n"), duration, usage }))
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {

@@ -19,6 +19,7 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
+mod usage;
 mod work;
 
 pub use choose::{Listed, Toolchains};
@@ -33,4 +34,5 @@ pub use source::{SourceDirs, SourceSet};
 pub use store::{ObjectInfo, ObjectStore};
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
+pub use usage::Usage;
 pub use work::write_atomic;
