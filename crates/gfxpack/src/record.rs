@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
-use gfxpack_plan::plan::{Plan, PlanToolchain};
+use gfxpack_plan::plan::{Plan, Row};
 use gfxpack_plan::{Digest, KernelKey, Target};
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,7 @@ impl Origin {
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,
-                supplied: supplied(toolchain, &plan.kdbs[kdb].target),
+                supplied: supplied(plan, kdb),
             }),
             sources,
         }
@@ -175,12 +175,19 @@ impl Entry {
     }
 }
 
-/// The constants supplied for a target.
-fn supplied(toolchain: &PlanToolchain, target: &Target) -> Vec<Supplied> {
-    let gfx = target.id().processor();
+/// The supplied constants that a kdb's objects were made with: those for its
+/// processor, and the code object version's where a key asks for that.
+fn supplied(plan: &Plan, kdb: usize) -> Vec<Supplied> {
+    let kdb = &plan.kdbs[kdb];
+    let toolchain = &plan.toolchains[kdb.toolchain];
+    let gfx = kdb.target.id().processor();
+    let asks = |row: &Row| {
+        let arguments = &plan.jobs[row.job].arguments;
+        arguments.iter().any(|word| word == "-mcode-object-version=6")
+    };
     let of_target = toolchain.supplied.iter().filter(|constant| match &constant.gfx {
         Some(only) => only == gfx,
-        None => true,
+        None => kdb.rows.iter().any(asks),
     });
     let lacking = |only: Option<&str>| match only {
         Some(gfx) => format!("the installed device libraries have none for {gfx}"),
