@@ -61,7 +61,8 @@ const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::As
 impl<'a> Toolchains<'a> {
     /// Looks for toolchains and starts none of them. With `keep`, what is
     /// learnt of them and made for them stays in `cache`; else `scratch`, a
-    /// directory for temporary files, has it until this value goes.
+    /// directory for temporary files on the same disk as what is kept, has it
+    /// until this value goes.
     ///
     /// # Errors
     /// [`CompileError`] where a program that was named is none, or nothing is
@@ -124,11 +125,12 @@ impl<'a> Toolchains<'a> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
-    /// Toolchains that were found and turned out to be none, with the reason.
+    /// Why each hipcc that was asked and passed over is none. A clang need not
+    /// have to do with ROCm.
     #[must_use]
     pub fn unusable(&self) -> Vec<String> {
-        let reason = |entry: &Entry| match &entry.probed {
-            Some(Err(error)) => Some(error.to_string()),
+        let reason = |entry: &Entry| match (&entry.candidate.driver, &entry.probed) {
+            (Driver::Hipcc(_), Some(Err(error))) => Some(error.to_string()),
             _ => None,
         };
         self.entries.iter().filter_map(reason).collect()

@@ -101,7 +101,9 @@ pub(crate) fn directory(
 }
 
 /// Makes the directory, unless it is there and sound: links to the device
-/// libraries, and the constants compiled by the toolchain's own clang.
+/// libraries, and the constants compiled by the toolchain's own clang. It is
+/// filled in the scratch directory, which is swept when a build is killed and
+/// lies on the same disk.
 pub(crate) fn make(
     dir: &Path,
     device_libs: &Path,
@@ -116,7 +118,7 @@ pub(crate) fn make(
     fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
-        .tempdir_in(parent)
+        .tempdir_in(ask.scratch())
         .map_err(CompileError::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, ask)?;
     // Readable by all, as everything else in a cache that several users share.
@@ -128,7 +130,8 @@ pub(crate) fn make(
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
-        let aside = tempfile::tempdir_in(parent).map_err(CompileError::io("create", parent))?;
+        let aside =
+            tempfile::tempdir_in(ask.scratch()).map_err(CompileError::io("create", parent))?;
         fs::rename(dir, aside.path().join("damaged")).map_err(CompileError::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {

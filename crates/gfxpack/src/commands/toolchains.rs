@@ -50,7 +50,7 @@ pub(crate) fn survey(
     };
     let search = prepare::search(toolchain, environment);
     let cache = cache.as_deref().unwrap_or(scratch.path());
-    let found = Toolchains::find(&search, &digests, (cache, true), scratch.path(), cancel);
+    let found = Toolchains::find(&search, &digests, (cache, true), cache, cancel);
     let listed = found?.list()?;
     digests.save();
     Ok(listed)
