@@ -12,9 +12,10 @@ use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
+use crate::engine::{Engine, Shortcuts, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::job::{self, Bench, Built, Failure};
+use crate::job::{self, Built, Failure};
 use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
 use crate::process::Cancel;
 use crate::source::SourceSet;
@@ -31,6 +32,8 @@ pub struct ExecutorOptions {
     pub time_limit: Duration,
     /// Where scratch directories are made.
     pub cache_dir: PathBuf,
+    /// Which shortcuts to take.
+    pub shortcuts: Shortcuts,
 }
 
 /// What happens while a plan runs, in the order it happens. Jobs are indices
@@ -139,11 +142,26 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     });
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
+    let mut engine = Engine {
+        plan,
+        sources,
+        toolchains,
+        digests,
+        cancel: &cancel,
+        time_limit: options.time_limit,
+        shortcuts: options.shortcuts,
+        cache_dir: &options.cache_dir,
+        work: work.path(),
+        commands: Default::default(),
+        headers: HashMap::new(),
+        libraries: HashMap::new(),
+    };
+    pool.install(|| engine.prepare(&missing))?;
     let crew = Crew {
         plan,
         sources,
         store,
-        bench: Bench { toolchains, digests, time_limit: options.time_limit, cancel: &cancel },
+        engine,
         work: &work,
         queue: &missing,
         next: AtomicUsize::new(0),
@@ -206,7 +224,7 @@ struct Crew<'a> {
     plan: &'a Plan,
     sources: &'a SourceSet,
     store: &'a ObjectStore,
-    bench: Bench<'a>,
+    engine: Engine<'a>,
     work: &'a WorkDir,
     queue: &'a [usize],
     next: AtomicUsize,
@@ -216,20 +234,26 @@ struct Crew<'a> {
 
 impl Crew<'_> {
     fn work(&self, sender: &Sender) {
+        let mut starter = Starter::default();
         while let Some(&job) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.bench.cancel.is_cancelled() {
+            if self.engine.cancel.is_cancelled() {
                 sender.send(Err(CompileError::Interrupted)).ok();
                 return;
             }
-            if let Err(error) = self.one(job, sender) {
+            if let Err(error) = self.one(job, &mut starter, sender) {
                 sender.send(Err(error)).ok();
-                self.bench.cancel.cancel();
+                self.engine.cancel.cancel();
                 return;
             }
         }
     }
 
-    fn one(&self, index: usize, sender: &Sender) -> Result<(), CompileError> {
+    fn one(
+        &self,
+        index: usize,
+        starter: &mut Starter,
+        sender: &Sender,
+    ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
         let stage = self.stage(job.source)?;
         let parent = self.work.path();
@@ -243,7 +267,7 @@ impl Crew<'_> {
             sender.send(Ok(Done { event, object })).ok();
         };
         report(Event::Started { job: index }, None);
-        match job::run(&self.bench, job, &stage, scratch.path())? {
+        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
                 let info = self.store.insert(job.digest, &object.bytes, object.deps)?;

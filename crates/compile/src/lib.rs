@@ -6,12 +6,14 @@
 
 mod choose;
 mod discover;
+mod engine;
 mod error;
 mod executor;
 mod file_digest;
 mod isa;
 mod job;
 mod memory;
+mod pipe;
 mod probe;
 mod process;
 mod source;
@@ -24,6 +26,7 @@ mod work;
 
 pub use choose::{Listed, Toolchains};
 pub use discover::Search;
+pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
@@ -139,9 +140,40 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// What runs the jobs; the bytes are the same
+    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
+    pub(crate) via: Via,
+    /// A shortcut not to take: fork-server, precompiled-header or
+    /// reduced-library; repeatable, or with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
+    pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
+}
+
+/// What runs the jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Via {
+    /// The compiler itself, with every shortcut that gives the same bytes.
+    #[default]
+    Auto,
+    /// The compiler itself, started for every job.
+    Direct,
+    /// hipcc, and clang's driver for the languages that are not hipcc's.
+    Hipcc,
+}
+
+impl Build {
+    /// The shortcuts that are left.
+    pub(crate) fn shortcuts(&self) -> Shortcuts {
+        let all = match self.via {
+            Via::Auto => Shortcuts::default(),
+            Via::Direct => Shortcuts { direct: true, ..Shortcuts::NONE },
+            Via::Hipcc => Shortcuts::NONE,
+        };
+        self.no_shortcut.iter().fold(all, |left, &shortcut| left.without(shortcut))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -66,6 +66,7 @@ fn run(
         jobs: args.jobs.map_or_else(default_jobs, usize::from),
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache_dir.clone(),
+        shortcuts: args.shortcuts(),
     };
     // Assembling and verifying run in rayon's own pool. It can be sized once;
     // whoever sized it before meant the same.
