@@ -136,7 +136,7 @@ impl Test {
 
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    setup::ensure(sh, &[dist::NEEDS, NEEDS].concat(), install)
+    setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)
 }
 
 /// The test run, not yet started.

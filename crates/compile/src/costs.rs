@@ -319,6 +319,7 @@ mod tests {
             digest: Digest::of(b""),
             opencl_c: Digest::of(b""),
             assembly: Digest::of(b""),
+            supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         };
         let request = TargetRequest { target: "gfx906".parse().unwrap(), toolchain: 0, keys };

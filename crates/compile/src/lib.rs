@@ -5,7 +5,9 @@
 //! This crate knows nothing of kdbs, packages and terminals.
 
 mod children;
+mod choose;
 mod costs;
+mod discover;
 mod engine;
 mod error;
 mod executor;
@@ -13,6 +15,7 @@ mod explain;
 mod file_digest;
 mod gate;
 mod history;
+mod isa;
 mod job;
 mod memory;
 mod pipe;
@@ -23,10 +26,13 @@ mod source;
 mod store;
 mod support;
 mod toolchain;
+mod trial;
 mod usage;
 mod work;
 
 pub use children::kill_children;
+pub use choose::{Listed, Toolchains};
+pub use discover::Search;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
@@ -39,6 +45,6 @@ pub use process::Cancel;
 pub use source::{SourceDirs, SourceSet};
 pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
 pub use support::{Buildable, first_support};
-pub use toolchain::{Search, Toolchain};
+pub use toolchain::Toolchain;
 pub use usage::Usage;
 pub use work::write_atomic;

@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Cache(CacheCommand),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
+    /// List the compilers that were found, and what each builds
+    Toolchains(ToolchainsCommand),
     /// Print this machine's GPUs, or the kernel packages to install for them
     Detect(Detect),
     /// Look a kernel up as a program would: which file has it, or why each has not
@@ -219,19 +221,20 @@ pub(crate) struct Inputs {
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
-    /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
-    /// PATH]
+    /// A hipcc to use, and no other toolchain than those named; repeatable, and
+    /// each target is built by the first that can [default: what is found in
+    /// HIPCC, /opt/rocm*, and PATH]
     #[arg(long, value_name = "PATH")]
-    pub(crate) hipcc: Option<PathBuf>,
-    /// Use this clang alone, without hipcc
+    pub(crate) hipcc: Vec<PathBuf>,
+    /// A clang to use without hipcc, likewise
     #[arg(long, value_name = "PATH")]
-    pub(crate) clang: Option<PathBuf>,
-    /// The directory of the device libraries' bitcode
+    pub(crate) clang: Vec<PathBuf>,
+    /// The directory of the device libraries' bitcode; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) device_libs: Option<PathBuf>,
-    /// The prefix of the ROCm installation to use
+    pub(crate) device_libs: Vec<PathBuf>,
+    /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) rocm_path: Option<PathBuf>,
+    pub(crate) rocm_path: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -407,9 +410,19 @@ pub(crate) enum Kdb {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct ToolchainsCommand {
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,

@@ -51,8 +51,10 @@ pub(crate) fn run(
     }
     args.report.as_deref().map_or(Ok(()), report::check)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    for toolchain in &prepared.toolchains {
-        output.say(&format!("using {}", toolchain.identity()));
+    for (index, toolchain) in prepared.toolchains.iter().enumerate() {
+        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
+        let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
+        output.say(&format!("using {} for {}", toolchain.identity(), targets.join(", ")));
     }
     output.building();
     let mut facts = Facts::new();

@@ -11,6 +11,7 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod toolchains;
 mod why;
 
 use clap::CommandFactory;
@@ -40,6 +41,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Kdb(kdb) => kdb::run(kdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Toolchains(toolchains) => {
+            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
         }
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),

@@ -55,6 +55,7 @@ fn plan(jobs: usize) -> Plan {
             digest: Digest::of(b"toolchain"),
             opencl_c: Digest::of(b"toolchain"),
             assembly: Digest::of(b"toolchain"),
+            supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         }],
         sources: languages.iter().map(|(_, name)| source(name)).collect(),
