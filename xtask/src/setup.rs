@@ -39,7 +39,7 @@ impl Probe {
         }
     }
 
-    fn is_met(self, sh: &Shell) -> bool {
+    pub(crate) fn is_met(self, sh: &Shell) -> bool {
         let on_path = |name: &str| {
             let path = sh.var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
