@@ -218,6 +218,11 @@ pub unsafe extern "C" fn gfxpack_options_set_places(
     set(options, |options| {
         // SAFETY: null or texts, as the documentation asks.
         let (system, user) = unsafe { (path(system_dir), path(user_dir)) };
+        for (path, argument) in [(&system, "system_dir"), (&user, "user_dir")] {
+            if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+                return Err(Failure::Relative(argument));
+            }
+        }
         let why = "the program gives no directory for it".to_owned();
         let user = user.map_or(UserPlace::Memory { why }, UserPlace::Dir);
         let mut places = Places::new(system.iter().collect::<Vec<&PathBuf>>(), user);

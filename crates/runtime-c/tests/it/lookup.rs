@@ -36,6 +36,18 @@ fn a_hit_a_miss_and_a_compiled_kernel() {
 }
 
 #[test]
+fn the_files_that_are_asked_are_listed_in_order() {
+    let machine = Machine::new();
+    let file = |layer: u8, path: &Path| format!("file layer={layer} {}\n", path.display());
+    let system = file(SYSTEM, &machine.kdb()) + &file(SYSTEM, &wide(&machine));
+    let user = file(USER, &machine.ukdb());
+    let output = run(machine.program("driver.c").arg("files"));
+    assert_eq!(text(output.stdout), format!("{system}{user}"));
+    let output = run(machine.program("driver.c").args(["--user-first", "files"]));
+    assert_eq!(text(output.stdout), format!("{user}{system}"));
+}
+
+#[test]
 fn the_users_kdb_is_asked_first_by_name() {
     let machine = Machine::with_kdb();
     std::fs::create_dir(machine.user()).unwrap();
