@@ -321,8 +321,8 @@ enum gfxpack_path
      */
     GFXPACK_PATH_SYSTEM_DIR = 0,
     /**
-     * The library that was loaded: installed kdbs are in ../share/miopen/db
-     * from its directory.
+     * The library that was loaded, absolute: installed kdbs are in
+     * ../share/miopen/db from its directory.
      */
     GFXPACK_PATH_LIBRARY = 1,
     /**

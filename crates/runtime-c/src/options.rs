@@ -51,8 +51,8 @@ pub enum Path {
     /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
     /// names another. Absolute.
     SystemDir = 0,
-    /// The library that was loaded: installed kdbs are in ../share/miopen/db
-    /// from its directory.
+    /// The library that was loaded, absolute: installed kdbs are in
+    /// ../share/miopen/db from its directory.
     Library = 1,
     /// The user cache's directory as the program was built with; a leading ~
     /// is the home directory, empty is no user cache. "~/.cache/miopen/".
