@@ -364,7 +364,8 @@ fill:
 .size fill, .-fill
 .section .rodata,"a",@progbits
 .p2align 6
-.if (.amdgcn.gfx_generation_number == 9) && (.amdgcn.gfx_generation_stepping == 10)
+.set ACCUM, (.amdgcn.gfx_generation_minor == 0 && .amdgcn.gfx_generation_stepping == 10) || .amdgcn.gfx_generation_minor >= 4
+.if (.amdgcn.gfx_generation_number == 9) && ACCUM
 .amdhsa_kernel fill
     .amdhsa_next_free_vgpr 4
     .amdhsa_next_free_sgpr 8

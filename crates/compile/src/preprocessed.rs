@@ -15,10 +15,10 @@ use std::sync::Mutex;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, Language};
 
+use crate::engine::Engine;
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
-use crate::job::Bench;
 use crate::process::{self, End, Program};
 use crate::store::{About, ObjectInfo, ObjectStore, preprocessed_path};
 
@@ -88,7 +88,7 @@ impl<'a> Earlier<'a> {
     /// [`CompileError`] where the build can't go on.
     pub(crate) fn find(
         &self,
-        bench: &Bench<'_>,
+        engine: &Engine<'_>,
         index: usize,
         stage: &Path,
         scratch: &Path,
@@ -106,7 +106,7 @@ impl<'a> Earlier<'a> {
                 }
             }
         }
-        let same = self.same(bench, job, record, stage, scratch)?;
+        let same = self.same(engine, job, record, stage, scratch)?;
         let outcome = if same.is_some() { Tried::Same } else { Tried::Different };
         self.tried.lock().expect("no panic inside").insert(pair, outcome);
         Ok(same)
@@ -114,7 +114,7 @@ impl<'a> Earlier<'a> {
 
     fn same(
         &self,
-        bench: &Bench<'_>,
+        engine: &Engine<'_>,
         job: &Job,
         record: &Record,
         stage: &Path,
@@ -132,14 +132,14 @@ impl<'a> Earlier<'a> {
         let before = match self.known(record.job) {
             Some(known) => known,
             None => {
-                let Some(text) = self.preprocess_earlier(bench, job, record, scratch)? else {
+                let Some(text) = self.preprocess_earlier(engine, job, record, scratch)? else {
                     return Ok(None);
                 };
                 self.remember(record.job, text)?;
                 text
             }
         };
-        let Some(now) = preprocess(bench, job, stage, scratch)? else { return Ok(None) };
+        let Some(now) = preprocess(engine, job, stage, scratch)? else { return Ok(None) };
         self.remember(job.digest, now)?;
         if before != now {
             return Ok(None);
@@ -163,7 +163,7 @@ impl<'a> Earlier<'a> {
     /// Preprocesses the source as it was when it was built last.
     fn preprocess_earlier(
         &self,
-        bench: &Bench<'_>,
+        engine: &Engine<'_>,
         job: &Job,
         record: &Record,
         scratch: &Path,
@@ -177,7 +177,7 @@ impl<'a> Earlier<'a> {
             fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
             fs::write(&path, bytes).map_err(CompileError::io("write", &path))?;
         }
-        let text = preprocess(bench, job, &dir, scratch)?;
+        let text = preprocess(engine, job, &dir, scratch)?;
         fs::remove_dir_all(&dir).ok();
         Ok(text)
     }
@@ -196,12 +196,12 @@ fn has_no_locations(job: &Job) -> bool {
 /// files and lines included; `None` where it makes nothing of it, or where
 /// the text may not be all that decides.
 fn preprocess(
-    bench: &Bench<'_>,
+    engine: &Engine<'_>,
     job: &Job,
     stage: &Path,
     scratch: &Path,
 ) -> Result<Option<Digest>, CompileError> {
-    let toolchain = &bench.toolchains[job.toolchain];
+    let toolchain = &engine.toolchains[job.toolchain];
     let file = scratch.join("i");
     let mut arguments: Vec<OsString> =
         job.arguments.iter().map(|word| toolchain.fill(word)).collect();
@@ -213,9 +213,9 @@ fn preprocess(
             directory: stage,
             environment: &toolchain.environment,
             temp_dir: scratch,
-            time_limit: bench.time_limit,
+            time_limit: engine.time_limit,
         },
-        bench.cancel,
+        engine.cancel,
     )?;
     match output.end {
         End::Cancelled => return Err(CompileError::Interrupted),

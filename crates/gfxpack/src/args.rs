@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Cache(CacheCommand),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
+    /// List the compilers that were found, and what each builds
+    Toolchains(ToolchainsCommand),
     /// Print this machine's GPUs, or the kernel packages to install for them
     Detect(Detect),
     /// Look a kernel up as a program would: which file has it, or why each has not
@@ -147,9 +150,44 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// Write a page about the build: time, memory and size of every kernel,
+    /// and what failed
+    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
+    /// What runs the jobs; the bytes are the same
+    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
+    pub(crate) via: Via,
+    /// A shortcut not to take: fork-server, precompiled-header or
+    /// reduced-library; repeatable, or with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
+    pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
+}
+
+/// What runs the jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Via {
+    /// The compiler itself, with every shortcut that gives the same bytes.
+    #[default]
+    Auto,
+    /// The compiler itself, started for every job.
+    Direct,
+    /// hipcc, and clang's driver for the languages that are not hipcc's.
+    Hipcc,
+}
+
+impl Build {
+    /// The shortcuts that are left.
+    pub(crate) fn shortcuts(&self) -> Shortcuts {
+        let all = match self.via {
+            Via::Auto => Shortcuts::default(),
+            Via::Direct => Shortcuts { direct: true, ..Shortcuts::NONE },
+            Via::Hipcc => Shortcuts::NONE,
+        };
+        self.no_shortcut.iter().fold(all, |left, &shortcut| left.without(shortcut))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -183,19 +221,20 @@ pub(crate) struct Inputs {
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
-    /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
-    /// PATH]
+    /// A hipcc to use, and no other toolchain than those named; repeatable, and
+    /// each target is built by the first that can [default: what is found in
+    /// HIPCC, /opt/rocm*, and PATH]
     #[arg(long, value_name = "PATH")]
-    pub(crate) hipcc: Option<PathBuf>,
-    /// Use this clang alone, without hipcc
+    pub(crate) hipcc: Vec<PathBuf>,
+    /// A clang to use without hipcc, likewise
     #[arg(long, value_name = "PATH")]
-    pub(crate) clang: Option<PathBuf>,
-    /// The directory of the device libraries' bitcode
+    pub(crate) clang: Vec<PathBuf>,
+    /// The directory of the device libraries' bitcode; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) device_libs: Option<PathBuf>,
-    /// The prefix of the ROCm installation to use
+    pub(crate) device_libs: Vec<PathBuf>,
+    /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) rocm_path: Option<PathBuf>,
+    pub(crate) rocm_path: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -371,9 +410,19 @@ pub(crate) enum Kdb {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct ToolchainsCommand {
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,

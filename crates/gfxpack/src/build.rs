@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, Failure, History, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_plan::{Digest, KernelKey, Target};
@@ -16,6 +16,7 @@ use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
 use crate::record::Origin;
+use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
@@ -45,17 +46,19 @@ pub(crate) fn jobs(args: &Build) -> usize {
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are told by `progress` and listed in what
-/// was made; all others are in the kdbs.
+/// was made; all others are in the kdbs. `facts` learns of every job, also of
+/// a build that ends with an error.
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
     cancel: &Cancel,
     output: &Output,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let kdb_dir = args.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
-    let mut progress = progress::of(output, &prepared.plan);
-    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut());
+    let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
+    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -66,11 +69,13 @@ fn run(
     cancel: &Cancel,
     kdb_dir: &Path,
     progress: &mut dyn Progress,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let options = ExecutorOptions {
         jobs: jobs(args),
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache.scratch.clone(),
+        shortcuts: args.shortcuts(),
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
@@ -84,7 +89,10 @@ fn run(
             options: &options,
             cancel,
         };
-        let summary = executor.run(&mut |event| progress.event(plan, &event))?;
+        let summary = executor.run(&mut |event| {
+            facts.event(&event);
+            progress.event(plan, &event);
+        })?;
         prepared.cache.digests.save();
         History::record(
             plan,
@@ -121,7 +129,7 @@ fn assemble(
     summary: &Summary,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<MadeKdb>> {
-    let failed = |job: usize| -> Option<&Failure> {
+    let failed = |job: usize| -> Option<&FailureKind> {
         let found = summary.failures.binary_search_by_key(&job, |(job, _)| *job);
         found.ok().map(|position| &summary.failures[position].1)
     };
@@ -133,7 +141,7 @@ fn assemble(
         let mut missing: Vec<(KernelKey, String)> = kdb
             .rows
             .iter()
-            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row.job)?.kind.to_string())))
+            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row.job)?.to_string())))
             .collect();
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();

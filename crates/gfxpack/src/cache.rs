@@ -18,6 +18,9 @@ pub(crate) struct Cache {
     pub(crate) digests: FileDigests,
     /// Where scratch directories are made.
     pub(crate) scratch: PathBuf,
+    /// Where what is worth keeping lies.
+    dir: PathBuf,
+    writable: bool,
     /// Bytes that the store may have when the build is done.
     limit: Option<u64>,
     /// What the user should hear.
@@ -61,7 +64,18 @@ impl Cache {
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
         let digests = FileDigests::open(&dir.join("file-digests.json"));
-        Ok(Self { store, digests, scratch, limit, warning, _temporary: temporary })
+        let writable = true;
+        let kept = scratch.clone();
+        Ok(Self {
+            store,
+            digests,
+            scratch,
+            dir: kept,
+            writable,
+            limit,
+            warning,
+            _temporary: temporary,
+        })
     }
 
     /// The cache as it is: nothing is made or changed in it.
@@ -75,10 +89,18 @@ impl Cache {
             store: ObjectStore::open_to_look(&dir),
             digests: FileDigests::open(&dir.join("file-digests.json")),
             scratch: temporary.path().to_owned(),
+            dir,
+            writable: false,
             limit: None,
             warning: None,
             _temporary: Some(temporary),
         })
+    }
+
+    /// The directory for what is worth keeping between builds, and whether it
+    /// may be written.
+    pub(crate) fn kept(&self) -> (&Path, bool) {
+        (&self.dir, self.writable)
     }
 
     /// Brings the store down to its limit, once all that was made is where

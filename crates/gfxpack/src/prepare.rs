@@ -2,9 +2,8 @@
 //! loaded, everything checked before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use gfxpack_compile::{Cancel, FileDigests, Search, SourceSet, Toolchain};
+use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
@@ -13,7 +12,7 @@ use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
-use crate::inputs;
+use crate::inputs::{self, Read};
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -56,22 +55,41 @@ pub(crate) enum Purpose {
     Look,
 }
 
-/// Finds and probes the toolchain.
-pub(crate) fn toolchain(
-    args: &ToolchainArgs,
-    environment: &Environment,
-    digests: &FileDigests,
-    scratch: &Path,
-    cancel: &Cancel,
-) -> anyhow::Result<Toolchain> {
-    let search = Search {
-        hipcc: args.hipcc.clone().or_else(|| environment.hipcc.clone()),
+/// Where to look for toolchains.
+pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search {
+    Search {
+        hipcc: args.hipcc.clone(),
         clang: args.clang.clone(),
         device_libs: args.device_libs.clone(),
         rocm_path: args.rocm_path.clone(),
+        preferred_hipcc: environment.hipcc.clone(),
         environment: environment.for_compilers(),
-    };
-    Ok(Toolchain::probe(&search, digests, scratch, cancel)?)
+    }
+}
+
+/// Chooses a toolchain for each target, and sets the requests' indices.
+fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Vec<Toolchain>> {
+    let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
+    for request in &read.requests {
+        let used = request.keys.iter().map(|(key, _)| key.language);
+        languages.entry(request.target.id()).or_default().extend(used);
+    }
+    let mut chosen: Vec<Toolchain> = Vec::new();
+    let mut indices: BTreeMap<TargetId, usize> = BTreeMap::new();
+    for (id, languages) in &languages {
+        let toolchain = toolchains.choose(id, languages)?;
+        let known = chosen.iter().position(|known| known.is(&toolchain));
+        let index = known.unwrap_or_else(|| {
+            chosen.push(toolchain);
+            chosen.len() - 1
+        });
+        indices.insert((*id).clone(), index);
+    }
+    for request in &mut read.requests {
+        request.toolchain = indices[request.target.id()];
+    }
+    read.warnings.extend(toolchains.unusable());
+    Ok(chosen)
 }
 
 /// Reads everything and makes the plan.
@@ -90,31 +108,32 @@ pub(crate) fn prepare(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let read = inputs::read(inputs, allow_partial)?;
+    let mut read = inputs::read(inputs, allow_partial)?;
     let cache = match purpose {
         Purpose::Build => Cache::open(cache, environment)?,
         Purpose::Look => Cache::open_to_look(cache, environment)?,
     };
-    let toolchain = toolchain(toolchain_args, environment, &cache.digests, &cache.scratch, cancel)?;
+    let search = search(toolchain_args, environment);
+    let chosen = {
+        let mut found =
+            Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, cancel)?;
+        choose(&mut found, &mut read)?
+    };
     if purpose == Purpose::Build {
         cache.digests.save();
     }
     let mut warnings = read.warnings;
     warnings.extend(cache.warning.clone());
-    let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
-    for request in &read.requests {
-        let used = request.keys.iter().map(|(key, _)| key.language);
-        languages.entry(request.target.id()).or_default().extend(used);
-    }
-    for (id, languages) in &languages {
-        toolchain.check_buildable(id, languages)?;
-    }
     let sources = read.sources.sources().to_vec();
-    let plan = gfxpack_plan::plan::plan(vec![toolchain.for_plan()], sources, &read.requests)?;
+    let plan = gfxpack_plan::plan::plan(
+        chosen.iter().map(Toolchain::for_plan).collect(),
+        sources,
+        &read.requests,
+    )?;
     Ok(Prepared {
         plan,
         sources: read.sources,
-        toolchains: vec![toolchain],
+        toolchains: chosen,
         cache,
         library: read.library,
         unbuildable: read.unbuildable,

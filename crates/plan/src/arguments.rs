@@ -187,6 +187,16 @@ fn atomic_fadd_returns(processor: &str) -> bool {
     processor.starts_with("gfx908")
 }
 
+/// The code object version that the release of HIP writes with its own
+/// compiler. Another clang's default may be a version that the device
+/// libraries do not know; Debian's clang 19 even writes version 5 and links
+/// the device libraries' part for version 4.
+///
+/// Source: ROCm 6.0 release notes, code object version 5 as the default.
+fn code_object_version(facts: &CompilerFacts) -> u32 {
+    if facts.hip_version.is_some_and(|[major, ..]| major >= 6) { 5 } else { 4 }
+}
+
 /// The arguments of one job, run in the directory that holds the staged
 /// source; the output (`-o`) is the executor's to add.
 ///
@@ -216,6 +226,7 @@ pub fn arguments(
                 if let Some([major, minor, patch]) = facts.hip_version {
                     add(&[&format!("--hip-version={major}.{minor}.{patch}")]);
                 }
+                add(&[&format!("-mcode-object-version={}", code_object_version(facts))]);
                 add(&["-mllvm", "-amdgpu-early-inline-all=true"]);
                 add(&["-mllvm", "-amdgpu-function-calls=false"]);
             }
@@ -298,6 +309,16 @@ mod tests {
                 "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -I. -Ii0 -Wa,-defsym,n=1 k"
             ],
         );
+        let clang = |major| {
+            let hip_version = Some([major, 2, 0]);
+            let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
+            let id = "gfx942".parse().unwrap();
+            let (program, args) =
+                arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[]);
+            format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
+        };
+        expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -I. k"].assert_eq(&clang(5));
+        assert!(clang(6).contains(" -mcode-object-version=5 "));
         let gfx1030 = "gfx1030".parse().unwrap();
         assert_eq!(compile_target(Language::Assembly, &gfx1030).to_string(), "gfx1030");
     }

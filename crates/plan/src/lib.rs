@@ -15,6 +15,7 @@ mod location;
 pub mod manifest;
 pub mod package;
 pub mod plan;
+pub mod preamble;
 pub mod processors;
 pub mod target;
 pub mod words;

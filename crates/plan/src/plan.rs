@@ -62,6 +62,9 @@ pub struct PlanToolchain {
     pub opencl_c: Digest,
     /// Digest of what decides assembly's: programs and their libraries.
     pub assembly: Digest,
+    /// What is added to the device libraries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supplied: Vec<SuppliedConstant>,
     /// What the arguments depend on.
     pub facts: CompilerFacts,
 }
@@ -76,6 +79,19 @@ impl PlanToolchain {
             Language::Assembly => self.assembly,
         }
     }
+}
+
+/// A module of one constant that device libraries lack, made in their place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuppliedConstant {
+    /// The file that device libraries of a newer release have.
+    pub file: String,
+    /// The constant.
+    pub symbol: String,
+    /// Its value, of 32 bits.
+    pub value: u32,
+    /// The one processor that it is for; none where it is for all.
+    pub gfx: Option<String>,
 }
 
 /// One code object to make.
@@ -275,6 +291,7 @@ mod tests {
             digest: Digest::of(content),
             opencl_c: Digest::of(content),
             assembly: Digest::of(content),
+            supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         }
     }

@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
+use crate::report::{self, Facts};
 use crate::{packages, record};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
@@ -48,12 +49,20 @@ pub(crate) fn run(
         plan::print(&prepared, false, output);
         return Ok(());
     }
+    args.report.as_deref().map_or(Ok(()), report::check)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    for toolchain in &prepared.toolchains {
-        output.say(&format!("using {}", toolchain.identity()));
+    for (index, toolchain) in prepared.toolchains.iter().enumerate() {
+        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
+        let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
+        output.say(&format!("using {} for {}", toolchain.identity(), targets.join(", ")));
     }
     output.building();
-    let made = build::build(&prepared, args, cancel, output)?;
+    let mut facts = Facts::new();
+    let made = build::build(&prepared, args, cancel, output, &mut facts);
+    let told =
+        report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
+    let made = made?;
+    told?;
     let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     let mut packaged = Vec::new();
     if let (Some(packaging), Some(release)) = (packaging, &release)

@@ -11,6 +11,7 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod toolchains;
 mod why;
 
 use clap::CommandFactory;
@@ -41,6 +42,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Toolchains(toolchains) => {
+            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
@@ -59,12 +63,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 }
 
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
-/// once; what it leaves is swept up by the next build.
+/// once, and its compilers with it; what it leaves is swept up by the next
+/// build.
 fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {
         if flag.is_cancelled() {
+            gfxpack_compile::kill_children();
             std::process::exit(130);
         }
         // Bars stop by themselves, and a line would tear them.
