@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how fast gfxpack is, beside what it is held against,
 //! in one run.
 
+mod build;
 mod kdb;
 mod table;
 
@@ -20,6 +21,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Build(build::Build),
     Kdb(kdb::Kdb),
 }
 
@@ -29,6 +31,7 @@ impl Bench {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         match &self.what {
+            What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
         }
     }
