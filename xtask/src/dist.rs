@@ -44,6 +44,15 @@ const HIPCC: Need = Need {
     apt: "hipcc",
     dnf: Some("rocm-hip-devel"),
 };
+/// Without what it recommends, which is half as much again and more.
+pub(crate) const NEWER_CLANG: Need = Need {
+    probe: Probe::File("clang 19 with lld", &["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]),
+    why: "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
+    apt: "--no-install-recommends clang-19 lld-19",
+    dnf: None,
+};
+/// GPUs that are newer than the hipcc of Debian 12.
+const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` itself needs, its compiler included.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
 const TOOL_NEEDS: &[Need] = &[
@@ -70,8 +79,14 @@ impl Dist {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
             return self.tool(sh, &root);
         }
-        let needs = if chooses_compiler(sh, &passed) { &[CC] } else { NEEDS };
-        setup::ensure(sh, needs, self.setup)?;
+        let needs = if chooses_compiler(sh, &passed) {
+            vec![CC]
+        } else if Probe::Program("apt-get").is_met(sh) && is_for_newer(&passed) {
+            [NEEDS, &[NEWER_CLANG]].concat()
+        } else {
+            NEEDS.to_vec()
+        };
+        setup::ensure(sh, &needs, self.setup)?;
 
         let manifest = root.join("Cargo.toml");
         cmd!(sh, "cargo build --release --manifest-path {manifest} --package gfxpack").run()?;
@@ -184,6 +199,14 @@ fn chooses_compiler(sh: &Shell, passed: &[OsString]) -> bool {
         || sh.var_os("HIPCC").is_some_and(|hipcc| !hipcc.is_empty())
 }
 
+/// Whether any of the words speaks of a newer GPU: as a word of its own, or
+/// after `=`, `,` or `-t`.
+fn is_for_newer(passed: &[OsString]) -> bool {
+    let words = passed.iter().filter_map(|arg| arg.to_str());
+    let mut targets = words.flat_map(|arg| arg.trim_start_matches("-t").split([',', '=']));
+    targets.any(|target| NEWER_TARGETS.iter().any(|newer| target.starts_with(newer)))
+}
+
 /// Whether the flag is among the words: as itself, as `--flag=value`, or as
 /// `-fvalue`.
 fn has(passed: &[OsString], flag: &str) -> bool {
@@ -222,6 +245,18 @@ mod tests {
     #[track_caller]
     fn check(given: &str, expected: &str) {
         assert_eq!(complete(words(given), Path::new("/checkout")), words(expected));
+    }
+
+    #[test]
+    fn newer_gpus_need_a_newer_compiler() {
+        for line in
+            ["--target gfx942", "--target=gfx906,gfx1100@48", "-tgfx1201", "-t gfx1030,gfx1103"]
+        {
+            assert!(is_for_newer(&words(line)), "{line}");
+        }
+        for line in ["", "--target gfx90a@104,gfx1036", "--out gfx", "-j2"] {
+            assert!(!is_for_newer(&words(line)), "{line}");
+        }
     }
 
     #[test]
