@@ -12,6 +12,7 @@ pub mod include;
 pub mod kernel_package;
 mod key;
 mod location;
+pub mod log;
 pub mod manifest;
 pub mod package;
 pub mod plan;
