@@ -152,10 +152,15 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         licenses: [("gemm_tiled.cl".to_owned(), license)].into(),
         layout: LAYOUT,
         name_template: kernel_package::DEFAULT_NAME_TEMPLATE.to_owned(),
-        compiler: "PoCL".to_owned(),
         source_date_epoch: 1_700_000_000,
     };
-    let contents = Contents { target: STAND_IN.parse()?, kdb: kdb.to_owned(), kernels, missing: 0 };
+    let contents = Contents {
+        target: STAND_IN.parse()?,
+        kdb: kdb.to_owned(),
+        kernels,
+        missing: 0,
+        compiler: "PoCL".to_owned(),
+    };
     let spec = kernel_package::spec(&release, &contents);
     Ok(deb::write(&spec, dir, &DebOptions::default())?.path)
 }

@@ -1,7 +1,7 @@
 //! Runs a plan's jobs on this machine: what the store has is not made again,
 //! the rest goes longest first to a pool of workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,8 +83,8 @@ pub struct Executor<'a> {
     pub plan: &'a Plan,
     /// The plan's sources.
     pub sources: &'a SourceSet,
-    /// The compilers.
-    pub toolchain: &'a Toolchain,
+    /// The plan's compilers, in its order.
+    pub toolchains: &'a [Toolchain],
     /// Where objects are kept.
     pub store: &'a ObjectStore,
     /// What is known of files' digests.
@@ -109,7 +109,7 @@ impl Executor<'_> {
 }
 
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, sources, toolchain, store, digests, options, cancel } = *executor;
+    let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs_for(options.jobs, available_memory()))
         .thread_name(|index| format!("worker-{index}"))
@@ -143,7 +143,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         plan,
         sources,
         store,
-        bench: Bench { toolchain, digests, time_limit: options.time_limit, cancel: &cancel },
+        bench: Bench { toolchains, digests, time_limit: options.time_limit, cancel: &cancel },
         work: &work,
         queue: &missing,
         next: AtomicUsize::new(0),
@@ -182,11 +182,13 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     });
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.
-    if let Err(changed) = toolchain.check_unchanged(digests) {
-        for &job in &missing {
-            store.remove(plan.jobs[job].digest);
+    let used: BTreeSet<usize> = missing.iter().map(|&job| plan.jobs[job].toolchain).collect();
+    for index in used {
+        if let Err(changed) = toolchains[index].check_unchanged(digests) {
+            let jobs = missing.iter().map(|&job| &plan.jobs[job]);
+            jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
+            error = Some(changed);
         }
-        return Err(changed);
     }
     error.map_or(Ok(summary), Err)
 }
@@ -245,7 +247,7 @@ impl Crew<'_> {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
                 let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
-                let built = Built { size, duration: object.duration };
+                let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, built }, Some(info));
             }
             Err(failure) => report(Event::Failed { job: index, failure }, None),

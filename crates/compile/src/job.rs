@@ -13,6 +13,7 @@ use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel, End, Program};
 use crate::toolchain::Toolchain;
+use crate::usage::Usage;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Built {
     pub size: u64,
     /// How long the compiler ran.
     pub duration: Duration,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// A kernel that could not be made, with the compiler's words.
@@ -30,6 +33,10 @@ pub struct Failure {
     pub kind: FailureKind,
     /// What the compiler wrote, cut at a limit.
     pub output: String,
+    /// How long the compiler ran.
+    pub duration: Duration,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// Why a kernel could not be made.
@@ -94,11 +101,12 @@ pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) deps: Vec<(PathBuf, Digest)>,
     pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
 }
 
 /// What a job runs with.
 pub(crate) struct Bench<'a> {
-    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) toolchains: &'a [Toolchain],
     pub(crate) digests: &'a FileDigests,
     pub(crate) time_limit: Duration,
     pub(crate) cancel: &'a Cancel,
@@ -111,7 +119,7 @@ pub(crate) fn run(
     stage: &Path,
     scratch: &Path,
 ) -> Result<Result<Object, Failure>, CompileError> {
-    let toolchain = bench.toolchain;
+    let toolchain = &bench.toolchains[job.toolchain];
     let (output_file, deps_file) = (scratch.join("o"), scratch.join("d"));
     let mut arguments: Vec<_> = job.arguments.iter().map(|word| toolchain.fill(word)).collect();
     if job.language != Language::Assembly {
@@ -130,12 +138,12 @@ pub(crate) fn run(
         },
         bench.cancel,
     )?;
-    let duration = started.elapsed();
+    let (duration, usage) = (started.elapsed(), output.usage);
     let kind = match output.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let deps = outside_deps(bench, stage, &deps_file)?;
-                return Ok(Ok(Object { bytes, deps, duration }));
+                let deps = outside_deps(bench, toolchain, stage, &deps_file)?;
+                return Ok(Ok(Object { bytes, deps, duration, usage }));
             }
             Err(kind) => kind,
         },
@@ -146,7 +154,7 @@ pub(crate) fn run(
     };
     let words = [output.stderr.trim_end(), output.stdout.trim_end()];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-    Ok(Err(Failure { kind, output: words.join("\n") }))
+    Ok(Err(Failure { kind, output: words.join("\n"), duration, usage }))
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
@@ -172,6 +180,7 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
 /// toolchain's covers: the C and C++ libraries' headers.
 fn outside_deps(
     bench: &Bench<'_>,
+    toolchain: &Toolchain,
     stage: &Path,
     deps_file: &Path,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
@@ -184,7 +193,7 @@ fn outside_deps(
     for path in depfile_paths(&text) {
         let covered = !path.is_absolute()
             || path.starts_with(stage)
-            || bench.toolchain.covered.iter().any(|dir| path.starts_with(dir));
+            || toolchain.covered.iter().any(|dir| path.starts_with(dir));
         if !covered {
             let digest = bench.digests.digest(&path)?;
             deps.push((path, digest));

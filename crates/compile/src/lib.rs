@@ -15,6 +15,7 @@ mod source;
 mod store;
 mod support;
 mod toolchain;
+mod usage;
 mod work;
 
 pub use error::CompileError;
@@ -27,4 +28,5 @@ pub use source::{SourceDirs, SourceSet};
 pub use store::{ObjectInfo, ObjectStore};
 pub use support::{Buildable, first_support};
 pub use toolchain::{Search, Toolchain};
+pub use usage::Usage;
 pub use work::write_atomic;

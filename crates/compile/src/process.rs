@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use wait4::{ResUse, Wait4};
 
 use crate::error::CompileError;
+use crate::usage::{PeakWatch, Usage};
 
 /// Most bytes kept of a program's output; the rest is read and dropped.
 const OUTPUT_LIMIT: usize = 256 * 1024;
@@ -22,6 +24,9 @@ const OUTPUT_LIMIT: usize = 256 * 1024;
 const TICK: Duration = Duration::from_millis(100);
 /// How often an ended pipe's program is asked whether it has exited.
 const REAP_TICK: Duration = Duration::from_millis(2);
+/// When a started program's memory is first looked at; each further look
+/// comes twice as late, up to [`TICK`].
+const FIRST_LOOK: Duration = Duration::from_millis(10);
 
 /// A flag that stops every running and coming process of a build.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +80,7 @@ pub(crate) struct Output {
     pub(crate) end: End,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    pub(crate) usage: Usage,
 }
 
 impl Output {
@@ -100,7 +106,10 @@ pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Comp
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
+    let inherited = PeakWatch::inherited();
     let mut child = Group(Some(command.spawn().map_err(start_error)?));
+    let mut watch = PeakWatch::new(child.child().id(), inherited);
+    let mut look = FIRST_LOOK;
     let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
     let started = Instant::now();
@@ -116,15 +125,19 @@ pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Comp
             break Some(End::TimedOut);
         }
         let open = stdout.open || stderr.open;
-        let tick = if open { TICK } else { REAP_TICK }.min(left);
+        let tick = if open { look } else { REAP_TICK }.min(left);
         wait_readable(&mut stdout, &mut stderr, tick).map_err(start_error)?;
+        watch.look();
+        look = (look * 2).min(TICK);
     };
     // Whoever of the group is left goes now; then both pipes reach their end,
     // but for a grandchild that left the group, which nobody waits for.
-    let status = child.kill_and_reap().map_err(start_error)?;
+    let ResUse { status, rusage } = child.kill_and_reap().map_err(start_error)?;
     let end = stopped.unwrap_or_else(|| ended(status));
+    let cpu = rusage.utime + rusage.stime;
+    let usage = Usage { cpu, peak_memory: watch.peak(rusage.maxrss) };
     wait_readable(&mut stdout, &mut stderr, Duration::ZERO).map_err(start_error)?;
-    Ok(Output { end, stdout: stdout.text(), stderr: stderr.text() })
+    Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
 }
 
 fn ended(status: ExitStatus) -> End {
@@ -154,12 +167,18 @@ impl Group {
         self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
-    fn kill_and_reap(&mut self) -> std::io::Result<ExitStatus> {
+    fn kill_and_reap(&mut self) -> std::io::Result<ResUse> {
         if let Some(group) = self.pid() {
             // Gone already is what is wanted.
             kill_process_group(group, Signal::KILL).ok();
         }
-        self.0.take().expect("reaped once").wait()
+        let mut child = self.0.take().expect("reaped once");
+        loop {
+            match child.wait4() {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
     }
 }
 
@@ -341,6 +360,17 @@ mod tests {
         let cancel = Cancel::default();
         cancel.cancel();
         assert!(matches!(sh("sleep 1000", LONG, &cancel).end, End::Cancelled));
+    }
+
+    #[test]
+    fn what_it_used_is_told_with_its_children() {
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let used = |script: &str| sh(script, LONG, &Cancel::default()).usage;
+        let (idle, busy) = (used("exit 0"), used(&format!("sh -c '{spin}'; exit 0")));
+        assert!(busy.cpu > idle.cpu && busy.cpu > Duration::from_millis(5), "{idle:?} {busy:?}");
+        // 64 MB of one line, which sort keeps in memory; more than this test has.
+        let large = used("head -c 64000000 /dev/zero | sort -z --buffer-size=256M | tail -c 1");
+        assert!(large.peak_memory > 64_000_000, "{large:?}");
     }
 
     #[test]

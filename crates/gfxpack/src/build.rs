@@ -76,7 +76,7 @@ fn run(
         let executor = Executor {
             plan,
             sources: &prepared.sources,
-            toolchain: &prepared.toolchain,
+            toolchains: &prepared.toolchains,
             store: &prepared.store,
             digests: &prepared.digests,
             options: &options,

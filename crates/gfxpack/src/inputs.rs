@@ -49,7 +49,7 @@ pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read>
     let mut reader = Reader {
         requests: targets
             .into_iter()
-            .map(|target| TargetRequest { target, keys: Vec::new() })
+            .map(|target| TargetRequest { target, toolchain: 0, keys: Vec::new() })
             .collect(),
         sources: SourceSet::default(),
         library: Library::default(),

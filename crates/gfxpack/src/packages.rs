@@ -36,7 +36,6 @@ pub(crate) struct MadePackage {
 pub(crate) fn release(
     args: &Packaging,
     library: &Library,
-    compiler: String,
     environment: &Environment,
     output: &Output,
 ) -> anyhow::Result<Release> {
@@ -93,7 +92,6 @@ pub(crate) fn release(
         licenses,
         layout,
         name_template: args.name_template.clone(),
-        compiler,
         source_date_epoch: environment.epoch()?,
     })
 }
@@ -138,8 +136,13 @@ pub(crate) fn check<'a>(
     args: &Packaging,
 ) -> anyhow::Result<()> {
     for target in targets {
-        let contents =
-            Contents { target: target.clone(), kdb: PathBuf::new(), kernels: 0, missing: 0 };
+        let contents = Contents {
+            target: target.clone(),
+            kdb: PathBuf::new(),
+            kernels: 0,
+            missing: 0,
+            compiler: String::new(),
+        };
         let spec = kernel_package::spec(release, &contents);
         for (_, writer) in writers(args) {
             writer.check(&spec)?;

@@ -18,7 +18,8 @@ use crate::inputs;
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) sources: SourceSet,
-    pub(crate) toolchain: Toolchain,
+    /// Those of the plan, in its order.
+    pub(crate) toolchains: Vec<Toolchain>,
     pub(crate) store: ObjectStore,
     pub(crate) digests: FileDigests,
     pub(crate) cache_dir: PathBuf,
@@ -126,11 +127,11 @@ pub(crate) fn prepare(
         toolchain.check_buildable(id, languages)?;
     }
     let sources = read.sources.sources().to_vec();
-    let plan = gfxpack_plan::plan::plan(toolchain.for_plan(), sources, &read.requests)?;
+    let plan = gfxpack_plan::plan::plan(vec![toolchain.for_plan()], sources, &read.requests)?;
     Ok(Prepared {
         plan,
         sources: read.sources,
-        toolchain,
+        toolchains: vec![toolchain],
         store: match purpose {
             Purpose::Build => ObjectStore::open(&cache_dir)?,
             Purpose::Look => ObjectStore::open_to_look(&cache_dir),

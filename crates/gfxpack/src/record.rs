@@ -121,7 +121,7 @@ impl Origin {
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
-        let toolchain = &plan.toolchain;
+        let toolchain = &plan.toolchains[plan.kdbs[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
             compiler: Some(Compiler {

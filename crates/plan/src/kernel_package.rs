@@ -79,8 +79,6 @@ pub struct Release {
     pub layout: Layout,
     /// Package name, `{gfx}` standing for the target.
     pub name_template: String,
-    /// The compiler in words; empty where it is not known.
-    pub compiler: String,
     /// Seconds since the epoch for every time stamp.
     pub source_date_epoch: u64,
 }
@@ -96,6 +94,8 @@ pub struct Contents {
     pub kernels: u64,
     /// Kernels that should be in it and could not be compiled.
     pub missing: u64,
+    /// What compiled them, in words; empty where it is not known.
+    pub compiler: String,
 }
 
 /// The package's name for a target.
@@ -166,9 +166,9 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
         contents.kernels,
         in_words(target)
     )];
-    if !release.compiler.is_empty() {
+    if !contents.compiler.is_empty() {
         paragraphs
-            .push(format!("The kernels were compiled from source with {}.", release.compiler));
+            .push(format!("The kernels were compiled from source with {}.", contents.compiler));
     }
     if contents.missing > 0 {
         paragraphs.push(format!(
@@ -303,13 +303,18 @@ mod tests {
                 .collect(),
             layout: Layout::Rocm { version: Some("6.4.1".to_owned()) },
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
-            compiler: "clang 15".to_owned(),
             source_date_epoch: 0,
         }
     }
 
     fn contents(target: &str) -> Contents {
-        Contents { target: target.parse().unwrap(), kdb: "x".into(), kernels: 3, missing: 0 }
+        Contents {
+            target: target.parse().unwrap(),
+            kdb: "x".into(),
+            kernels: 3,
+            missing: 0,
+            compiler: "clang 15".to_owned(),
+        }
     }
 
     #[test]

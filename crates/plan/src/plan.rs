@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// What the plan needs to know of the compiler.
+/// What the plan needs to know of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanToolchain {
     /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
@@ -72,7 +72,9 @@ pub struct Job {
     pub target_id: TargetId,
     /// Index into [`Plan::sources`].
     pub source: usize,
-    /// Which program.
+    /// Index into [`Plan::toolchains`].
+    pub toolchain: usize,
+    /// Which of its programs.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
     pub arguments: Vec<String>,
@@ -83,6 +85,8 @@ pub struct Job {
 pub struct KdbPlan {
     /// Which devices it serves.
     pub target: Target,
+    /// Index into [`Plan::toolchains`]: what all its rows are compiled with.
+    pub toolchain: usize,
     /// Keys in canonical order, each with its index into [`Plan::jobs`].
     pub rows: Vec<Row>,
 }
@@ -99,8 +103,8 @@ pub struct Row {
 /// Everything a build will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The compiler.
-    pub toolchain: PlanToolchain,
+    /// The compilers; which one builds a target is decided before.
+    pub toolchains: Vec<PlanToolchain>,
     /// Source closures.
     pub sources: Vec<Source>,
     /// Each distinct job once, however many kdbs want it.
@@ -115,6 +119,8 @@ pub struct Plan {
 pub struct TargetRequest {
     /// Which devices.
     pub target: Target,
+    /// Index into [`Plan::toolchains`].
+    pub toolchain: usize,
     /// The keys.
     pub keys: Vec<(KeyRequest, usize)>,
 }
@@ -124,8 +130,11 @@ pub struct TargetRequest {
 ///
 /// # Errors
 /// [`InputError`] where a key's options can't be given to a compiler.
+///
+/// # Panics
+/// Where a request names a toolchain or source that is not there.
 pub fn plan(
-    toolchain: PlanToolchain,
+    toolchains: Vec<PlanToolchain>,
     sources: Vec<Source>,
     requests: &[TargetRequest],
 ) -> Result<Plan, InputError> {
@@ -134,6 +143,7 @@ pub fn plan(
     let mut by_digest: HashMap<Digest, usize> = HashMap::new();
     let mut kdbs = Vec::new();
     for request in requests {
+        let toolchain = &toolchains[request.toolchain];
         let mut rows = Vec::with_capacity(request.keys.len());
         for (key, source) in &request.keys {
             let words =
@@ -160,6 +170,7 @@ pub fn plan(
                     language: key.language,
                     target_id: arguments::compile_target(key.language, request.target.id()),
                     source: *source,
+                    toolchain: request.toolchain,
                     program,
                     arguments,
                 });
@@ -168,9 +179,9 @@ pub fn plan(
             rows.push(Row { key: key.key.clone(), job });
         }
         rows.sort_by(|a, b| a.key.cmp(&b.key));
-        kdbs.push(KdbPlan { target: request.target.clone(), rows });
+        kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
     }
-    Ok(Plan { toolchain, sources, jobs, kdbs })
+    Ok(Plan { toolchains, sources, jobs, kdbs })
 }
 
 impl Plan {
@@ -232,10 +243,11 @@ mod tests {
             .iter()
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
+                toolchain: 0,
                 keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
             })
             .collect();
-        plan(toolchain(compiler), vec![source(source_text)], &requests).unwrap()
+        plan(vec![toolchain(compiler)], vec![source(source_text)], &requests).unwrap()
     }
 
     #[test]
@@ -244,6 +256,27 @@ mod tests {
         assert_eq!((plan.kdbs.len(), plan.jobs.len()), (2, 2));
         let plan = made(&["gfx906_60", "gfx906:xnack+@60"], &[" -DA=1"], b"s", b"c");
         assert_eq!((plan.kdbs.len(), plan.jobs.len()), (2, 2));
+    }
+
+    #[test]
+    fn each_target_has_a_toolchain_of_its_own() {
+        let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -DA=1 -mcpu=gfx906"}"#;
+        let keys = parse_keys("k", text).unwrap();
+        let request = |target: &str, toolchain| TargetRequest {
+            target: target.parse().unwrap(),
+            toolchain,
+            keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+        };
+        let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
+        let toolchains = vec![toolchain(b"old"), toolchain(b"new")];
+        let plan = plan(toolchains, vec![source(b"s")], &requests).unwrap();
+        let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain).collect();
+        assert_eq!(used, [0, 1]);
+        assert_eq!(plan.kdbs[1].toolchain, 1);
+        // Which place a toolchain has in the list is no part of any identity.
+        let alone =
+            super::plan(vec![toolchain(b"new")], vec![source(b"s")], &[request("gfx1100", 0)]);
+        assert_eq!(alone.unwrap().jobs[0].digest, plan.jobs[1].digest);
     }
 
     #[test]

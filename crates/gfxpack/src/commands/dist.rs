@@ -35,9 +35,7 @@ pub(crate) fn run(
     // What is wrong with the packages' options is said before hours of work.
     let release = packaging
         .map(|packaging| {
-            let compiler = prepared.toolchain.identity();
-            let release =
-                packages::release(packaging, &prepared.library, compiler, environment, output)?;
+            let release = packages::release(packaging, &prepared.library, environment, output)?;
             let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
             packages::check(&release, targets, packaging)?;
             anyhow::Ok(release)
@@ -48,7 +46,9 @@ pub(crate) fn run(
         return Ok(());
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    output.say(&format!("using {}", prepared.toolchain.identity()));
+    for toolchain in &prepared.toolchains {
+        output.say(&format!("using {}", toolchain.identity()));
+    }
     output.building();
     let made = build::build(&prepared, args, cancel, output)?;
     let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
@@ -62,6 +62,7 @@ pub(crate) fn run(
                 kdb: kdb.path.clone(),
                 kernels: kdb.kernels,
                 missing: kdb.missing.len() as u64,
+                compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
             };
             packaged
                 .extend(packages::write(release, &contents, packaging, &args.out, cancel, output)?);

@@ -44,8 +44,7 @@ pub(crate) fn run(
             licenses = sources_without_licence(path)?;
         }
         let library = Library { licenses, ..Library::default() };
-        let compiler = kdb.origin.compiler().unwrap_or_default().to_owned();
-        let release = packages::release(&args.packaging, &library, compiler, environment, output)?;
+        let release = packages::release(&args.packaging, &library, environment, output)?;
         packages::check(&release, [&kdb.target].into_iter(), &args.packaging)?;
         kdbs.push((kdb, release));
     }
@@ -58,6 +57,7 @@ pub(crate) fn run(
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
             missing: kdb.missing.len() as u64,
+            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
         };
         packaged.extend(packages::write(
             release,

@@ -53,7 +53,9 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
         output.message("plan", &body);
         return;
     }
-    output.data(&format!("compiler  {}", plan.toolchain.identity));
+    for toolchain in &plan.toolchains {
+        output.data(&format!("compiler  {}", toolchain.identity));
+    }
     output.data(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
         let mut languages: BTreeMap<String, usize> = BTreeMap::new();
@@ -77,7 +79,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(&prepared.toolchain.command_line(job));
+            output.data(&prepared.toolchains[job.toolchain].command_line(job));
         }
     }
 }

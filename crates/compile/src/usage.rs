@@ -1,0 +1,84 @@
+//! What a program used: processor time and memory, as the kernel counts them.
+
+use std::fs;
+use std::time::Duration;
+
+/// What a job's processes used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// User and system time of the process and the children it waited for.
+    pub cpu: Duration,
+    /// Most bytes that any one of them had resident at a time.
+    pub peak_memory: u64,
+}
+
+impl Usage {
+    /// The same as after another program of the same job, run after it.
+    #[must_use]
+    pub fn then(self, other: Self) -> Self {
+        Self { cpu: self.cpu + other.cpu, peak_memory: self.peak_memory.max(other.peak_memory) }
+    }
+}
+
+/// Follows a child's memory while it runs, because what the kernel tells at
+/// its end is not enough: a process that was started by fork or vfork inherits
+/// its parent's peak, so nothing below that can be read from it.
+///
+/// Source: Linux, fs/exec.c, `exec_mmap`: `setmax_mm_hiwater_rss` with the
+/// memory map that is left, which is the parent's.
+pub(crate) struct PeakWatch {
+    status_file: String,
+    /// What a child has inherited.
+    inherited: u64,
+    seen: u64,
+}
+
+impl PeakWatch {
+    /// Before the child is started: what it will inherit.
+    pub(crate) fn inherited() -> u64 {
+        peak_of("/proc/self/status").unwrap_or(0)
+    }
+
+    pub(crate) fn new(child: u32, inherited: u64) -> Self {
+        Self { status_file: format!("/proc/{child}/status"), inherited, seen: 0 }
+    }
+
+    /// Looks once; the child may be gone.
+    pub(crate) fn look(&mut self) {
+        self.seen = self.seen.max(peak_of(&self.status_file).unwrap_or(0));
+    }
+
+    /// The peak, given what the kernel told at the end.
+    pub(crate) fn peak(&self, told: u64) -> u64 {
+        // Between the look and the start another thread may have added a page
+        // or two to the parent.
+        let tolerance = self.inherited / 64;
+        if told > self.inherited + tolerance || self.seen == 0 { told } else { self.seen }
+    }
+}
+
+fn peak_of(status_file: &str) -> Option<u64> {
+    let text = fs::read_to_string(status_file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inherited_does_not_count() {
+        let mut watch = PeakWatch::new(0, 500 << 20);
+        assert_eq!(watch.peak(500 << 20), 500 << 20, "no better known");
+        watch.seen = 90 << 20;
+        assert_eq!(watch.peak(500 << 20), 90 << 20);
+        assert_eq!(watch.peak(700 << 20), 700 << 20);
+    }
+
+    #[test]
+    fn a_process_has_a_peak() {
+        assert!(PeakWatch::inherited() > 100 << 10);
+        assert_eq!(peak_of("/proc/0/status"), None);
+    }
+}
