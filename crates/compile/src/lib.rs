@@ -4,6 +4,7 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod disassemble;
 mod error;
 mod executor;
 mod file_digest;
@@ -18,6 +19,7 @@ mod toolchain;
 mod usage;
 mod work;
 
+pub use disassemble::Disassembler;
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, Summary};
 pub use file_digest::FileDigests;

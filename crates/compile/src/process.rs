@@ -2,7 +2,8 @@
 //! limit, and nothing left running.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -93,6 +94,15 @@ impl Output {
 /// process group of its own, which is killed as a whole, so that a wrapper's
 /// children never outlive it.
 pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, CompileError> {
+    run_into(program, None, cancel)
+}
+
+/// The same, with all of the program's standard output going into a file.
+pub(crate) fn run_into(
+    program: &Program<'_>,
+    file: Option<File>,
+    cancel: &Cancel,
+) -> Result<Output, CompileError> {
     let start_error = |source| CompileError::Start { program: program.path.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
     let mut command = Command::new(program.path);
@@ -111,6 +121,7 @@ pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Comp
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
     let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
+    stdout.file = file;
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
     let started = Instant::now();
     let stopped = loop {
@@ -193,6 +204,8 @@ impl Drop for Group {
 /// One of a child's output pipes, read without blocking.
 struct Capture<R> {
     pipe: R,
+    /// Where all of it goes, instead of being kept.
+    file: Option<File>,
     kept: Vec<u8>,
     dropped: bool,
     open: bool,
@@ -200,13 +213,16 @@ struct Capture<R> {
 
 impl<R: Read + AsFd> Capture<R> {
     fn new(pipe: R) -> Self {
-        Self { pipe, kept: Vec::new(), dropped: false, open: true }
+        Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
     }
 
     fn read_once(&mut self) -> std::io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         let count = self.pipe.read(&mut buffer)?;
         self.open = count > 0;
+        if let Some(file) = &mut self.file {
+            return file.write_all(&buffer[..count]);
+        }
         let room = OUTPUT_LIMIT - self.kept.len();
         self.kept.extend_from_slice(&buffer[..count.min(room)]);
         self.dropped |= count > room;

@@ -62,7 +62,7 @@ pub struct Toolchain {
 }
 
 impl Search {
-    fn path(&self) -> OsString {
+    pub(crate) fn path(&self) -> OsString {
         let path = self.environment.iter().find(|(name, _)| name == "PATH");
         path.map(|(_, value)| value.clone()).unwrap_or_default()
     }
@@ -179,6 +179,12 @@ impl Toolchain {
             files,
             environment,
         })
+    }
+
+    /// The clang that compiles, by whatever wrapper.
+    #[must_use]
+    pub fn clang(&self) -> &Path {
+        &self.clang
     }
 
     /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.

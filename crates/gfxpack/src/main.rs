@@ -11,6 +11,7 @@ mod output;
 mod packages;
 mod prepare;
 mod progress;
+mod provenance;
 mod record;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

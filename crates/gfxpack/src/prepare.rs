@@ -69,6 +69,17 @@ pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::
     std::path::absolute(&dir).map_err(fail::io("find", &dir))
 }
 
+/// Where a toolchain is looked for.
+pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search {
+    Search {
+        hipcc: args.hipcc.clone().or_else(|| environment.hipcc.clone()),
+        clang: args.clang.clone(),
+        device_libs: args.device_libs.clone(),
+        rocm_path: args.rocm_path.clone(),
+        environment: environment.for_compilers(),
+    }
+}
+
 /// Finds and probes the toolchain.
 pub(crate) fn toolchain(
     args: &ToolchainArgs,
@@ -77,13 +88,7 @@ pub(crate) fn toolchain(
     scratch: &Path,
     cancel: &Cancel,
 ) -> anyhow::Result<Toolchain> {
-    let search = Search {
-        hipcc: args.hipcc.clone().or_else(|| environment.hipcc.clone()),
-        clang: args.clang.clone(),
-        device_libs: args.device_libs.clone(),
-        rocm_path: args.rocm_path.clone(),
-        environment: environment.for_compilers(),
-    };
+    let search = search(args, environment);
     Ok(Toolchain::probe(&search, digests, scratch, cancel)?)
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
-        Command::Kdb(kdb) => kdb::run(kdb, output),
+        Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
 /// once; what it leaves is swept up by the next build.
-fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
+pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {
