@@ -6,9 +6,10 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::discover::Search;
 use crate::error::CompileError;
 use crate::process::{self, Cancel, End, Program, find_in_path};
-use crate::toolchain::{Search, Toolchain};
+use crate::toolchain::Toolchain;
 
 const PROGRAM: &str = "llvm-objdump";
 /// The largest kernels give some hundred megabytes of text.
@@ -59,6 +60,7 @@ impl Disassembler {
         let mcpu = format!("--mcpu={processor}");
         let arguments = ["--disassemble", "--triple=amdgcn-amd-amdhsa", &mcpu, "kernel.o"];
         let output = process::run_into(
+            text.try_clone().map_err(io)?,
             &Program {
                 path: &self.program,
                 arguments: arguments.iter().map(OsString::from).collect(),
@@ -67,7 +69,6 @@ impl Disassembler {
                 temp_dir: scratch.path(),
                 time_limit: TIME_LIMIT,
             },
-            Some(text.try_clone().map_err(io)?),
             cancel,
         )?;
         match output.end {

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language, code_object};
+use gfxpack_plan::{Digest, code_object};
 
+use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
-use crate::process::{self, Cancel, End, Program};
-use crate::toolchain::Toolchain;
+use crate::process::End;
 use crate::usage::Usage;
 
 /// A code object, as made.
@@ -104,57 +103,72 @@ pub(crate) struct Object {
     pub(crate) usage: Usage,
 }
 
-/// What a job runs with.
-pub(crate) struct Bench<'a> {
-    pub(crate) toolchains: &'a [Toolchain],
-    pub(crate) digests: &'a FileDigests,
-    pub(crate) time_limit: Duration,
-    pub(crate) cancel: &'a Cancel,
-}
-
-/// Runs the job in the directory of its staged source; `scratch` is its own.
+/// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
-    bench: &Bench<'_>,
-    job: &Job,
+    engine: &Engine<'_>,
+    starter: &mut Starter,
+    index: usize,
     stage: &Path,
     scratch: &Path,
 ) -> Result<Result<Object, Failure>, CompileError> {
-    let toolchain = &bench.toolchains[job.toolchain];
-    let (output_file, deps_file) = (scratch.join("o"), scratch.join("d"));
-    let mut arguments: Vec<_> = job.arguments.iter().map(|word| toolchain.fill(word)).collect();
-    if job.language != Language::Assembly {
-        arguments.extend(["-MD".into(), "-MF".into(), deps_file.clone().into()]);
-    }
-    arguments.extend(["-o".into(), output_file.clone().into()]);
     let started = Instant::now();
-    let output = process::run(
-        &Program {
-            path: toolchain.program(job.program),
-            arguments,
-            directory: stage,
-            environment: &toolchain.environment,
-            temp_dir: scratch,
-            time_limit: bench.time_limit,
-        },
-        bench.cancel,
-    )?;
-    let (duration, usage) = (started.elapsed(), output.usage);
-    let kind = match output.end {
+    let mut spent = Usage::default();
+    for way in [Way::Short, Way::Driver] {
+        let mut attempt = attempt(engine, starter, index, stage, scratch, way)?;
+        let (duration, usage) = match &mut attempt {
+            None => continue,
+            Some(Ok(object)) => (&mut object.duration, &mut object.usage),
+            Some(Err(failure)) => (&mut failure.duration, &mut failure.usage),
+        };
+        spent = spent.then(*usage);
+        (*duration, *usage) = (started.elapsed(), spent);
+        match attempt {
+            // Whatever failed by a shortcut is for the driver to say.
+            Some(Err(failure)) if way == Way::Short => {
+                tracing::debug!(%failure.kind, failure.output, "a shortcut failed");
+                if matches!(failure.kind, FailureKind::TimedOut(_)) {
+                    return Ok(Err(failure));
+                }
+            }
+            Some(done) => return Ok(done),
+            None => {}
+        }
+    }
+    unreachable!("the driver runs every job")
+}
+
+fn attempt(
+    engine: &Engine<'_>,
+    starter: &mut Starter,
+    index: usize,
+    stage: &Path,
+    scratch: &Path,
+    way: Way,
+) -> Result<Option<Result<Object, Failure>>, CompileError> {
+    let job = &engine.plan.jobs[index];
+    let name = match way {
+        Way::Short => "short",
+        Way::Driver => "o",
+    };
+    let (output_file, deps_file) = (scratch.join(name), scratch.join(format!("{name}.d")));
+    let place = Place { stage, scratch, output: &output_file, deps_file: &deps_file };
+    let Some(run) = engine.run(starter, index, &place, way)? else { return Ok(None) };
+    let (duration, usage) = (Duration::ZERO, run.usage);
+    let kind = match run.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let deps = outside_deps(bench, toolchain, stage, &deps_file)?;
-                return Ok(Ok(Object { bytes, deps, duration, usage }));
+                let mut deps = outside_deps(engine, job, stage, &deps_file)?;
+                deps.extend(run.deps);
+                return Ok(Some(Ok(Object { bytes, deps, duration, usage })));
             }
             Err(kind) => kind,
         },
         End::Exited(code) => FailureKind::Refused(code),
         End::Killed(signal) => FailureKind::Crashed(signal),
-        End::TimedOut => FailureKind::TimedOut(bench.time_limit),
+        End::TimedOut => FailureKind::TimedOut(engine.time_limit),
         End::Cancelled => return Err(CompileError::Interrupted),
     };
-    let words = [output.stderr.trim_end(), output.stdout.trim_end()];
-    let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-    Ok(Err(Failure { kind, output: words.join("\n"), duration, usage }))
+    Ok(Some(Err(Failure { kind, output: run.words, duration, usage })))
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
@@ -179,8 +193,8 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
 /// The files that the compiler read and neither the source's digest nor the
 /// toolchain's covers: the C and C++ libraries' headers.
 fn outside_deps(
-    bench: &Bench<'_>,
-    toolchain: &Toolchain,
+    engine: &Engine<'_>,
+    job: &Job,
     stage: &Path,
     deps_file: &Path,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
@@ -189,13 +203,13 @@ fn outside_deps(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(CompileError::io("read", deps_file)(error)),
     };
+    let toolchain = &engine.toolchains[job.toolchain];
     let mut deps = Vec::new();
     for path in depfile_paths(&text) {
-        let covered = !path.is_absolute()
-            || path.starts_with(stage)
-            || toolchain.covered.iter().any(|dir| path.starts_with(dir));
+        let covered =
+            !path.is_absolute() || path.starts_with(stage) || toolchain.covers(&path, job.language);
         if !covered {
-            let digest = bench.digests.digest(&path)?;
+            let digest = engine.digests.digest(&path)?;
             deps.push((path, digest));
         }
     }
@@ -203,7 +217,7 @@ fn outside_deps(
 }
 
 /// The prerequisites of a depfile's one rule.
-fn depfile_paths(text: &str) -> Vec<PathBuf> {
+pub(crate) fn depfile_paths(text: &str) -> Vec<PathBuf> {
     let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
     let mut paths = Vec::new();
     let mut current = String::new();

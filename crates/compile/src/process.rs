@@ -3,26 +3,22 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use wait4::{ResUse, Wait4};
 
 use crate::error::CompileError;
+use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 
-/// Most bytes kept of a program's output; the rest is read and dropped.
-const OUTPUT_LIMIT: usize = 256 * 1024;
 /// How often a waiting thread looks at the clock and at [`Cancel`].
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// How often an ended pipe's program is asked whether it has exited.
 const REAP_TICK: Duration = Duration::from_millis(2);
 /// When a started program's memory is first looked at; each further look
@@ -94,13 +90,30 @@ impl Output {
 /// process group of its own, which is killed as a whole, so that a wrapper's
 /// children never outlive it.
 pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, CompileError> {
-    run_into(program, None, cancel)
+    run_capturing(program, Capture::new, cancel)
 }
 
-/// The same, with all of the program's standard output going into a file.
-pub(crate) fn run_into(
+/// The same for a program whose output is wanted up to a larger size.
+pub(crate) fn run_keeping(
+    bytes: usize,
     program: &Program<'_>,
-    file: Option<File>,
+    cancel: &Cancel,
+) -> Result<Output, CompileError> {
+    run_capturing(program, |pipe| Capture::up_to(bytes, pipe), cancel)
+}
+
+/// The same with all of the program's standard output going into a file.
+pub(crate) fn run_into(
+    file: File,
+    program: &Program<'_>,
+    cancel: &Cancel,
+) -> Result<Output, CompileError> {
+    run_capturing(program, |pipe| Capture::into_file(file, pipe), cancel)
+}
+
+fn run_capturing(
+    program: &Program<'_>,
+    capture: impl FnOnce(ChildStdout) -> Capture,
     cancel: &Cancel,
 ) -> Result<Output, CompileError> {
     let start_error = |source| CompileError::Start { program: program.path.to_owned(), source };
@@ -117,11 +130,10 @@ pub(crate) fn run_into(
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut child = Group(Some(command.spawn().map_err(start_error)?));
+    let mut child = Group::new(command.spawn().map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
-    let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
-    stdout.file = file;
+    let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
     let started = Instant::now();
     let stopped = loop {
@@ -137,7 +149,7 @@ pub(crate) fn run_into(
         }
         let open = stdout.open || stderr.open;
         let tick = if open { look } else { REAP_TICK }.min(left);
-        wait_readable(&mut stdout, &mut stderr, tick).map_err(start_error)?;
+        wait_readable(&mut [&mut stdout, &mut stderr], tick).map_err(start_error)?;
         watch.look();
         look = (look * 2).min(TICK);
     };
@@ -147,11 +159,11 @@ pub(crate) fn run_into(
     let end = stopped.unwrap_or_else(|| ended(status));
     let cpu = rusage.utime + rusage.stime;
     let usage = Usage { cpu, peak_memory: watch.peak(rusage.maxrss) };
-    wait_readable(&mut stdout, &mut stderr, Duration::ZERO).map_err(start_error)?;
+    wait_readable(&mut [&mut stdout, &mut stderr], Duration::ZERO).map_err(start_error)?;
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
 }
 
-fn ended(status: ExitStatus) -> End {
+pub(crate) fn ended(status: ExitStatus) -> End {
     match status.code() {
         Some(code) => End::Exited(code),
         None => End::Killed(status.signal().unwrap_or_default()),
@@ -160,10 +172,14 @@ fn ended(status: ExitStatus) -> End {
 
 /// A child that leads its own process group. It is reaped last, so that its
 /// number can't have become a stranger's when the group is killed.
-struct Group(Option<Child>);
+pub(crate) struct Group(Option<Child>);
 
 impl Group {
-    fn child(&mut self) -> &mut Child {
+    pub(crate) fn new(child: Child) -> Self {
+        Self(Some(child))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
         self.0.as_mut().expect("not reaped yet")
     }
 
@@ -178,7 +194,7 @@ impl Group {
         self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
-    fn kill_and_reap(&mut self) -> std::io::Result<ResUse> {
+    pub(crate) fn kill_and_reap(&mut self) -> std::io::Result<ResUse> {
         if let Some(group) = self.pid() {
             // Gone already is what is wanted.
             kill_process_group(group, Signal::KILL).ok();
@@ -199,90 +215,6 @@ impl Drop for Group {
             self.kill_and_reap().ok();
         }
     }
-}
-
-/// One of a child's output pipes, read without blocking.
-struct Capture<R> {
-    pipe: R,
-    /// Where all of it goes, instead of being kept.
-    file: Option<File>,
-    kept: Vec<u8>,
-    dropped: bool,
-    open: bool,
-}
-
-impl<R: Read + AsFd> Capture<R> {
-    fn new(pipe: R) -> Self {
-        Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
-    }
-
-    fn read_once(&mut self) -> std::io::Result<()> {
-        let mut buffer = [0; 16 * 1024];
-        let count = self.pipe.read(&mut buffer)?;
-        self.open = count > 0;
-        if let Some(file) = &mut self.file {
-            return file.write_all(&buffer[..count]);
-        }
-        let room = OUTPUT_LIMIT - self.kept.len();
-        self.kept.extend_from_slice(&buffer[..count.min(room)]);
-        self.dropped |= count > room;
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::from_utf8_lossy(&self.kept).into_owned();
-        if self.dropped {
-            text.push_str("\n[more output was dropped]\n");
-        }
-        text
-    }
-}
-
-/// Waits until one of the pipes has something or ended, and reads all that
-/// is there.
-fn wait_readable<A: Read + AsFd, B: Read + AsFd>(
-    a: &mut Capture<A>,
-    b: &mut Capture<B>,
-    timeout: Duration,
-) -> std::io::Result<()> {
-    if !a.open && !b.open {
-        std::thread::sleep(timeout);
-        return Ok(());
-    }
-    let mut timeout = timeout;
-    while a.open || b.open {
-        let limit = Timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        let (ready_a, ready_b) = {
-            // A closed pipe would be ready at once, for ever.
-            let mut fds = Vec::with_capacity(2);
-            if a.open {
-                fds.push(PollFd::new(&a.pipe, PollFlags::IN));
-            }
-            if b.open {
-                fds.push(PollFd::new(&b.pipe, PollFlags::IN));
-            }
-            match poll(&mut fds, Some(&limit)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-            (a.open && ready.next().unwrap_or(false), b.open && ready.next().unwrap_or(false))
-        };
-        if ready_a {
-            a.read_once()?;
-        }
-        if ready_b {
-            b.read_once()?;
-        }
-        if !ready_a && !ready_b {
-            return Ok(());
-        }
-        timeout = Duration::ZERO;
-    }
-    Ok(())
 }
 
 /// The first executable file of that name in the directories of `path`.

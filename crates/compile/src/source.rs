@@ -127,6 +127,12 @@ impl SourceSet {
         self.closures[source].iter().map(|(_, file)| file.bytes.len()).sum()
     }
 
+    /// The files of a source's closure: staged path and content.
+    pub(crate) fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+        let files = self.closures[source].iter();
+        files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()
+    }
+
     /// Loads the closure of `real`, to be laid out at `staged`, and gives its
     /// index. Includes are looked up beside the includer, then in the include
     /// directories, then by name in `dirs`; what is in none of them is left
@@ -211,6 +217,11 @@ impl SourceSet {
         let file = Arc::new(File { bytes, digest, includes });
         self.files.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
+    }
+
+    /// The files of a closure.
+    pub(crate) fn contents(&self, source: usize) -> impl Iterator<Item = (Digest, &[u8])> {
+        self.closures[source].iter().map(|(_, file)| (file.digest, &file.bytes[..]))
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that

@@ -3,12 +3,15 @@
 mod kdb;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
+use crate::quantity::{parse_age, parse_size};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 
 /// A week, in seconds: whoever wants more means none.
@@ -22,7 +25,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
     3 kernel not found (lookup), 100 kernels that could not be compiled, \
     101 verification failed, rows were lost to `kdb repair`, \
     `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -77,8 +80,13 @@ pub(crate) enum Command {
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Look after the cache of compiled objects
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
+    /// List the compilers that were found, and what each builds
+    Toolchains(ToolchainsCommand),
     /// Print this machine's GPUs, or the kernel packages to install for them
     Detect(Detect),
     /// Look a kernel up as a program would: which file has it, or why each has not
@@ -116,6 +124,10 @@ pub(crate) struct PlanCommand {
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
+    /// Say what decides the object of every key that contains this, and why
+    /// it would be compiled
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
+    pub(crate) explain: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -149,9 +161,44 @@ pub(crate) struct Build {
     /// gfxpack version
     #[arg(long, help_heading = "Build")]
     pub(crate) provenance: bool,
+    /// Write a page about the build: time, memory and size of every kernel,
+    /// and what failed
+    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
+    /// What runs the jobs; the bytes are the same
+    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
+    pub(crate) via: Via,
+    /// A shortcut not to take: fork-server, precompiled-header or
+    /// reduced-library; repeatable, or with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
+    pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
+}
+
+/// What runs the jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Via {
+    /// The compiler itself, with every shortcut that gives the same bytes.
+    #[default]
+    Auto,
+    /// The compiler itself, started for every job.
+    Direct,
+    /// hipcc, and clang's driver for the languages that are not hipcc's.
+    Hipcc,
+}
+
+impl Build {
+    /// The shortcuts that are left.
+    pub(crate) fn shortcuts(&self) -> Shortcuts {
+        let all = match self.via {
+            Via::Auto => Shortcuts::default(),
+            Via::Direct => Shortcuts { direct: true, ..Shortcuts::NONE },
+            Via::Hipcc => Shortcuts::NONE,
+        };
+        self.no_shortcut.iter().fold(all, |left, &shortcut| left.without(shortcut))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -185,27 +232,66 @@ pub(crate) struct Inputs {
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
-    /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
-    /// PATH]
+    /// A hipcc to use, and no other toolchain than those named; repeatable, and
+    /// each target is built by the first that can [default: what is found in
+    /// HIPCC, /opt/rocm*, and PATH]
     #[arg(long, value_name = "PATH")]
-    pub(crate) hipcc: Option<PathBuf>,
-    /// Use this clang alone, without hipcc
+    pub(crate) hipcc: Vec<PathBuf>,
+    /// A clang to use without hipcc, likewise
     #[arg(long, value_name = "PATH")]
-    pub(crate) clang: Option<PathBuf>,
-    /// The directory of the device libraries' bitcode
+    pub(crate) clang: Vec<PathBuf>,
+    /// The directory of the device libraries' bitcode; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) device_libs: Option<PathBuf>,
-    /// The prefix of the ROCm installation to use
+    pub(crate) device_libs: Vec<PathBuf>,
+    /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) rocm_path: Option<PathBuf>,
+    pub(crate) rocm_path: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArgs {
+    #[command(flatten)]
+    pub(crate) dir: CacheDir,
+    /// How large the cache may be after the build: what was not used for
+    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_size: Option<u64>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub(crate) cache_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Say what the cache holds
+    Stats {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
+    /// Remove what was not used for longest, until the limits hold
+    Gc {
+        #[command(flatten)]
+        dir: CacheDir,
+        /// How large the cache may be, as 20GB [default: GFXPACK_CACHE_SIZE]
+        #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+        max_size: Option<u64>,
+        /// For how long a file may lie unused, as 30d
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        max_age: Option<Duration>,
+        /// Say what would be removed, and remove nothing
+        #[arg(long, short = 'n')]
+        dry_run: bool,
+    },
+    /// Hash every object; those that are damaged are named and removed
+    Verify {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
 }
 
 #[derive(Debug, ClapArgs)]
@@ -290,9 +376,19 @@ pub(crate) enum LayoutArg {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct ToolchainsCommand {
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,

@@ -57,6 +57,12 @@ pub(crate) enum Outcome {
     /// The machine is not as it should be.
     #[error("failed to find this machine in order: {0} problems")]
     Unwell(usize),
+    /// Objects of the cache were damaged.
+    #[error("failed to verify the cache: {0} objects were damaged, and are removed")]
+    Damaged(usize),
+    /// The cache is in use.
+    #[error("failed to evict from the cache: a build is using it")]
+    InUse,
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
@@ -155,6 +161,21 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unwell(_) => {
                         (UNSOUND, Some("each problem above says what to do".to_owned()))
                     }
+                    Outcome::Damaged(_) => (
+                        UNSOUND,
+                        Some(
+                            "the next build compiles them anew; if it happens again, check the disk"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::InUse => (
+                        INTERNAL,
+                        Some(
+                            "run it again when the build is done, or let builds do it with \
+                             --cache-size"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {

@@ -135,10 +135,11 @@ impl Run<'_> {
             })?
             .collect::<Result<Vec<(String, String, bool)>, _>>()?;
         let kind = connection.query_row(
-            "SELECT coalesce(max(type), 'nothing') FROM sqlite_schema WHERE name = ?1",
+            "SELECT max(type) FROM sqlite_schema WHERE name = ?1",
             [TABLE],
-            |row| row.get::<_, String>(0),
+            |row| row.get::<_, Option<String>>(0),
         )?;
+        let kind = kind.as_deref().unwrap_or("nothing");
         if found.is_empty() {
             self.file(FindingClass::Schema, format!("there is no table {TABLE}"));
             return Ok(());
@@ -284,12 +285,12 @@ fn damaged_keys(connection: &Connection, budget: &Budget) -> Result<u64, rusqlit
 /// Whether a unique index of the whole table stands on exactly the key.
 pub(crate) fn has_key_index(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let mut statement = connection.prepare(
-        "SELECT group_concat(info.name, ' ' ORDER BY info.seqno) \
+        "SELECT group_concat(info.name ORDER BY info.seqno) \
          FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info \
          WHERE list.\"unique\" AND NOT list.partial GROUP BY list.name",
     )?;
     let indices = statement.query_map([TABLE], |row| row.get::<_, Option<String>>(0))?;
-    let wanted = KEY_COLUMNS.join(" ");
+    let wanted = KEY_COLUMNS.join(",");
     for columns in indices {
         if columns?.is_some_and(|columns| columns == wanted) {
             return Ok(true);

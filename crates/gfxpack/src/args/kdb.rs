@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_plan::Target;
 
-use super::{BlobArg, ToolchainArgs, parse_target};
+use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kdb {
@@ -131,6 +131,8 @@ pub(crate) enum Kdb {
         object: SelectObject,
         #[command(flatten)]
         toolchain: ToolchainArgs,
+        #[command(flatten)]
+        cache: CacheArgs,
     },
     /// List the symbols of one kernel, with registers and memory it needs
     Symbols {

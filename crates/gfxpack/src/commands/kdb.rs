@@ -54,8 +54,8 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
         Kdb::Convert { file, out, copy } => copy::convert(&file, &out, &copy, output),
         Kdb::Stats { file, html, top } => stats::run(&file, html.as_deref(), top, output),
         Kdb::Repair { file, out, copy } => copy::repair(&file, &out, &copy, output),
-        Kdb::Disasm { object, toolchain } => {
-            object::disasm(&object, &toolchain, environment, output)
+        Kdb::Disasm { object, toolchain, cache } => {
+            object::disasm(&object, &toolchain, &cache, environment, output)
         }
         Kdb::Symbols { object } => object::symbols(&object, output),
     }

@@ -1,5 +1,6 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod cache;
 mod detect;
 mod dist;
 mod doctor;
@@ -10,6 +11,8 @@ mod lookup;
 mod package;
 mod plan;
 mod targets;
+mod toolchains;
+mod why;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -32,9 +35,15 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Cache(cache) => {
+            cache::run(&cache, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Toolchains(toolchains) => {
+            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
         }
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
@@ -54,12 +63,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 }
 
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
-/// once; what it leaves is swept up by the next build.
+/// once, and its compilers with it; what it leaves is swept up by the next
+/// build.
 pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {
         if flag.is_cancelled() {
+            gfxpack_compile::kill_children();
             std::process::exit(130);
         }
         // Bars stop by themselves, and a line would tear them.

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use gfxpack_compile::Cancel;
-use serde_json::json;
+use gfxpack_plan::Digest;
+use gfxpack_plan::plan::{Job, Plan};
+use rayon::prelude::*;
+use serde::Serialize;
 
+use super::why;
 use crate::args::PlanCommand;
+use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::output::Output;
 use crate::prepare::{self, Prepared, Purpose};
@@ -27,8 +32,20 @@ pub(crate) fn run(
         cancel,
     )?;
     warn(&prepared, output);
-    print(&prepared, args.commands, output);
-    Ok(())
+    match &args.explain {
+        Some(text) => why::run(&prepared, text, output),
+        None => {
+            print(&prepared, args.commands, output);
+            Ok(())
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    digest: Digest,
+    plan: &'a Plan,
+    cached: &'a [bool],
 }
 
 /// What is wrong without stopping a build.
@@ -43,14 +60,11 @@ pub(crate) fn warn(prepared: &Prepared, output: &Output) {
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let cached: Vec<bool> = plan
-        .jobs
-        .iter()
-        .map(|job| prepared.store.lookup(job.digest, &prepared.digests).is_some())
-        .collect();
+    let Cache { store, digests, .. } = &prepared.cache;
+    let has = |job: &Job| store.lookup(job.digest, digests).is_some();
+    let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
     if output.json {
-        let body = json!({ "digest": plan.digest(), "plan": plan, "cached": cached });
-        output.message("plan", &body);
+        output.message("plan", &Message { digest: plan.digest(), plan, cached: &cached });
         return;
     }
     for toolchain in &plan.toolchains {

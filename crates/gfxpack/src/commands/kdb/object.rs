@@ -1,17 +1,19 @@
 //! `kdb disasm|symbols`: what is in one code object.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 
 use anyhow::Context;
-use gfxpack_compile::{Disassembler, FileDigests};
+use gfxpack_compile::{Disassembler, Toolchains};
 use gfxpack_kdb::Reader;
-use gfxpack_plan::{KernelKey, code_object};
+use gfxpack_plan::{KernelKey, Language, code_object};
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};
 use serde_json::{Value, json};
 
-use crate::args::{SelectObject, ToolchainArgs};
+use crate::args::{CacheArgs, SelectObject, ToolchainArgs};
+use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::output::Output;
 use crate::{fail, prepare};
@@ -57,22 +59,26 @@ fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> anyhow::E
 pub(super) fn disasm(
     select: &SelectObject,
     args: &ToolchainArgs,
+    cache: &CacheArgs,
     environment: &Environment,
     output: &Output,
 ) -> anyhow::Result<()> {
     let bytes = find(select)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     let cancel = crate::commands::cancel_on_signal(output)?;
-    let scratch = tempfile::tempdir()?;
-    let digests = FileDigests::in_memory();
-    let toolchain = prepare::toolchain(args, environment, &digests, scratch.path(), &cancel);
+    let search = prepare::search(args, environment);
+    let cache = Cache::open_to_look(cache, environment)?;
+    let found = Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, &cancel);
+    let toolchain = found.and_then(|mut found| {
+        // Any of them tells where LLVM is; that for assembly needs least.
+        found.choose(&files[0].0, &BTreeSet::from([Language::Assembly]))
+    });
     let toolchain = match toolchain {
         Ok(toolchain) => Some(toolchain),
-        Err(error) if args.hipcc.is_some() || args.clang.is_some() => return Err(error),
+        Err(error) if !args.hipcc.is_empty() || !args.clang.is_empty() => return Err(error.into()),
         // The disassembler may be there without the compiler.
         Err(_) => None,
     };
-    let search = prepare::search(args, environment);
     let disassembler = Disassembler::find(&search, toolchain.as_ref())?;
     for (target, file) in files {
         let text = disassembler.run(file, target.processor(), &cancel)?;
@@ -178,7 +184,7 @@ fn read(bytes: &[u8]) -> Result<Found, object::Error> {
     // Stripped objects have the dynamic ones alone.
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-        let kind = match st_info.0 & 0xf {
+        let kind = match st_info & 0xf {
             STT_FUNC => "function",
             STT_OBJECT => "object",
             STT_AMDGPU_HSA_KERNEL => "kernel",
@@ -207,7 +213,7 @@ fn metadata(bytes: &[u8]) -> Result<Value, object::Error> {
     let of_sections = sections.iter().filter_map(|section| section.notes(endian, bytes).ok()?);
     for mut notes in of_segments.chain(of_sections) {
         while let Some(note) = notes.next()? {
-            let kind = (note.name(), note.n_type(endian).0);
+            let kind = (note.name(), note.n_type(endian));
             if kind == NT_AMDGPU_METADATA {
                 return Ok(rmp_serde::from_slice(note.desc()).unwrap_or(Value::Null));
             }

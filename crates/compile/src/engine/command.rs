@@ -1,0 +1,390 @@
+//! What a driver would run for a job: asked once for all jobs that differ in
+//! macros and source alone, with a slot where those go.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use gfxpack_plan::Language;
+use gfxpack_plan::arguments::Program;
+use gfxpack_plan::plan::Job;
+
+use crate::error::CompileError;
+use crate::process::{self, Cancel, End};
+use crate::toolchain::Toolchain;
+
+/// Stand for what differs; no real option looks like these.
+const INPUT: &str = "gfxpack_slot_input";
+const OUTPUT: &str = "gfxpack_slot_output";
+const DEPS: &str = "gfxpack_slot_deps";
+const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
+/// Far longer than a driver takes to plan, for machines under load.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// What jobs of one command have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    pub(crate) toolchain: usize,
+    pub(crate) program: Program,
+    pub(crate) language: Language,
+    extension: String,
+    /// The job's arguments, the macros as one, without the source.
+    words: Vec<String>,
+}
+
+/// One of a job's macros, as the compiler itself takes it: two words.
+pub(crate) type Define = [String; 2];
+
+/// A job's macros: those that follow each other, and each such run by its
+/// number, since options between them stay between them.
+pub(crate) type Defines = Vec<Vec<Define>>;
+
+impl Shape {
+    /// Parts a job's arguments into what it shares with others, its macros
+    /// and its source.
+    pub(crate) fn of(job: &Job) -> Option<(Self, Defines)> {
+        let mut arguments: Vec<&str> = job.arguments.iter().collect();
+        let main = arguments.pop()?;
+        let mut words = Vec::new();
+        let mut defines: Defines = Vec::new();
+        let mut running = false;
+        for word in arguments {
+            let define = define(word, job.language);
+            let goes_on = running;
+            running = define.is_some();
+            match define {
+                Some(define) if goes_on => defines.last_mut()?.push(define),
+                Some(define) => {
+                    let slot = format!("{DEFINES}_{}=1", defines.len());
+                    words.push(match job.language {
+                        Language::Assembly => format!("-Wa,-defsym,{slot}"),
+                        Language::Hip | Language::OpenclC => format!("-D{slot}"),
+                    });
+                    defines.push(vec![define]);
+                }
+                None => words.push(word.to_owned()),
+            }
+        }
+        let extension = Path::new(main).extension()?.to_str()?.to_owned();
+        let (toolchain, program, language) = (job.toolchain, job.program, job.language);
+        Some((Self { toolchain, program, language, extension, words }, defines))
+    }
+}
+
+fn define(word: &str, language: Language) -> Option<Define> {
+    if language == Language::Assembly {
+        let symbol = word.strip_prefix("-Wa,-defsym,").filter(|symbol| !symbol.contains(','))?;
+        return Some(["-defsym".into(), symbol.into()]);
+    }
+    let (option, text) = word.split_at_checked(2)?;
+    (["-D", "-U"].contains(&option) && !text.is_empty()).then(|| [option.into(), text.into()])
+}
+
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    Text(String),
+    /// A run of the job's macros, by its number.
+    Defines(usize),
+    /// The source's path.
+    Input,
+    /// The source's file name.
+    InputName,
+    Output,
+    DepsFile,
+    /// A file between two commands, by number.
+    Between(usize),
+}
+
+/// A program with its arguments; the first word is the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) words: Vec<Word>,
+}
+
+/// What a job fills into its commands.
+pub(crate) struct Filling<'a> {
+    pub(crate) input: &'a str,
+    pub(crate) defines: &'a [Vec<Define>],
+    pub(crate) output: &'a Path,
+    pub(crate) deps_file: &'a Path,
+    pub(crate) scratch: &'a Path,
+}
+
+impl Command {
+    pub(crate) fn fill(&self, filling: &Filling<'_>) -> Vec<OsString> {
+        let mut words = Vec::with_capacity(self.words.len());
+        for word in &self.words {
+            match word {
+                Word::Text(text) => words.push(text.into()),
+                Word::Defines(run) => {
+                    let defines = filling.defines.get(*run).into_iter().flatten().flatten();
+                    words.extend(defines.map(OsString::from));
+                }
+                Word::Input => words.push(filling.input.into()),
+                Word::InputName => words.push(file_name(filling.input).into()),
+                Word::Output => words.push(filling.output.into()),
+                Word::DepsFile => words.push(filling.deps_file.into()),
+                Word::Between(number) => {
+                    words.push(filling.scratch.join(format!("{number}.o")).into());
+                }
+            }
+        }
+        words
+    }
+
+    /// Whether two words follow each other anywhere.
+    pub(crate) fn position(&self, first: &str, second: &str) -> Option<usize> {
+        let is = |word: &Word, text: &str| matches!(word, Word::Text(word) if word == text);
+        self.words.windows(2).position(|pair| is(&pair[0], first) && is(&pair[1], second))
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Which run of macros a word stands for.
+fn slot_number(word: &str) -> Option<usize> {
+    word.strip_prefix(DEFINES)?.strip_prefix('_')?.strip_suffix("=1")?.parse().ok()
+}
+
+/// Reads the commands that `-###` printed; `None` where they are not
+/// understood.
+fn parse(text: &str, input: &str) -> Option<Vec<Command>> {
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"'));
+    let commands: Vec<Vec<String>> = lines.map(shlex::split).collect::<Option<_>>()?;
+    let (last, before) = commands.split_last()?;
+    // Whatever one command writes for another has a name made up by the driver.
+    let between: Vec<&String> = before
+        .iter()
+        .map(|words| words.windows(2).find(|pair| pair[0] == "-o").map(|pair| &pair[1]))
+        .collect::<Option<_>>()?;
+    last.iter().find(|word| *word == OUTPUT)?;
+    commands.iter().map(|words| parse_one(words, input, &between)).collect()
+}
+
+fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Command> {
+    let mut parsed = Vec::with_capacity(words.len());
+    for (at, word) in words.iter().enumerate() {
+        let previous = at.checked_sub(1).map(|at| words[at].as_str());
+        let next = if let Some(number) = between.iter().position(|name| *name == word) {
+            Word::Between(number)
+        } else if let Some(run) = slot_number(word) {
+            // The option before it goes with it.
+            parsed.pop();
+            Word::Defines(run)
+        } else if previous == Some("-main-file-name") && word == file_name(input) {
+            Word::InputName
+        } else if word == input {
+            Word::Input
+        } else if word == OUTPUT {
+            Word::Output
+        } else if word == DEPS {
+            Word::DepsFile
+        } else if word.contains("gfxpack_slot") || word.contains("GFXPACK_SLOT") {
+            return None;
+        } else {
+            Word::Text(word.clone())
+        };
+        parsed.push(next);
+    }
+    Some(Command { words: parsed })
+}
+
+/// What a driver would run for a shape, if it can be told.
+type Answer = Option<Arc<Vec<Command>>>;
+
+/// The commands of all shapes, each asked for once.
+#[derive(Default)]
+pub(crate) struct Commands {
+    known: Mutex<HashMap<Shape, Arc<OnceLock<Answer>>>>,
+}
+
+impl Commands {
+    /// What the driver would run for the job. `None` where it can't be asked
+    /// or its answer does not hold for this job: then the driver itself has
+    /// to run it.
+    pub(crate) fn of(
+        &self,
+        asking: &Asking<'_>,
+        shape: Shape,
+        job: &Job,
+        defines: &[Vec<Define>],
+    ) -> Option<Arc<Vec<Command>>> {
+        let slot = Arc::clone(
+            self.known.lock().expect("no panic inside").entry(shape.clone()).or_default(),
+        );
+        slot.get_or_init(|| {
+            let asked = asking.shape(&shape, job, defines);
+            if asked.is_none() && !asking.cancel.is_cancelled() {
+                tracing::debug!(?shape, "the driver runs these jobs itself");
+            }
+            asked.map(Arc::new)
+        })
+        .clone()
+    }
+}
+
+/// What it takes to ask a driver.
+pub(crate) struct Asking<'a> {
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) work: &'a Path,
+    pub(crate) cancel: &'a Cancel,
+}
+
+impl Asking<'_> {
+    /// The shape's commands, compared with what the driver says for the job
+    /// itself.
+    fn shape(&self, shape: &Shape, job: &Job, defines: &[Vec<Define>]) -> Option<Vec<Command>> {
+        let scratch = tempfile::Builder::new().prefix("ask-").tempdir_in(self.work).ok()?;
+        let slot = format!("{INPUT}.{}", shape.extension);
+        let general: Vec<&str> = shape.words.iter().map(String::as_str).collect();
+        let general = self.ask(scratch.path(), shape, &general, &slot).ok()??;
+        let mut words: Vec<&str> = job.arguments.iter().collect();
+        let main = words.pop()?;
+        let special = self.ask(scratch.path(), shape, &words, main).ok()??;
+        let filling = Filling {
+            input: main,
+            defines,
+            output: Path::new("o"),
+            deps_file: Path::new("d"),
+            scratch: scratch.path(),
+        };
+        let fill = |commands: &[Command], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
+            let filling = Filling { defines, ..filling };
+            commands.iter().map(|command| command.fill(&filling)).collect()
+        };
+        (fill(&general, defines) == fill(&special, &[])).then_some(general)
+    }
+
+    fn ask(
+        &self,
+        scratch: &Path,
+        shape: &Shape,
+        words: &[&str],
+        input: &str,
+    ) -> Result<Option<Vec<Command>>, CompileError> {
+        let file = scratch.join(input);
+        let parent = file.parent().unwrap_or(scratch);
+        fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+        fs::write(&file, "").map_err(CompileError::io("write", &file))?;
+        let mut arguments = vec![OsString::from("-###")];
+        arguments.extend(words.iter().map(|word| self.toolchain.fill(word)));
+        arguments.extend([input.into()]);
+        arguments.extend(deps_arguments(shape.language, Path::new(DEPS)));
+        arguments.extend(["-o".into(), OUTPUT.into()]);
+        let output = process::run(
+            &process::Program {
+                path: self.toolchain.program(shape.program),
+                arguments,
+                directory: scratch,
+                environment: &self.toolchain.environment,
+                temp_dir: scratch,
+                time_limit: TIME_LIMIT,
+            },
+            self.cancel,
+        )?;
+        Ok(match output.end {
+            End::Exited(0) => parse(&output.stderr, input),
+            _ => None,
+        })
+    }
+}
+
+/// The options that have a compiler list what it read; the assembler can't.
+pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
+    match language {
+        Language::Assembly => Vec::new(),
+        Language::Hip | Language::OpenclC => {
+            ["-MD".into(), "-MF".into(), PathBuf::from(file).into()].into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gfxpack_plan::words::Words;
+    use gfxpack_plan::{Digest, KernelKey};
+
+    const PRINTED: &str = concat!(
+        "clang version 15\n",
+        " \"/bin/clang-15\" \"-cc1\" \"-main-file-name\" \"gfxpack_slot_input.cpp\" ",
+        "\"-D\" \"A=1\" \"-D\" \"GFXPACK_SLOT_DEFINES_0=1\" \"-MT\" \"gfxpack_slot_output\" ",
+        "\"-o\" \"/tmp/x-1.o\" \"-x\" \"hip\" \"gfxpack_slot_input.cpp\"\n",
+        " \"/bin/lld\" \"-o\" \"gfxpack_slot_output\" \"/tmp/x-1.o\"\n",
+    );
+
+    #[test]
+    fn commands_are_filled_where_the_slots_are() {
+        let commands = parse(PRINTED, "gfxpack_slot_input.cpp").unwrap();
+        let defines = [vec![["-D".into(), "B=2".into()], ["-U".into(), "C".into()]]];
+        let filling = Filling {
+            input: "dir/k.cpp",
+            defines: &defines,
+            output: Path::new("/s/out"),
+            deps_file: Path::new("/s/deps"),
+            scratch: Path::new("/s"),
+        };
+        let filled: Vec<String> = commands
+            .iter()
+            .map(|command| command.fill(&filling).join(OsString::from(" ").as_os_str()))
+            .map(|line| line.into_string().unwrap())
+            .collect();
+        assert_eq!(
+            filled,
+            [
+                "/bin/clang-15 -cc1 -main-file-name k.cpp -D A=1 -D B=2 -U C -MT /s/out -o /s/0.o -x hip dir/k.cpp",
+                "/bin/lld -o /s/out /s/0.o"
+            ]
+        );
+    }
+
+    #[test]
+    fn jobs_share_a_shape_whatever_their_macros_and_sources() {
+        let job = |arguments: &[&str]| Job {
+            digest: Digest::of(b""),
+            key: KernelKey { kernel_name: String::new(), kernel_args: String::new() }.into(),
+            language: Language::Hip,
+            toolchain: 0,
+            target_id: "gfx906".parse().unwrap(),
+            source: 0,
+            program: Program::Clang,
+            arguments: {
+                let mut words = Words::default();
+                arguments.iter().for_each(|word| words.push(word));
+                words
+            },
+        };
+        let (shape, defines) =
+            Shape::of(&job(&["-O3", "-DA", "-UB", "-I.", "-DC=1", "d/a.cpp"])).unwrap();
+        let lengths: Vec<usize> = defines.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [2, 1]);
+        let (other, _) = Shape::of(&job(&["-O3", "-DX=2", "-I.", "-DY", "b.cpp"])).unwrap();
+        assert_eq!(shape, other);
+        for different in
+            [["-O2", "-DA", "-I.", "-DC", "a.cpp"], ["-O3", "-DA", "-I.", "-DC", "a.c"]]
+        {
+            assert_ne!(Shape::of(&job(&different)).unwrap().0, shape);
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_none() {
+        let input = "gfxpack_slot_input.cpp";
+        for (from, to) in [
+            ("\"-D\" \"GFXPACK_SLOT_DEFINES_0=1\"", "\"-DGFXPACK_SLOT_DEFINES_0=1\""),
+            ("\"/bin/lld\" \"-o\" \"gfxpack_slot_output\"", "\"/bin/lld\" \"-o\" \"elsewhere\""),
+            ("\"-x\" \"hip\"", "\"-coverage=gfxpack_slot_input.gcno\""),
+            ("\"-o\" \"/tmp/x-1.o\"", ""),
+        ] {
+            assert!(PRINTED.contains(from));
+            assert_eq!(parse(&PRINTED.replace(from, to), input), None, "{to}");
+        }
+        assert_eq!(parse("clang: error: no\n", input), None);
+    }
+}

@@ -1,0 +1,176 @@
+/* Loaded into a compiler with LD_PRELOAD, this keeps it at the door of main
+ * and lets a copy of it in for every job: dynamic linking and the start of a
+ * compiler's libraries, which cost more than a small kernel, happen once.
+ *
+ * Standard input is a socket to the one who started it.
+ *   hello:   u32 GFXPACK_HELLO
+ *   request: u32 bytes that follow; u32 number of arguments; then, each with
+ *            a zero byte at its end: working directory, TMPDIR, arguments,
+ *            the program's name first
+ *   answer:  u64 wait status, user and system time in microseconds, peak
+ *            memory in KiB
+ * Numbers are in the machine's own order. The end of the socket ends the
+ * server and the job that runs.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GFXPACK_HELLO 0x31584647u
+
+typedef int main_fn(int, char **, char **);
+typedef int start_fn(main_fn *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+
+extern char **environ;
+static main_fn *compiler_main;
+
+static int read_all(void *to, size_t size) {
+    char *at = to;
+    while (size > 0) {
+        ssize_t count = read(0, at, size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        at += count;
+        size -= (size_t)count;
+    }
+    return 0;
+}
+
+static int write_all(const void *from, size_t size) {
+    const char *at = from;
+    while (size > 0) {
+        ssize_t count = write(0, at, size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        at += count;
+        size -= (size_t)count;
+    }
+    return 0;
+}
+
+static int open_pidfd(pid_t pid) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+/* The next of the strings between *at and end, or NULL. */
+static char *next_string(char **at, char *end) {
+    char *string = *at;
+    char *zero = string < end ? memchr(string, 0, (size_t)(end - string)) : NULL;
+    if (zero == NULL)
+        return NULL;
+    *at = zero + 1;
+    return string;
+}
+
+/* The job, in a process of its own. */
+static void run_job(const char *directory, const char *temp_dir, int argc, char **argv) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || chdir(directory) != 0 || setenv("TMPDIR", temp_dir, 1) != 0)
+        _exit(125);
+    exit(compiler_main(argc, argv, environ));
+}
+
+/* Waits for the job; kills it when the one who asked is gone. */
+static void wait_for(pid_t pid, int pidfd) {
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = 0}};
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return;
+        if (fds[0].revents != 0)
+            return;
+        if (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+            kill(pid, SIGKILL);
+            return;
+        }
+    }
+}
+
+static int serve(int argc, char **argv, char **envp) {
+    (void)argc, (void)argv, (void)envp;
+    signal(SIGPIPE, SIG_IGN);
+    int probe = open_pidfd(getpid());
+    if (probe < 0)
+        return 125;
+    close(probe);
+    uint32_t hello = GFXPACK_HELLO;
+    if (write_all(&hello, sizeof hello) != 0)
+        return 125;
+    for (;;) {
+        uint32_t size, count;
+        if (read_all(&size, sizeof size) != 0)
+            _exit(0);
+        char *text = malloc((size_t)size + 1);
+        if (text == NULL || size < sizeof count || read_all(text, size) != 0)
+            _exit(125);
+        memcpy(&count, text, sizeof count);
+        char *at = text + sizeof count, *end = text + size;
+        char *directory = next_string(&at, end), *temp_dir = next_string(&at, end);
+        char **words = count <= size ? calloc((size_t)count + 1, sizeof *words) : NULL;
+        if (directory == NULL || temp_dir == NULL || words == NULL)
+            _exit(125);
+        for (uint32_t i = 0; i < count; i++)
+            if ((words[i] = next_string(&at, end)) == NULL)
+                _exit(125);
+        pid_t pid = fork();
+        if (pid == 0)
+            run_job(directory, temp_dir, (int)count, words);
+        int pidfd = pid > 0 ? open_pidfd(pid) : -1;
+        if (pidfd < 0)
+            _exit(125);
+        wait_for(pid, pidfd);
+        close(pidfd);
+        int status = 0;
+        struct rusage used = {0};
+        while (wait4(pid, &status, 0, &used) < 0)
+            if (errno != EINTR)
+                _exit(125);
+        uint64_t answer[4] = {
+            (uint64_t)(uint32_t)status,
+            (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec,
+            (uint64_t)used.ru_stime.tv_sec * 1000000 + (uint64_t)used.ru_stime.tv_usec,
+            (uint64_t)used.ru_maxrss,
+        };
+        if (write_all(answer, sizeof answer) != 0)
+            _exit(0);
+        free(words);
+        free(text);
+    }
+}
+
+/* The C library calls main through this function: ours is found first. */
+__attribute__((visibility("default"))) int
+__libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                  void (*rtld_fini)(void), void *stack_end) {
+    start_fn *start = (start_fn *)dlsym(RTLD_NEXT, "__libc_start_main");
+    if (start == NULL)
+        _exit(125);
+    if (getenv("GFXPACK_FORK_SERVER") != NULL) {
+        unsetenv("GFXPACK_FORK_SERVER");
+        unsetenv("LD_PRELOAD");
+        compiler_main = main_function;
+        main_function = serve;
+    }
+    return start(main_function, argc, argv, init, fini, rtld_fini, stack_end);
+}

@@ -1,0 +1,291 @@
+//! A compiler that was started once and forks for every job: its libraries
+//! are linked and initialised by then, which for small kernels is most of
+//! the work.
+//!
+//! The compiler's own program does this, with a library of ours loaded that
+//! keeps it before its `main`: what runs a job is the very same program, so
+//! the bytes are too.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::pipe::{Capture, wait_readable};
+use crate::process::{Cancel, End, Group, Output, TICK, ended};
+use crate::usage::Usage;
+
+/// Compiled from `fork_server.c`, which describes what is spoken.
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fork_server.so"));
+const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
+/// Length of an answer.
+const ANSWER: usize = 32;
+/// How long a compiler may take to be loaded, on a machine under load.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// A compiler at the door of its `main`.
+pub(crate) struct ForkServer {
+    group: Group,
+    requests: UnixStream,
+    answers: Capture,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+/// One job: the program's arguments, its own name first.
+pub(crate) struct Request<'a> {
+    pub(crate) arguments: &'a [OsString],
+    pub(crate) directory: &'a Path,
+    pub(crate) temp_dir: &'a Path,
+    pub(crate) time_limit: Duration,
+}
+
+impl ForkServer {
+    /// Starts the program as a server; `None` where it can't be one: it is
+    /// statically linked, a script, or the kernel is too old.
+    pub(crate) fn start(
+        program: &Path,
+        environment: &[(OsString, OsString)],
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let started = Self::try_start(program, environment, cancel);
+        if let Err(reason) = &started {
+            tracing::debug!(program = %program.display(), %reason, "no fork server");
+        }
+        started.ok()
+    }
+
+    fn try_start(
+        program: &Path,
+        environment: &[(OsString, OsString)],
+        cancel: &Cancel,
+    ) -> io::Result<Self> {
+        let mut magic = [0; 4];
+        File::open(program)?.read_exact(&mut magic)?;
+        if magic != *b"\x7fELF" {
+            return Err(io::Error::other("it is a script"));
+        }
+        let library = library()?;
+        let (requests, theirs) = UnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "the other place that starts programs")]
+        let mut command = Command::new(program);
+        command
+            .current_dir("/")
+            .env_clear()
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .env("LD_PRELOAD", library)
+            .env("GFXPACK_FORK_SERVER", "1")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut group = Group::new(command.spawn()?);
+        // The command holds the other end of the socket, whose end is a sign.
+        drop(command);
+        let child = group.child();
+        let stdout = Capture::new(child.stdout.take().expect("stdout is piped"));
+        let stderr = Capture::new(child.stderr.take().expect("stderr is piped"));
+        let answers = Capture::new(requests.try_clone()?);
+        let mut server = Self { group, requests, answers, stdout, stderr };
+        match server.wait(HELLO.len(), START_LIMIT, cancel)? {
+            None if server.answers.kept == HELLO => Ok(server),
+            _ => Err(io::Error::other("it did not say hello")),
+        }
+    }
+
+    /// Runs one job to its end, its time limit or cancellation.
+    ///
+    /// # Errors
+    /// Where the server itself is gone; it is of no use any more then, nor
+    /// after a job that was stopped.
+    pub(crate) fn run(&mut self, request: &Request<'_>, cancel: &Cancel) -> io::Result<Output> {
+        for pipe in [&mut self.answers, &mut self.stdout, &mut self.stderr] {
+            pipe.clear();
+        }
+        self.requests.write_all(&encode(request)?)?;
+        let stopped = self.wait(ANSWER, request.time_limit, cancel)?;
+        let (end, usage) = match stopped {
+            Some(end) => {
+                let used = self.group.kill_and_reap()?.rusage;
+                (end, Usage { cpu: used.utime + used.stime, peak_memory: used.maxrss })
+            }
+            None => decode(&self.answers.kept)
+                .ok_or_else(|| io::Error::other("the fork server is gone"))?,
+        };
+        // What the job wrote is all there by now.
+        let mut pipes = [&mut self.stdout, &mut self.stderr];
+        wait_readable(&mut pipes, Duration::ZERO)?;
+        Ok(Output { end, stdout: self.stdout.text(), stderr: self.stderr.text(), usage })
+    }
+
+    /// Waits for so many bytes from the server; gives how it was stopped if
+    /// it was.
+    fn wait(&mut self, bytes: usize, limit: Duration, cancel: &Cancel) -> io::Result<Option<End>> {
+        let started = Instant::now();
+        while self.answers.kept.len() < bytes && self.answers.open {
+            if cancel.is_cancelled() {
+                return Ok(Some(End::Cancelled));
+            }
+            let left = limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Ok(Some(End::TimedOut));
+            }
+            let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
+            wait_readable(&mut pipes, TICK.min(left))?;
+        }
+        Ok(None)
+    }
+}
+
+fn encode(request: &Request<'_>) -> io::Result<Vec<u8>> {
+    let count = u32::try_from(request.arguments.len()).map_err(io::Error::other)?;
+    let mut text = count.to_ne_bytes().to_vec();
+    let places = [request.directory.as_os_str(), request.temp_dir.as_os_str()];
+    for word in places.into_iter().chain(request.arguments.iter().map(OsString::as_os_str)) {
+        if word.as_bytes().contains(&0) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        text.extend_from_slice(word.as_bytes());
+        text.push(0);
+    }
+    let size = u32::try_from(text.len()).map_err(io::Error::other)?;
+    let mut message = size.to_ne_bytes().to_vec();
+    message.append(&mut text);
+    Ok(message)
+}
+
+fn decode(answer: &[u8]) -> Option<(End, Usage)> {
+    let (numbers, []) = answer.as_chunks::<8>() else { return None };
+    let [status, user, system, peak_kib] = *numbers else { return None };
+    let [user, system] =
+        [user, system].map(|number| Duration::from_micros(u64::from_ne_bytes(number)));
+    let status = ExitStatus::from_raw(u64::from_ne_bytes(status) as i32);
+    let peak_memory = u64::from_ne_bytes(peak_kib).saturating_mul(1024);
+    Some((ended(status), Usage { cpu: user + system, peak_memory }))
+}
+
+/// The library's path: a file in memory, which nobody else can change and
+/// which is gone with this process.
+fn library() -> io::Result<&'static OsStr> {
+    static PATH: OnceLock<Result<(OsString, OwnedFd), String>> = OnceLock::new();
+    let made = PATH.get_or_init(|| {
+        let make = || -> io::Result<(OsString, OwnedFd)> {
+            if LIBRARY.is_empty() {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            let fd = memfd_create("gfxpack-fork-server", MemfdFlags::CLOEXEC)?;
+            let mut file = File::from(fd);
+            file.write_all(LIBRARY)?;
+            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            Ok((path.into(), file.into()))
+        };
+        make().map_err(|error| error.to_string())
+    });
+    made.as_ref()
+        .map(|(path, _)| path.as_os_str())
+        .map_err(|reason| io::Error::other(reason.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn request<'a>(arguments: &'a [OsString], time_limit: Duration) -> Request<'a> {
+        let (directory, temp_dir) = (Path::new("/usr"), Path::new("/tmp"));
+        Request { arguments, directory, temp_dir, time_limit }
+    }
+
+    fn shell() -> ForkServer {
+        let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
+        ForkServer::start(Path::new("/bin/sh"), &environment, &Cancel::default()).unwrap()
+    }
+
+    fn run(server: &mut ForkServer, script: &str) -> Output {
+        let arguments = ["sh", "-c", script].map(OsString::from);
+        server.run(&request(&arguments, LONG), &Cancel::default()).unwrap()
+    }
+
+    #[test]
+    fn every_job_is_a_fresh_process_with_its_own_words() {
+        let mut server = shell();
+        let first = run(&mut server, "x=1; pwd; echo $TMPDIR $A $LD_PRELOAD; echo err >&2; exit 3");
+        assert!(matches!(first.end, End::Exited(3)));
+        assert_eq!((first.stdout.as_str(), first.stderr.as_str()), ("/usr\n/tmp b\n", "err\n"));
+        let second = run(&mut server, "echo \"[$x]\"; kill -SEGV $$");
+        assert!(matches!(second.end, End::Killed(11)), "{second:?}");
+        assert_eq!(second.stdout, "[]\n");
+        let busy = run(&mut server, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
+        assert!(busy.ok() && busy.usage.cpu > Duration::from_millis(5), "{busy:?}");
+        assert!(busy.usage.peak_memory > 100 << 10, "{busy:?}");
+    }
+
+    #[test]
+    fn much_output_does_not_block_it() {
+        let mut server = shell();
+        let output = run(&mut server, "head -c 3000000 /dev/zero | tr '\\0' x >&2");
+        assert!(output.ok() && output.stderr.ends_with("dropped]\n"));
+        assert_eq!(run(&mut server, "echo next").stdout, "next\n");
+    }
+
+    #[test]
+    fn the_time_limit_and_cancelling_stop_a_job() {
+        let hang = ["sh", "-c", "sleep 100000"].map(OsString::from);
+        let limit = request(&hang, Duration::from_millis(1));
+        let output = shell().run(&limit, &Cancel::default()).unwrap();
+        assert!(matches!(output.end, End::TimedOut));
+        let cancel = Cancel::default();
+        let mut server = shell();
+        cancel.cancel();
+        let output = server.run(&request(&hang, LONG), &cancel).unwrap();
+        assert!(matches!(output.end, End::Cancelled));
+        assert!(server.run(&request(&hang, LONG), &Cancel::default()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_a_server_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+        for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
+            assert!(ForkServer::start(program, &[], &Cancel::default()).is_none());
+        }
+    }
+
+    /// Nobody is left behind when the one who asks is killed.
+    #[test]
+    fn a_job_dies_with_the_one_who_asked() {
+        let mut server = shell();
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script =
+            format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 100000", file.display());
+        let arguments = ["sh", "-c", &script].map(OsString::from);
+        server.requests.write_all(&encode(&request(&arguments, LONG)).unwrap()).unwrap();
+        while !file.exists() {
+            std::thread::yield_now();
+        }
+        let pid = std::fs::read_to_string(&file).unwrap();
+        // What the kernel does for a killed process: its sockets are closed.
+        let ForkServer { group, requests, answers, .. } = server;
+        drop((requests, answers));
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let alive = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
+        let patience = Instant::now();
+        while alive() && patience.elapsed() < LONG {
+            std::thread::yield_now();
+        }
+        assert!(!alive());
+        drop(group);
+    }
+}

@@ -1,0 +1,209 @@
+//! How a job's compiler is run at the least cost for the same bytes: without
+//! the driver, forked from one that is already loaded, with headers parsed
+//! and libraries cut down beforehand.
+//!
+//! Every shortcut can be turned off, none is taken where it might give other
+//! bytes, and whatever fails by a shortcut is run again by the driver, whose
+//! word counts.
+
+mod command;
+mod fork_server;
+mod precompiled;
+mod prepare;
+mod reduced;
+mod shortcuts;
+mod starter;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{Digest, Language};
+use object::{Object, ObjectSymbol};
+
+use self::command::{Asking, Command, Commands, Filling, Shape, deps_arguments};
+use self::precompiled::PrecompiledHeader;
+use self::reduced::ReducedLibrary;
+pub use self::shortcuts::{Shortcut, Shortcuts};
+use self::starter::Start;
+pub(crate) use self::starter::Starter;
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::process::{self, Cancel, End, Output};
+use crate::source::SourceSet;
+use crate::toolchain::Toolchain;
+use crate::usage::Usage;
+
+/// What all jobs of a build are run with.
+pub(crate) struct Engine<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) sources: &'a SourceSet,
+    pub(crate) toolchains: &'a [Toolchain],
+    pub(crate) digests: &'a FileDigests,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) time_limit: Duration,
+    pub(crate) shortcuts: Shortcuts,
+    /// Where precompiled headers and the like are kept between builds.
+    pub(crate) cache_dir: &'a Path,
+    /// A directory of this build alone.
+    pub(crate) work: &'a Path,
+    pub(crate) commands: Commands,
+    /// By job.
+    pub(crate) headers: HashMap<usize, Arc<PrecompiledHeader>>,
+    /// By toolchain.
+    pub(crate) libraries: HashMap<usize, ReducedLibrary>,
+}
+
+/// What became of a job's compiler.
+pub(crate) struct Run {
+    pub(crate) end: End,
+    /// What it wrote, standard error first.
+    pub(crate) words: String,
+    pub(crate) usage: Usage,
+    /// Files outside of the toolchain that went in by a precompiled header.
+    pub(crate) deps: Vec<(PathBuf, Digest)>,
+}
+
+/// How a job's compiler is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By whatever shortcuts there are for it.
+    Short,
+    /// By the driver.
+    Driver,
+}
+
+/// A job with the places it works in.
+pub(crate) struct Place<'a> {
+    /// The directory of its staged source.
+    pub(crate) stage: &'a Path,
+    /// A directory of its own.
+    pub(crate) scratch: &'a Path,
+    pub(crate) output: &'a Path,
+    pub(crate) deps_file: &'a Path,
+}
+
+impl Engine<'_> {
+    /// Runs a job's compiler. `None` where there is no shortcut for it.
+    pub(crate) fn run(
+        &self,
+        starter: &mut Starter,
+        index: usize,
+        place: &Place<'_>,
+        way: Way,
+    ) -> Result<Option<Run>, CompileError> {
+        let job = &self.plan.jobs[index];
+        match way {
+            Way::Driver => self.by_driver(job, place).map(Some),
+            Way::Short => self.by_shortcuts(starter, index, place),
+        }
+    }
+
+    fn by_driver(&self, job: &Job, place: &Place<'_>) -> Result<Run, CompileError> {
+        let toolchain = &self.toolchains[job.toolchain];
+        let mut arguments: Vec<_> = job.arguments.iter().map(|word| toolchain.fill(word)).collect();
+        arguments.extend(deps_arguments(job.language, place.deps_file));
+        arguments.extend(["-o".into(), place.output.into()]);
+        let program = process::Program {
+            path: toolchain.program(job.program),
+            arguments,
+            directory: place.stage,
+            environment: &toolchain.environment,
+            temp_dir: place.scratch,
+            time_limit: self.time_limit,
+        };
+        process::run(&program, self.cancel).map(Run::from)
+    }
+
+    fn by_shortcuts(
+        &self,
+        starter: &mut Starter,
+        index: usize,
+        place: &Place<'_>,
+    ) -> Result<Option<Run>, CompileError> {
+        let job = &self.plan.jobs[index];
+        let toolchain = &self.toolchains[job.toolchain];
+        let Some((defines, commands)) = self.commands_of(job) else { return Ok(None) };
+        let header = self.headers.get(&index);
+        let library = self.libraries.get(&job.toolchain);
+        let library = library.filter(|_| job.language == Language::OpenclC);
+        let mut usage = Usage::default();
+        let mut words = String::new();
+        let mut end = End::Exited(0);
+        let mut reduced = false;
+        for command in commands.iter() {
+            let mut command = command.clone();
+            if let Some(header) = header
+                && let Some(with_header) = header.apply(&command)
+            {
+                command = with_header;
+            }
+            if let Some(smaller) = library.and_then(|library| library.apply(&command)) {
+                command = smaller;
+                reduced = true;
+            }
+            let filling = Filling {
+                input: &self.plan.sources[job.source].main,
+                defines: &defines,
+                output: place.output,
+                deps_file: place.deps_file,
+                scratch: place.scratch,
+            };
+            let start = Start {
+                words: command.fill(&filling),
+                directory: place.stage,
+                temp_dir: place.scratch,
+                time_limit: self.time_limit,
+                fork_server: self.shortcuts.fork_server,
+            };
+            let output = starter.run(toolchain, &start, self.cancel)?;
+            let ok = output.ok();
+            let run = Run::from(output);
+            usage = usage.then(run.usage);
+            words.push_str(&run.words);
+            end = run.end;
+            if !ok {
+                break;
+            }
+        }
+        if reduced && matches!(end, End::Exited(0)) && lacks_symbols(place.output) {
+            tracing::debug!(name = %job.key.kernel_name, "the reduced library lacks what it calls");
+            return Ok(None);
+        }
+        let deps = header.map_or_else(Vec::new, |header| header.deps.clone());
+        Ok(Some(Run { end, words, usage, deps }))
+    }
+
+    /// A job's macros and the commands that its driver would run.
+    fn commands_of(&self, job: &Job) -> Option<(command::Defines, Arc<Vec<Command>>)> {
+        if !self.shortcuts.direct {
+            return None;
+        }
+        let (shape, defines) = Shape::of(job)?;
+        let toolchain = &self.toolchains[job.toolchain];
+        let asking = Asking { toolchain, work: self.work, cancel: self.cancel };
+        let commands = self.commands.of(&asking, shape, job, &defines)?;
+        Some((defines, commands))
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let words = [output.stderr.trim_end(), output.stdout.trim_end()];
+        let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+        Self { end: output.end, words: words.join("\n"), usage: output.usage, deps: Vec::new() }
+    }
+}
+
+/// Whether an object refers to what it does not hold, or can't be read.
+fn lacks_symbols(object: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(object) else { return true };
+    object::File::parse(&*bytes).map_or(true, |file| {
+        // The first symbol of every table is an undefined one without a name.
+        file.dynamic_symbols().any(|symbol| {
+            symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| !name.is_empty())
+        })
+    })
+}

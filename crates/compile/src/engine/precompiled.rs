@@ -1,0 +1,291 @@
+//! Precompiled headers: the headers that every HIP source begins with, parsed
+//! once for all jobs of a target.
+//!
+//! A job may use one only if its source surely begins with those headers, and
+//! nothing in the headers depends on what the job alone defines. Templates are
+//! instantiated when the header is made, which spares every job that work.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::{Digest, Language};
+use serde::{Deserialize, Serialize};
+
+use super::command::{Command, Define, Filling, Word};
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::job::depfile_paths;
+use crate::toolchain::Toolchain;
+use crate::work::write_atomic;
+
+/// The header that clang's HIP driver includes before the source.
+pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
+
+/// A precompiled header that is there and holds.
+#[derive(Debug)]
+pub(crate) struct PrecompiledHeader {
+    pub(crate) file: PathBuf,
+    /// Files outside of the toolchain's digest that went into it.
+    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    /// Every word of its headers that a macro could change.
+    identifiers: HashSet<String>,
+    /// The file names of its headers.
+    names: HashSet<String>,
+    /// Macros of the jobs that it was made with.
+    defines: Vec<Define>,
+}
+
+/// What a job has that could make a precompiled header wrong for it.
+pub(crate) struct Claims<'a> {
+    pub(crate) defines: &'a [Define],
+    /// Macros that the source touches before the last header.
+    pub(crate) macros: &'a BTreeSet<String>,
+    /// The staged files' paths.
+    pub(crate) files: Vec<&'a str>,
+}
+
+/// What is written beside a precompiled header.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    sha256: Digest,
+    /// Every file that was read, with its digest.
+    files: Vec<(PathBuf, Digest)>,
+}
+
+/// The name of a macro: `A` of `A=1`.
+pub(crate) fn macro_name(define: &Define) -> &str {
+    define[1].split(['=', '(']).next().unwrap_or_default()
+}
+
+impl PrecompiledHeader {
+    /// The job's macros that its headers know, and that it must have been
+    /// made with, in order.
+    pub(crate) fn conflicts(&self, defines: &[Define]) -> Vec<Define> {
+        defines
+            .iter()
+            .filter(|define| self.identifiers.contains(macro_name(define)))
+            .cloned()
+            .collect()
+    }
+
+    /// Whether the job's object is the same with it.
+    pub(crate) fn serves(&self, claims: Claims<'_>) -> bool {
+        let shadowed = |path: &str| self.names.contains(path.rsplit('/').next().unwrap_or(path));
+        self.conflicts(claims.defines) == self.defines
+            && claims.macros.iter().all(|name| !self.identifiers.contains(name))
+            && !claims.files.into_iter().any(shadowed)
+    }
+
+    /// The command with this instead of the header that the driver includes.
+    pub(crate) fn apply(&self, command: &Command) -> Option<Command> {
+        let at = command.position("-include", WRAPPER)?;
+        let mut words = command.words.clone();
+        let instead = [
+            "-include-pch".into(),
+            self.file.to_string_lossy().into_owned(),
+            "-fno-validate-pch".into(),
+        ];
+        words.splice(at..at + 2, instead.map(Word::Text));
+        Some(Command { words })
+    }
+}
+
+/// A precompiled header to make: what of, and where it will be.
+pub(crate) struct Recipe {
+    command: Command,
+    text: String,
+    defines: Vec<Define>,
+    file: PathBuf,
+}
+
+impl Recipe {
+    /// For the command of a job, the headers its source begins with, and
+    /// macros to make it with. `None` where the command is not of the kind.
+    pub(crate) fn new(
+        command: &Command,
+        headers: &[String],
+        defines: Vec<Define>,
+        toolchain: &Toolchain,
+        dir: &Path,
+    ) -> Option<Self> {
+        command.position("-include", WRAPPER)?;
+        let mut words = Vec::new();
+        let mut rest = command.words.iter().peekable();
+        while let Some(word) = rest.next() {
+            match word {
+                Word::Text(text) if text == "-mlink-builtin-bitcode" => {
+                    rest.next();
+                }
+                Word::Text(text) if text == "-emit-obj" => {
+                    words.extend(
+                        ["-emit-pch", "-fpch-instantiate-templates"]
+                            .map(|word| Word::Text(word.into())),
+                    );
+                }
+                // What one command writes for the next is what is made here.
+                Word::Between(_) => words.push(Word::Output),
+                other => words.push(other.clone()),
+            }
+        }
+        words.iter().find(|word| **word == Word::Text("-emit-pch".into()))?;
+        let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
+        let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        let key = Hasher::new("gfxpack precompiled header 1")
+            .field(toolchain.digest.as_ref())
+            .list(named.iter().map(String::as_bytes))
+            .list(defines.iter().map(|define| define.concat()))
+            .field(text.as_bytes())
+            .finish();
+        let file = dir.join(format!("{key}.pch"));
+        Some(Self { command: Command { words }, text, defines, file })
+    }
+
+    /// One that was made before and still holds.
+    pub(crate) fn found(
+        &self,
+        toolchain: &Toolchain,
+        digests: &FileDigests,
+    ) -> Option<PrecompiledHeader> {
+        let record: Record = serde_json::from_slice(&fs::read(self.record()).ok()?).ok()?;
+        let current = |(path, digest): &(PathBuf, Digest)| {
+            digests.digest(path).is_ok_and(|now| now == *digest)
+        };
+        let holds = digests.digest(&self.file).is_ok_and(|digest| digest == record.sha256);
+        (holds && record.files.iter().all(current)).then(|| self.header(record, toolchain))?
+    }
+
+    fn record(&self) -> PathBuf {
+        self.file.with_extension("json")
+    }
+
+    fn header(&self, record: Record, toolchain: &Toolchain) -> Option<PrecompiledHeader> {
+        let mut identifiers = HashSet::new();
+        let mut names = HashSet::new();
+        for (path, _) in &record.files {
+            add_identifiers(&fs::read(path).ok()?, &mut identifiers);
+            names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+        let source = self.source();
+        let covered = |path: &Path| path == source || toolchain.covers(path, Language::Hip);
+        let deps = record.files.into_iter().filter(|(path, _)| !covered(path)).collect();
+        let (file, defines) = (self.file.clone(), self.defines.clone());
+        Some(PrecompiledHeader { file, deps, identifiers, names, defines })
+    }
+
+    /// What it is made of, which compilers want to see again where it was.
+    fn source(&self) -> PathBuf {
+        self.file.with_extension("hip")
+    }
+
+    /// The words that make it in a scratch directory.
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, CompileError> {
+        let source = self.source();
+        write_atomic(&source, &[self.text.as_bytes()])
+            .map_err(CompileError::io("write", &source))?;
+        Ok(self.command.fill(&Filling {
+            input: &source.to_string_lossy(),
+            defines: std::slice::from_ref(&self.defines),
+            output: &scratch.join("pch"),
+            deps_file: &scratch.join("d"),
+            scratch,
+        }))
+    }
+
+    /// Takes what was made in the scratch directory to its place.
+    pub(crate) fn keep(
+        &self,
+        scratch: &Path,
+        toolchain: &Toolchain,
+        digests: &FileDigests,
+    ) -> Result<Option<PrecompiledHeader>, CompileError> {
+        let made = scratch.join("pch");
+        let (Ok(bytes), Ok(deps)) = (fs::read(&made), fs::read_to_string(scratch.join("d"))) else {
+            return Ok(None);
+        };
+        let mut files = Vec::new();
+        for path in depfile_paths(&deps) {
+            let path = scratch.join(path);
+            files.push((path.clone(), digests.digest(&path)?));
+        }
+        let record = Record { sha256: Digest::of(&bytes), files };
+        let write = |path: &Path, bytes: &[u8]| {
+            write_atomic(path, &[bytes]).map_err(CompileError::io("write", path))
+        };
+        write(&self.file, &bytes)?;
+        write(&self.record(), &serde_json::to_vec(&record).expect("plain data"))?;
+        Ok(self.header(record, toolchain))
+    }
+
+    /// Forgets it: it does not give the same bytes.
+    pub(crate) fn forget(&self) {
+        for file in [self.record(), self.source(), self.file.clone()] {
+            fs::remove_file(file).ok();
+        }
+    }
+}
+
+/// Adds every C identifier of a text.
+pub(crate) fn add_identifiers(text: &[u8], to: &mut HashSet<String>) {
+    let of_identifier = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    for word in text.split(|byte| !of_identifier(byte)) {
+        if word.first().is_some_and(|byte| !byte.is_ascii_digit())
+            && let Ok(word) = std::str::from_utf8(word)
+            && !to.contains(word)
+        {
+            to.insert(word.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(text: &str, defines: &[Define]) -> PrecompiledHeader {
+        let mut identifiers = HashSet::new();
+        add_identifiers(text.as_bytes(), &mut identifiers);
+        PrecompiledHeader {
+            file: "/c/x.pch".into(),
+            deps: Vec::new(),
+            identifiers,
+            names: HashSet::from(["math.h".to_owned()]),
+            defines: defines.to_vec(),
+        }
+    }
+
+    fn define(text: &str) -> Define {
+        ["-D".to_owned(), text.to_owned()]
+    }
+
+    #[test]
+    fn only_a_job_that_its_headers_know_nothing_of_may_use_it() {
+        let serves = |made_with: &[Define], defines: &[Define], macros: &[&str], file: &str| {
+            let macros = macros.iter().map(|&name| name.to_owned()).collect();
+            header("#if NDEBUG\nfloat N;", made_with).serves(Claims {
+                defines,
+                macros: &macros,
+                files: vec![file],
+            })
+        };
+        let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
+        assert!(serves(&[], std::slice::from_ref(&wg), &["GUARD"], "dir/k.cpp"));
+        assert!(!serves(&[], &[wg.clone(), n], &[], "k.cpp"));
+        assert!(!serves(&[], &[], &["NDEBUG"], "k.cpp"));
+        assert!(!serves(&[], &[], &[], "dir/math.h"));
+        let with = std::slice::from_ref(&debug);
+        assert!(serves(with, &[wg, debug.clone()], &[], "k.cpp"));
+        assert!(!serves(with, &[], &[], "k.cpp"));
+        assert!(!serves(with, &[define("NDEBUG=0")], &[], "k.cpp"));
+    }
+
+    #[test]
+    fn it_stands_where_the_drivers_header_stood() {
+        let words = ["clang", "-include", WRAPPER, "-O3"].map(|word| Word::Text(word.into()));
+        let applied = header("", &[]).apply(&Command { words: words.into() }).unwrap();
+        let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
+        assert_eq!(applied.words, expected.map(|word| Word::Text(word.into())));
+    }
+}

@@ -1,0 +1,368 @@
+//! What is made before the jobs, once for many of them: precompiled headers
+//! and reduced libraries. Each is tried on a small kernel both ways before a
+//! job may use it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use gfxpack_plan::preamble::{self, Preamble};
+use gfxpack_plan::{Language, include};
+use rayon::prelude::*;
+
+use super::command::{Command, Define, Filling, Shape};
+use super::precompiled::{Claims, PrecompiledHeader, Recipe, add_identifiers, macro_name};
+use super::reduced::ReducedLibrary;
+use super::starter::{Start, Starter};
+use super::{Engine, lacks_symbols};
+use crate::error::CompileError;
+
+/// Fewest jobs that pay for a precompiled header: it costs as much as the
+/// headers cost one or two of them.
+const MIN_HEADER_JOBS: usize = 3;
+/// Fewest jobs that pay for a reduced library.
+const MIN_LIBRARY_JOBS: usize = 20;
+
+/// Says a little of what kernels say, and nothing that needs a header.
+const HIP_PROBE: &str = "
+extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size)
+{
+    __shared__ float tile[64];
+    const int lane = __builtin_amdgcn_workitem_id_x() & 63;
+    const int at   = __builtin_amdgcn_workgroup_id_x() * 64 + lane;
+    tile[lane]     = at < size ? in[at] : 0.0f;
+    __builtin_amdgcn_s_barrier();
+    if(at < size)
+        out[at] = expf(tile[63 - lane]) + sqrtf(in[at]) / logf(tile[lane] + 2.0f);
+}
+";
+const OPENCL_PROBE: &str = "
+__kernel void gfxpack_probe(__global float* out, __global const float* in, int size)
+{
+    __local float tile[64];
+    const int lane = get_local_id(0) & 63;
+    const int at   = get_global_id(0);
+    tile[lane]     = at < size ? in[at] : 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if(at < size)
+        out[at] = exp(tile[63 - lane]) + sqrt(in[at]) / log(fmax(tile[lane], 2.0f));
+}
+";
+
+/// Jobs of one command whose sources begin with the same headers.
+struct Group {
+    toolchain: usize,
+    commands: Arc<Vec<Command>>,
+    headers: Vec<String>,
+    members: Vec<Member>,
+}
+
+struct Member {
+    job: usize,
+    defines: Vec<Define>,
+    macros: BTreeSet<String>,
+}
+
+impl Engine<'_> {
+    /// Makes what pays for these jobs.
+    ///
+    /// # Errors
+    /// [`CompileError`] where the disk is full or someone asked to stop; what
+    /// can't be made is done without.
+    pub(crate) fn prepare(&mut self, jobs: &[usize]) -> Result<(), CompileError> {
+        let this = &*self;
+        let (headers, libraries) = rayon::join(
+            || {
+                if this.shortcuts.precompiled_header {
+                    this.all_headers(jobs)
+                } else {
+                    Ok(Vec::new())
+                }
+            },
+            || {
+                if this.shortcuts.reduced_library {
+                    this.all_libraries(jobs)
+                } else {
+                    Ok(Vec::new())
+                }
+            },
+        );
+        let (headers, libraries) = (headers?, libraries?);
+        self.headers = headers.into_iter().collect();
+        self.libraries = libraries.into_iter().collect();
+        Ok(())
+    }
+
+    fn all_headers(
+        &self,
+        jobs: &[usize],
+    ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
+        let groups = self.groups(jobs);
+        let made: Vec<_> =
+            groups.into_par_iter().map(|group| self.headers_of(group)).collect::<Result<_, _>>()?;
+        Ok(made.into_iter().flatten().collect())
+    }
+
+    fn groups(&self, jobs: &[usize]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_key: HashMap<(Shape, Vec<String>), usize> = HashMap::new();
+        let mut preambles: HashMap<(usize, Vec<String>), Preamble> = HashMap::new();
+        for &job in jobs {
+            let planned = &self.plan.jobs[job];
+            if planned.language != Language::Hip {
+                continue;
+            }
+            let Some((defines, commands)) = self.commands_of(planned) else { continue };
+            let Some((shape, _)) = Shape::of(planned) else { continue };
+            let defines = defines.concat();
+            let known = preambles
+                .entry((planned.source, names(&defines)))
+                .or_insert_with(|| self.preamble(job, &defines));
+            let index = *by_key.entry((shape, known.headers.clone())).or_insert_with(|| {
+                groups.push(Group {
+                    toolchain: planned.toolchain,
+                    commands,
+                    headers: known.headers.clone(),
+                    members: Vec::new(),
+                });
+                groups.len() - 1
+            });
+            groups[index].members.push(Member { job, defines, macros: known.macros.clone() });
+        }
+        groups
+    }
+
+    /// What the job's source begins with.
+    fn preamble(&self, job: usize, defines: &[Define]) -> Preamble {
+        let job = &self.plan.jobs[job];
+        let files = self.sources.files(job.source);
+        let file = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text);
+        let dirs: Vec<&str> =
+            job.arguments.iter().filter_map(|word| word.strip_prefix("-I")).collect();
+        let resolve = |path: &str, quoted: bool, includer: &str| {
+            let beside = includer.rsplit_once('/').map_or("", |(dir, _)| dir);
+            let places = quoted.then_some(beside).into_iter().chain(dirs.iter().copied());
+            places.filter_map(|dir| include::join(dir, path)).find(|path| file(path).is_some())
+        };
+        let defined = defines.iter().filter(|define| define[0] == "-D");
+        let defined = defined.map(|define| macro_name(define).to_owned()).collect();
+        let main = &self.plan.sources[job.source].main;
+        preamble::read(main, &file, &resolve, &defined)
+    }
+
+    /// Headers for as many of a group's jobs as can be: one for those that
+    /// define nothing the headers know, one for every other set of such
+    /// macros, and for the rest one of the driver's own header alone.
+    fn headers_of(
+        &self,
+        group: Group,
+    ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
+        let mut served = Vec::new();
+        let mut rest = group.members;
+        for headers in [group.headers.as_slice(), &[]] {
+            let mut tried: HashSet<Vec<Define>> = HashSet::new();
+            let mut wanted = Vec::new();
+            loop {
+                tried.insert(wanted.clone());
+                let made =
+                    self.header(group.toolchain, &group.commands, headers, wanted, rest.len())?;
+                let Some(made) = made.map(Arc::new) else { break };
+                let serves = |member: &Member| self.serves(&made, member);
+                let (fitting, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(serves);
+                served.extend(fitting.into_iter().map(|member| (member.job, Arc::clone(&made))));
+                rest = others;
+                // The largest set of jobs that agree in what the headers know.
+                let mut sets: HashMap<Vec<Define>, usize> = HashMap::new();
+                for member in &rest {
+                    *sets.entry(made.conflicts(&member.defines)).or_default() += 1;
+                }
+                sets.retain(|set, _| !tried.contains(set));
+                let next = sets.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
+                match next {
+                    Some((set, count)) if count >= MIN_HEADER_JOBS => wanted = set,
+                    _ => break,
+                }
+            }
+        }
+        Ok(served)
+    }
+
+    fn serves(&self, header: &PrecompiledHeader, member: &Member) -> bool {
+        let source = self.plan.jobs[member.job].source;
+        let files = &self.plan.sources[source].files;
+        header.serves(Claims {
+            defines: &member.defines,
+            macros: &member.macros,
+            files: files.iter().map(|file| file.path.as_str()).collect(),
+        })
+    }
+
+    /// A header that was kept, or a new one where so many jobs pay for it.
+    fn header(
+        &self,
+        toolchain: usize,
+        commands: &[Command],
+        headers: &[String],
+        defines: Vec<Define>,
+        jobs: usize,
+    ) -> Result<Option<PrecompiledHeader>, CompileError> {
+        let toolchain = &self.toolchains[toolchain];
+        let dir = self.cache_dir.join("headers");
+        let Some(recipe) = commands
+            .first()
+            .and_then(|command| Recipe::new(command, headers, defines.clone(), toolchain, &dir))
+        else {
+            return Ok(None);
+        };
+        if let Some(found) = recipe.found(toolchain, self.digests) {
+            return Ok(Some(found));
+        }
+        if jobs < MIN_HEADER_JOBS {
+            return Ok(None);
+        }
+        let scratch = self.scratch("header-")?;
+        let start = Start {
+            words: recipe.prepare(scratch.path())?,
+            directory: scratch.path(),
+            temp_dir: scratch.path(),
+            time_limit: self.time_limit,
+            fork_server: false,
+        };
+        let output = Starter::default().run(toolchain, &start, self.cancel)?;
+        if self.cancel.is_cancelled() {
+            return Err(CompileError::Interrupted);
+        }
+        let made =
+            if output.ok() { recipe.keep(scratch.path(), toolchain, self.digests)? } else { None };
+        let Some(made) = made else {
+            tracing::debug!(words = output.stderr, "no precompiled header");
+            return Ok(None);
+        };
+        let include = headers.iter().map(|header| format!("#include <{header}>\n"));
+        let probe: String = include.chain([HIP_PROBE.to_owned()]).collect();
+        let with = |command: &Command| made.apply(command);
+        if self.same_both_ways(toolchain, commands, &probe, "probe.hip", &defines, &with)? {
+            return Ok(Some(made));
+        }
+        recipe.forget();
+        Ok(None)
+    }
+
+    fn all_libraries(&self, jobs: &[usize]) -> Result<Vec<(usize, ReducedLibrary)>, CompileError> {
+        let mut by_toolchain: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &job in jobs {
+            if self.plan.jobs[job].language == Language::OpenclC {
+                by_toolchain.entry(self.plan.jobs[job].toolchain).or_default().push(job);
+            }
+        }
+        by_toolchain.retain(|_, jobs| jobs.len() >= MIN_LIBRARY_JOBS);
+        let made: Vec<_> = by_toolchain
+            .into_par_iter()
+            .map(|(toolchain, jobs)| {
+                Ok(self.library(toolchain, &jobs)?.map(|made| (toolchain, made)))
+            })
+            .collect::<Result<_, CompileError>>()?;
+        Ok(made.into_iter().flatten().collect())
+    }
+
+    fn library(
+        &self,
+        toolchain: usize,
+        jobs: &[usize],
+    ) -> Result<Option<ReducedLibrary>, CompileError> {
+        let mut identifiers = HashSet::new();
+        add_identifiers(OPENCL_PROBE.as_bytes(), &mut identifiers);
+        let sources: BTreeSet<usize> = jobs.iter().map(|&job| self.plan.jobs[job].source).collect();
+        for source in sources {
+            for (_, text) in self.sources.files(source) {
+                add_identifiers(text, &mut identifiers);
+            }
+        }
+        let first = &self.plan.jobs[jobs[0]];
+        let toolchain = &self.toolchains[toolchain];
+        let dir = self.cache_dir.join("libraries");
+        let scratch = self.scratch("library-")?;
+        let made = ReducedLibrary::make(
+            toolchain,
+            &identifiers,
+            &dir,
+            scratch.path(),
+            self.digests,
+            self.cancel,
+        )?;
+        if self.cancel.is_cancelled() {
+            return Err(CompileError::Interrupted);
+        }
+        let Some((made, new)) = made else { return Ok(None) };
+        let Some((_, commands)) = self.commands_of(first) else { return Ok(None) };
+        let with = |command: &Command| made.apply(command);
+        if !new
+            || self.same_both_ways(toolchain, &commands, OPENCL_PROBE, "probe.cl", &[], &with)?
+        {
+            return Ok(Some(made));
+        }
+        made.forget();
+        Ok(None)
+    }
+
+    /// Whether a small kernel's object is the same with commands changed.
+    fn same_both_ways(
+        &self,
+        toolchain: &crate::toolchain::Toolchain,
+        commands: &[Command],
+        text: &str,
+        name: &str,
+        defines: &[Define],
+        change: &dyn Fn(&Command) -> Option<Command>,
+    ) -> Result<bool, CompileError> {
+        let scratch = self.scratch("probe-")?;
+        let dir = scratch.path();
+        let source = dir.join(name);
+        fs::write(&source, text).map_err(CompileError::io("write", &source))?;
+        let defines = [defines.to_vec()];
+        let build = |output: &Path, changed: bool| -> Result<Option<Vec<u8>>, CompileError> {
+            for command in commands {
+                let command =
+                    Some(command).filter(|_| changed).and_then(change).unwrap_or(command.clone());
+                let deps_file = dir.join("d");
+                let filling = Filling {
+                    input: name,
+                    defines: &defines,
+                    output,
+                    deps_file: &deps_file,
+                    scratch: dir,
+                };
+                let start = Start {
+                    words: command.fill(&filling),
+                    directory: dir,
+                    temp_dir: dir,
+                    time_limit: self.time_limit,
+                    fork_server: false,
+                };
+                if !Starter::default().run(toolchain, &start, self.cancel)?.ok() {
+                    return Ok(None);
+                }
+            }
+            Ok(fs::read(output).ok().filter(|_| !lacks_symbols(output)))
+        };
+        let plain = build(&dir.join("plain"), false)?;
+        let same = plain.is_some() && plain == build(&dir.join("changed"), true)?;
+        if self.cancel.is_cancelled() {
+            return Err(CompileError::Interrupted);
+        }
+        if !same {
+            tracing::warn!(name, "a shortcut did not give the same bytes and is not used");
+        }
+        Ok(same)
+    }
+
+    fn scratch(&self, prefix: &str) -> Result<tempfile::TempDir, CompileError> {
+        let made = tempfile::Builder::new().prefix(prefix).tempdir_in(self.work);
+        made.map_err(CompileError::io("create", self.work))
+    }
+}
+
+fn names(defines: &[Define]) -> Vec<String> {
+    defines.iter().map(|define| format!("{}{}", define[0], macro_name(define))).collect()
+}

@@ -1,0 +1,94 @@
+//! The shortcuts by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which shortcuts a build may take. None of them changes a byte of any
+/// object; turning one off is for measuring it, or for telling whether it is
+/// to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortcuts {
+    /// The compiler is started without the driver (hipcc or clang's own),
+    /// which is asked once what it would run. The others need this one.
+    pub direct: bool,
+    /// A compiler is loaded once per worker and forks for every job.
+    pub fork_server: bool,
+    /// HIP's headers are parsed once per target.
+    pub precompiled_header: bool,
+    /// OpenCL C's device library is cut down to what the sources can call.
+    pub reduced_library: bool,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortcut {
+    /// [`Shortcuts::direct`].
+    Direct,
+    /// [`Shortcuts::fork_server`].
+    ForkServer,
+    /// [`Shortcuts::precompiled_header`].
+    PrecompiledHeader,
+    /// [`Shortcuts::reduced_library`].
+    ReducedLibrary,
+}
+
+impl Default for Shortcuts {
+    fn default() -> Self {
+        Self { direct: true, fork_server: true, precompiled_header: true, reduced_library: true }
+    }
+}
+
+impl Shortcuts {
+    /// None: the driver runs every job.
+    pub const NONE: Self = Self {
+        direct: false,
+        fork_server: false,
+        precompiled_header: false,
+        reduced_library: false,
+    };
+
+    /// The same without one of them, and without those that need it.
+    #[must_use]
+    pub fn without(self, shortcut: Shortcut) -> Self {
+        match shortcut {
+            Shortcut::Direct => Self::NONE,
+            Shortcut::ForkServer => Self { fork_server: false, ..self },
+            Shortcut::PrecompiledHeader => Self { precompiled_header: false, ..self },
+            Shortcut::ReducedLibrary => Self { reduced_library: false, ..self },
+        }
+    }
+}
+
+impl Shortcut {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Direct, Self::ForkServer, Self::PrecompiledHeader, Self::ReducedLibrary];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::ForkServer => "fork-server",
+            Self::PrecompiledHeader => "precompiled-header",
+            Self::ReducedLibrary => "reduced-library",
+        }
+    }
+}
+
+impl fmt::Display for Shortcut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Shortcut {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|shortcut| shortcut.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no shortcut of that name; there are {names}")
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! What a program writes, read as it comes, from several pipes at once.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Most bytes kept of a program's output; the rest is read and dropped.
+pub(crate) const OUTPUT_LIMIT: usize = 256 * 1024;
+
+/// One of a program's pipes, read only where something is there.
+pub(crate) struct Capture {
+    pipe: File,
+    /// Where all of it goes, instead of being kept.
+    file: Option<File>,
+    limit: usize,
+    pub(crate) kept: Vec<u8>,
+    dropped: bool,
+    pub(crate) open: bool,
+}
+
+impl Capture {
+    pub(crate) fn new(pipe: impl Into<OwnedFd>) -> Self {
+        Self::up_to(OUTPUT_LIMIT, pipe)
+    }
+
+    /// One that keeps so many bytes.
+    pub(crate) fn up_to(limit: usize, pipe: impl Into<OwnedFd>) -> Self {
+        let pipe = File::from(pipe.into());
+        Self { pipe, file: None, limit, kept: Vec::new(), dropped: false, open: true }
+    }
+
+    /// One that keeps nothing and writes all of it to a file.
+    pub(crate) fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
+        Self { file: Some(file), ..Self::up_to(0, pipe) }
+    }
+
+    fn read_once(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 16 * 1024];
+        let count = match self.pipe.read(&mut buffer) {
+            // The other side of a socket died with words of ours unread.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            other => other?,
+        };
+        self.open = count > 0;
+        if let Some(file) = &mut self.file {
+            return file.write_all(&buffer[..count]);
+        }
+        let room = self.limit - self.kept.len();
+        self.kept.extend_from_slice(&buffer[..count.min(room)]);
+        self.dropped |= count > room;
+        Ok(())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(&self.kept).into_owned();
+        if self.dropped {
+            text.push_str("\n[more output was dropped]\n");
+        }
+        text
+    }
+
+    /// Forgets what was read.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        self.dropped = false;
+    }
+}
+
+/// Waits until one of the pipes has something or ended, and reads all that
+/// is there.
+pub(crate) fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Result<()> {
+    if pipes.iter().all(|pipe| !pipe.open) {
+        std::thread::sleep(timeout);
+        return Ok(());
+    }
+    let mut timeout = timeout;
+    while pipes.iter().any(|pipe| pipe.open) {
+        let limit = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let ready: Vec<bool> = {
+            // A closed pipe would be ready at once, for ever.
+            let open = pipes.iter().filter(|pipe| pipe.open);
+            let mut fds: Vec<_> = open.map(|pipe| PollFd::new(&pipe.pipe, PollFlags::IN)).collect();
+            match poll(&mut fds, Some(&limit)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            fds.iter().map(|fd| !fd.revents().is_empty()).collect()
+        };
+        let open = pipes.iter_mut().filter(|pipe| pipe.open);
+        for (pipe, _) in open.zip(&ready).filter(|(_, ready)| **ready) {
+            pipe.read_once()?;
+        }
+        if !ready.contains(&true) {
+            return Ok(());
+        }
+        timeout = Duration::ZERO;
+    }
+    Ok(())
+}
