@@ -52,8 +52,11 @@ impl Source {
         let mut found: Vec<Self> = expand::expand(&manifest, "gfx906")?
             .into_iter()
             .filter(|request| request.source.file_name().is_some_and(|name| name == file_name))
-            .filter(|request| words.iter().all(|word| has(&request.options, word)))
-            .map(|request| Self { path: library.join(request.source), options: request.options })
+            .filter(|request| words.iter().all(|word| has(request.options(), word)))
+            .map(|request| Self {
+                options: request.options().to_owned(),
+                path: library.join(request.source),
+            })
             .collect();
         let count = found.len();
         found.pop().filter(|_| count == 1).with_context(|| {

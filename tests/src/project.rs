@@ -144,6 +144,15 @@ impl Project {
         path
     }
 
+    /// Reads a file.
+    ///
+    /// # Panics
+    /// Where it can't be read as text.
+    #[must_use]
+    pub fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path().join(path)).expect("readable")
+    }
+
     /// gfxpack in this directory, with a cache of its own and none of the
     /// user's settings.
     #[must_use]
@@ -153,7 +162,14 @@ impl Project {
             .args(arguments)
             .current_dir(self.path())
             .env("GFXPACK_CACHE_DIR", self.path().join("cache"));
-        for name in ["HIPCC", "SOURCE_DATE_EPOCH", "DEBFULLNAME", "DEBEMAIL", "GFXPACK_LOG"] {
+        for name in [
+            "HIPCC",
+            "SOURCE_DATE_EPOCH",
+            "DEBFULLNAME",
+            "DEBEMAIL",
+            "GFXPACK_LOG",
+            "GFXPACK_CACHE_SIZE",
+        ] {
             command.env_remove(name);
         }
         command
@@ -348,7 +364,8 @@ fill:
 .size fill, .-fill
 .section .rodata,"a",@progbits
 .p2align 6
-.if (.amdgcn.gfx_generation_number == 9) && (.amdgcn.gfx_generation_stepping == 10)
+.set ACCUM, (.amdgcn.gfx_generation_minor == 0 && .amdgcn.gfx_generation_stepping == 10) || .amdgcn.gfx_generation_minor >= 4
+.if (.amdgcn.gfx_generation_number == 9) && ACCUM
 .amdhsa_kernel fill
     .amdhsa_next_free_vgpr 4
     .amdhsa_next_free_sgpr 8

@@ -50,6 +50,15 @@ const HIPCC: Need = Need {
     apt: "hipcc",
     dnf: Some("rocm-hip-devel"),
 };
+/// Without what it recommends, which is half as much again and more.
+pub(crate) const NEWER_CLANG: Need = Need {
+    probe: Probe::File("clang 19 with lld", &["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]),
+    why: "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
+    apt: "--no-install-recommends clang-19 lld-19",
+    dnf: None,
+};
+/// GPUs that are newer than the hipcc of Debian 12.
+const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` itself needs, its compiler included.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
 const TOOL_NEEDS: &[Need] = &[
@@ -80,8 +89,14 @@ impl Dist {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
             return self.tool(sh, &root);
         }
-        let needs = if chooses_compiler(sh, &passed) { &[CC] } else { NEEDS };
-        setup::ensure(sh, needs, self.setup)?;
+        let needs = if chooses_compiler(sh, &passed) {
+            vec![CC]
+        } else if Probe::Program("apt-get").is_met(sh) && is_for_newer(&passed) {
+            [NEEDS, &[NEWER_CLANG]].concat()
+        } else {
+            NEEDS.to_vec()
+        };
+        setup::ensure(sh, &needs, self.setup)?;
 
         let manifest = root.join("Cargo.toml");
         cmd!(sh, "cargo build --release --manifest-path {manifest} --package gfxpack").run()?;
@@ -150,13 +165,55 @@ fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> any
     symlink(stage.join(format!("usr/lib/{triple}")), stage.join("lib"))
         .context("failed to make `target/gfxpack-runtime/lib`")?;
     for variant in ["lib", "dev"] {
-        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
-            .args(["--no-build", "--variant", variant, "--multiarch", "same", "--output"])
-            .arg(out)
-            .env("CARGO_TARGET_DIR", &target)
-            .run()?;
+        let built =
+            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
+                .args(["--no-build", "--variant", variant, "--multiarch", "same", "--output"])
+                .arg(out)
+                .env("CARGO_TARGET_DIR", &target)
+                .read()?;
+        let package = built.lines().last().context("cargo-deb names no package")?.to_owned();
+        if variant == "lib" {
+            finish_library(sh, root, &package)?;
+        }
+        say(&package);
+        if Probe::Program("lintian").is_met(sh) {
+            cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
+        } else {
+            say("lintian is missing: the package is not held to Debian's policy");
+        }
     }
     Ok(())
+}
+
+/// Adds to the library's .deb what cargo-deb has no words for: which package
+/// programs depend on that are linked with it, and that it is not executable.
+///
+/// Source: Debian Policy 4.7.0, 8.6.4 and 10.1; deb-shlibs(5).
+fn finish_library(sh: &Shell, root: &Path, package: &str) -> anyhow::Result<()> {
+    let unpacked = root.join("target/gfxpack-runtime/deb");
+    cmd!(sh, "dpkg-deb --raw-extract {package} {unpacked}").run()?;
+    let control = sh.read_file(unpacked.join("DEBIAN/control"))?;
+    let build = sh.read_file(root.join("crates/runtime-c/build.rs"))?;
+    let shlibs = shlibs(&control, &build).context("failed to tell the library's dependants")?;
+    sh.write_file(unpacked.join("DEBIAN/shlibs"), shlibs)?;
+    let library = "libgfxpack_runtime.so.*.*.*";
+    cmd!(sh, "find {unpacked}/usr/lib -type f -name {library}")
+        .args(["-exec", "chmod", "644", "{}", "+"])
+        .run()?;
+    cmd!(sh, "dpkg-deb --root-owner-group -Zxz --build {unpacked} {package}").quiet().run()?;
+    sh.remove_path(unpacked)?;
+    Ok(())
+}
+
+/// The line of a shlibs file, from the control file and the build script that
+/// names the library: `libgfxpack_runtime 0 libgfxpack-runtime0 (>= 0.1.0)`.
+fn shlibs(control: &str, build: &str) -> Option<String> {
+    let field = |name: &str| control.lines().find_map(|line| line.strip_prefix(name));
+    let (package, version) = (field("Package: ")?, field("Version: ")?);
+    let (upstream, _revision) = version.rsplit_once('-')?;
+    let soname = build.lines().find_map(|line| line.strip_prefix("const SONAME: &str = \""))?;
+    let (library, number) = soname.trim_end_matches("\";").split_once(".so.")?;
+    Some(format!("{library} {number} {package} (>= {upstream})\n"))
 }
 
 /// Whether hipcc need not be found here: another compiler is named, or nothing
@@ -165,6 +222,14 @@ fn chooses_compiler(sh: &Shell, passed: &[OsString]) -> bool {
     let named = ["--hipcc", "--clang", "--rocm-path", "--help", "-h"];
     named.iter().any(|flag| has(passed, flag))
         || sh.var_os("HIPCC").is_some_and(|hipcc| !hipcc.is_empty())
+}
+
+/// Whether any of the words speaks of a newer GPU: as a word of its own, or
+/// after `=`, `,` or `-t`.
+fn is_for_newer(passed: &[OsString]) -> bool {
+    let words = passed.iter().filter_map(|arg| arg.to_str());
+    let mut targets = words.flat_map(|arg| arg.trim_start_matches("-t").split([',', '=']));
+    targets.any(|target| NEWER_TARGETS.iter().any(|newer| target.starts_with(newer)))
 }
 
 /// Whether the flag is among the words: as itself, as `--flag=value`, or as
@@ -208,6 +273,18 @@ mod tests {
     }
 
     #[test]
+    fn newer_gpus_need_a_newer_compiler() {
+        for line in
+            ["--target gfx942", "--target=gfx906,gfx1100@48", "-tgfx1201", "-t gfx1030,gfx1103"]
+        {
+            assert!(is_for_newer(&words(line)), "{line}");
+        }
+        for line in ["", "--target gfx90a@104,gfx1036", "--out gfx", "-j2"] {
+            assert!(!is_for_newer(&words(line)), "{line}");
+        }
+    }
+
+    #[test]
     fn what_is_left_open_is_filled_in() {
         check(
             "",
@@ -221,6 +298,17 @@ mod tests {
         );
         check("--keys k.jsonl --target=gfx900 --out=o", "--keys k.jsonl --target=gfx900 --out=o");
         check("--manifest m -ta --out o", "--manifest m -ta --out o");
+    }
+
+    #[test]
+    fn programs_depend_on_the_librarys_package() {
+        let control = "Package: libgfxpack-runtime0\nVersion: 1.2.3-4\nMulti-Arch: same\n";
+        let build = include_str!("../../crates/runtime-c/build.rs");
+        let line = shlibs(control, build);
+        let expected = "libgfxpack_runtime 0 libgfxpack-runtime0 (>= 1.2.3)\n";
+        assert_eq!(line.as_deref(), Some(expected));
+        assert_eq!(shlibs("", build), None);
+        assert_eq!(shlibs(control, ""), None);
     }
 
     #[test]

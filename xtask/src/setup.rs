@@ -1,6 +1,7 @@
 //! What the tasks need from the system, how to tell that it is missing, and
 //! which package brings it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -15,7 +16,8 @@ pub(crate) struct Need {
     pub(crate) probe: Probe,
     /// What it is for: completes "needed to …".
     pub(crate) why: &'static str,
-    /// The package on Debian, Ubuntu and their kin.
+    /// The packages on Debian, Ubuntu and their kin, after options of
+    /// apt-get's for them alone.
     pub(crate) apt: &'static str,
     /// The package on Fedora and its kin, where there is one.
     pub(crate) dnf: Option<&'static str>,
@@ -39,7 +41,7 @@ impl Probe {
         }
     }
 
-    fn is_met(self, sh: &Shell) -> bool {
+    pub(crate) fn is_met(self, sh: &Shell) -> bool {
         let on_path = |name: &str| {
             let path = sh.var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
@@ -107,7 +109,7 @@ fn list(needs: &[Need]) -> String {
 
 /// The commands, as words, that bring what is missing.
 fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<Vec<String>>> {
-    let mut packages = Vec::new();
+    let mut by_options: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
     for need in missing {
         let package = match system {
             System::Apt => Some(need.apt),
@@ -116,24 +118,28 @@ fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<
         let package = package.with_context(|| {
             format!("no package is known here for {} (needed to {})", need.probe.name(), need.why)
         })?;
-        packages.extend(package.split(' '));
+        let (options, packages): (Vec<_>, Vec<_>) =
+            package.split(' ').partition(|word| word.starts_with('-'));
+        by_options.entry(options).or_default().extend(packages);
     }
-    packages.sort_unstable();
-    packages.dedup();
     let sudo: &[&str] = if root { &[] } else { &["sudo"] };
-    let command = |words: &[&str], packages: &[&str]| -> Vec<String> {
-        [sudo, words, packages].concat().into_iter().map(str::to_owned).collect()
+    let command = |words: &[&str]| -> Vec<String> {
+        [sudo, words].concat().into_iter().map(str::to_owned).collect()
     };
-    Ok(match system {
-        System::Apt => vec![
-            command(&["apt-get", "update"], &[]),
-            command(
-                &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--yes"],
-                &packages,
-            ),
-        ],
-        System::Dnf => vec![command(&["dnf", "install", "--assumeyes"], &packages)],
-    })
+    let (update, install): (Option<&[&str]>, &[&str]) = match system {
+        System::Apt => (
+            Some(&["apt-get", "update"]),
+            &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--yes"],
+        ),
+        System::Dnf => (None, &["dnf", "install", "--assumeyes"]),
+    };
+    let mut commands: Vec<Vec<String>> = update.into_iter().map(command).collect();
+    for (options, mut packages) in by_options {
+        packages.sort_unstable();
+        packages.dedup();
+        commands.push(command(&[install, &options, &packages].concat()));
+    }
+    Ok(commands)
 }
 
 fn is_root(sh: &Shell) -> anyhow::Result<bool> {
@@ -175,6 +181,15 @@ mod tests {
                 "sudo apt-get update",
                 "sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes \
                  checker compiler libcompiler-dev"
+            ]
+        );
+        let lean = Need { apt: "--no-install-recommends newer", ..COMPILER };
+        assert_eq!(
+            lines(System::Apt, &[lean, CHECKER], true)[1..],
+            [
+                "env DEBIAN_FRONTEND=noninteractive apt-get install --yes checker",
+                "env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+                 newer",
             ]
         );
         assert_eq!(

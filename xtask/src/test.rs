@@ -57,6 +57,12 @@ const NEEDS: &[Need] = &[
         dnf: Some("sqlite"),
     },
     Need {
+        probe: Probe::Program("llvm-objdump"),
+        why: "disassemble kernels",
+        apt: "llvm",
+        dnf: Some("llvm"),
+    },
+    Need {
         probe: Probe::Program("dpkg-deb"),
         why: "install and verify .deb packages",
         apt: "dpkg",
@@ -156,6 +162,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("python3"),
     },
     Need {
+        probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
+        why: "open build reports as a reader would",
+        apt: "chromium",
+        dnf: Some("chromium"),
+    },
+    Need {
+        probe: Probe::Program("taskset"),
+        why: "run builds on some of the processors",
+        apt: "util-linux",
+        dnf: Some("util-linux"),
+    },
+    Need {
         probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
         why: "run the OpenCL kernels on the CPU",
         apt: "pocl-opencl-icd",
@@ -188,7 +206,7 @@ impl Test {
 
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    setup::ensure(sh, &[dist::NEEDS, NEEDS].concat(), install)?;
+    setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
     spdx_tools(sh, install)
 }
 

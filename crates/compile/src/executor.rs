@@ -1,27 +1,33 @@
 //! Runs a plan's jobs on this machine: what the store has is not made again,
 //! the rest goes longest first to a pool of workers.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, mpsc};
-use std::time::Duration;
+use std::sync::{OnceLock, mpsc};
+use std::time::{Duration, Instant};
 
-use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
+use crate::costs::{CostFile, Expected, Record};
 use crate::engine::{Engine, Shortcuts, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::job::{self, Built, Failure};
-use crate::memory::{JOB_MEMORY, available_memory, jobs_for};
+use crate::gate::{Gate, ThisMachine};
+use crate::job::{self, Built, Failure, FailureKind};
+use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::source::SourceSet;
-use crate::store::{ObjectInfo, ObjectStore};
+use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
+use crate::usage::Usage;
 use crate::work::WorkDir;
+
+/// How many jobs' costs may be lost if the build is killed.
+const COSTS_AT_ONCE: usize = 500;
 
 /// How a plan is run.
 #[derive(Debug, Clone)]
@@ -42,18 +48,29 @@ pub struct ExecutorOptions {
 pub enum Event {
     /// So many jobs are in the store already; the others follow.
     Looked {
-        /// Jobs whose objects the store has.
-        cached: Vec<usize>,
+        /// Jobs whose objects the store has, with their sizes.
+        cached: Vec<(usize, u64)>,
+    },
+    /// In this order the others will start; not sent if there are none.
+    Queued {
+        /// Workers, numbered from 0: so many jobs run at once at most.
+        workers: usize,
+        /// Jobs, with how long each is expected to run.
+        jobs: Vec<(usize, Duration)>,
     },
     /// A compiler was started.
     Started {
         /// The job.
         job: usize,
+        /// Where and when.
+        run: JobRun,
     },
     /// An object was made and stored.
     Finished {
         /// The job.
         job: usize,
+        /// Where and when.
+        run: JobRun,
         /// The object.
         built: Built,
     },
@@ -61,9 +78,20 @@ pub enum Event {
     Failed {
         /// The job.
         job: usize,
+        /// Where and when.
+        run: JobRun,
         /// Why, with the compiler's words.
         failure: Failure,
     },
+}
+
+/// Where and when a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobRun {
+    /// The worker's number.
+    pub worker: usize,
+    /// When its compiler was started.
+    pub started: Instant,
 }
 
 /// What a run made.
@@ -71,12 +99,16 @@ pub enum Event {
 pub struct Summary {
     /// What the store has of each job; `None` where the kernel failed.
     pub objects: Vec<Option<ObjectInfo>>,
-    /// Kernels that could not be made, by job, ascending.
-    pub failures: Vec<(usize, Failure)>,
+    /// Kernels that could not be made, by job, ascending; events had the
+    /// compiler's words.
+    pub failures: Vec<(usize, FailureKind)>,
     /// Jobs that the store had.
     pub cached: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
+    /// Jobs that were given an earlier object, since their source differs in
+    /// text only.
+    pub reused: usize,
 }
 
 /// All that a plan's jobs run with.
@@ -114,7 +146,7 @@ impl Executor<'_> {
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
     let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs_for(options.jobs, available_memory()))
+        .num_threads(options.jobs.max(1))
         .thread_name(|index| format!("worker-{index}"))
         .build()
         .map_err(|error| CompileError::Start {
@@ -123,23 +155,24 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         })?;
     let objects: Vec<Option<ObjectInfo>> = pool
         .install(|| plan.jobs.par_iter().map(|job| store.lookup(job.digest, digests)).collect());
-    let has = |index: &usize| objects[*index].is_some();
-    let (cached, mut missing): (Vec<usize>, Vec<usize>) = (0..plan.jobs.len()).partition(has);
+    let size = |index: usize| objects[index].as_ref().map(|object| object.size);
+    let (mut cached, mut missing) = (Vec::new(), Vec::new());
+    for index in 0..plan.jobs.len() {
+        match size(index) {
+            Some(size) => cached.push((index, size)),
+            None => missing.push(index),
+        }
+    }
     let mut summary = Summary { cached: cached.len(), objects, ..Summary::default() };
     on_event(Event::Looked { cached });
     if missing.is_empty() {
         return Ok(summary);
     }
-    missing.sort_by_key(|&index| {
-        let job = &plan.jobs[index];
-        // Medians: HIP 1.6 s, OpenCL C 0.17 s, assembly 0.07 s.
-        let rank = match job.language {
-            Language::Hip => 0,
-            Language::OpenclC => 1,
-            Language::Assembly => 2,
-        };
-        (rank, usize::MAX - sources.closure_size(job.source), index)
-    });
+    let cost_file = CostFile::of(&options.cache_dir);
+    let expected = cost_file.read().expect(plan, &missing, |source| sources.closure_size(source));
+    let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
+    // Longest first, so that none is left to run alone at the end.
+    queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
     let mut engine = Engine {
@@ -157,35 +190,53 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         libraries: HashMap::new(),
     };
     pool.install(|| engine.prepare(&missing))?;
+    let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
+    on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
     let crew = Crew {
         plan,
         sources,
         store,
         engine,
+        earlier: Earlier::of(plan, &missing, store, digests),
         work: &work,
-        queue: &missing,
+        queue: &queue,
         next: AtomicUsize::new(0),
-        stages: missing.iter().map(|&job| (plan.jobs[job].source, OnceLock::new())).collect(),
-        gate: Gate::default(),
+        stages: queue.iter().map(|(job, _)| (plan.jobs[*job].source, OnceLock::new())).collect(),
+        gate: Gate::new(&ThisMachine),
+    };
+    let mut costs = Vec::new();
+    // Costs are a help and no more: a build does without where they can't be kept.
+    let keep = |costs: &mut Vec<Record>| {
+        if let Err(error) = cost_file.add(costs) {
+            tracing::debug!(%error, "the jobs' costs are not kept");
+        }
+        costs.clear();
     };
     let (sender, receiver) = mpsc::channel();
     let mut error = None;
     std::thread::scope(|scope| {
         let crew = &crew;
         let pool = &pool;
-        scope.spawn(move || pool.broadcast(|_| crew.work(&sender.clone())));
+        scope.spawn(move || pool.broadcast(|worker| crew.work(worker.index(), &sender.clone())));
         for message in receiver {
             match message {
-                Ok(Done { event, object }) => {
+                Ok(Done { event, object, reused }) => {
                     match &event {
-                        Event::Finished { job, .. } => {
-                            summary.compiled += 1;
+                        Event::Finished { job, built, .. } => {
+                            summary.compiled += usize::from(!reused);
+                            summary.reused += usize::from(reused);
                             summary.objects[*job] = object;
+                            if !reused {
+                                costs.push(Record::new(plan, &plan.jobs[*job], built));
+                            }
+                            if costs.len() >= COSTS_AT_ONCE {
+                                keep(&mut costs);
+                            }
                         }
-                        Event::Failed { job, failure } => {
-                            summary.failures.push((*job, failure.clone()));
+                        Event::Failed { job, failure, .. } => {
+                            summary.failures.push((*job, failure.kind.clone()));
                         }
-                        Event::Looked { .. } | Event::Started { .. } => {}
+                        Event::Looked { .. } | Event::Queued { .. } | Event::Started { .. } => {}
                     }
                     on_event(event);
                 }
@@ -198,12 +249,13 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             }
         }
     });
+    keep(&mut costs);
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.
-    let used: BTreeSet<usize> = missing.iter().map(|&job| plan.jobs[job].toolchain).collect();
+    let used: BTreeSet<usize> = queue.iter().map(|(job, _)| plan.jobs[*job].toolchain).collect();
     for index in used {
         if let Err(changed) = toolchains[index].check_unchanged(digests) {
-            let jobs = missing.iter().map(|&job| &plan.jobs[job]);
+            let jobs = queue.iter().map(|(job, _)| &plan.jobs[*job]);
             jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
             error = Some(changed);
         }
@@ -215,6 +267,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
 struct Done {
     event: Event,
     object: Option<ObjectInfo>,
+    reused: bool,
 }
 
 type Sender = mpsc::Sender<Result<Done, CompileError>>;
@@ -225,31 +278,41 @@ struct Crew<'a> {
     sources: &'a SourceSet,
     store: &'a ObjectStore,
     engine: Engine<'a>,
+    earlier: Earlier<'a>,
     work: &'a WorkDir,
-    queue: &'a [usize],
+    queue: &'a [(usize, Expected)],
     next: AtomicUsize,
     stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
-    gate: Gate,
+    gate: Gate<'a>,
 }
 
 impl Crew<'_> {
-    fn work(&self, sender: &Sender) {
+    fn work(&self, worker: usize, sender: &Sender) {
         let mut starter = Starter::default();
-        while let Some(&job) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.engine.cancel.is_cancelled() {
-                sender.send(Err(CompileError::Interrupted)).ok();
-                return;
-            }
-            if let Err(error) = self.one(job, &mut starter, sender) {
+        let take = || {
+            let (job, expected) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+            Some((*job, expected.memory))
+        };
+        while let Some((job, _ticket)) = self.gate.enter(self.engine.cancel, take) {
+            let made = if self.engine.cancel.is_cancelled() {
+                Err(CompileError::Interrupted)
+            } else {
+                self.one(worker, job, &mut starter, sender)
+            };
+            if let Err(error) = made {
                 sender.send(Err(error)).ok();
                 self.engine.cancel.cancel();
                 return;
             }
         }
+        if self.engine.cancel.is_cancelled() {
+            sender.send(Err(CompileError::Interrupted)).ok();
+        }
     }
 
     fn one(
         &self,
+        worker: usize,
         index: usize,
         starter: &mut Starter,
         sender: &Sender,
@@ -261,20 +324,28 @@ impl Crew<'_> {
             .prefix("job-")
             .tempdir_in(parent)
             .map_err(CompileError::io("create", parent))?;
-        let _ticket = self.gate.enter();
-        let report = |event, object| {
+        let report = |event, object, reused| {
             // Nobody listens once the build is given up.
-            sender.send(Ok(Done { event, object })).ok();
+            sender.send(Ok(Done { event, object, reused })).ok();
         };
-        report(Event::Started { job: index }, None);
+        let started = Instant::now();
+        let run = JobRun { worker, started };
+        report(Event::Started { job: index, run }, None, false);
+        if let Some(info) = self.earlier.find(&self.engine, index, &stage, scratch.path())? {
+            let built =
+                Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
+            report(Event::Finished { job: index, run, built }, Some(info), true);
+            return Ok(());
+        }
         match job::run(&self.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => {
                 let size = object.bytes.len() as u64;
-                let info = self.store.insert(job.digest, &object.bytes, object.deps)?;
+                let about = About::of(job);
+                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 let built = Built { size, duration: object.duration, usage: object.usage };
-                report(Event::Finished { job: index, built }, Some(info));
+                report(Event::Finished { job: index, run, built }, Some(info), false);
             }
-            Err(failure) => report(Event::Failed { job: index, failure }, None),
+            Err(failure) => report(Event::Failed { job: index, run, failure }, None, false),
         }
         Ok(())
     }
@@ -294,33 +365,5 @@ impl Crew<'_> {
             (Err(()), Some(error)) => Err(error),
             (Err(()), None) => Err(CompileError::Interrupted),
         }
-    }
-}
-
-/// Lets a job start only while memory for it is there; one may always run.
-#[derive(Default)]
-struct Gate {
-    running: Mutex<usize>,
-    left: Condvar,
-}
-
-struct Ticket<'a>(&'a Gate);
-
-impl Gate {
-    fn enter(&self) -> Ticket<'_> {
-        let mut running = self.running.lock().expect("no panic inside");
-        while *running > 0 && available_memory().is_some_and(|bytes| bytes < JOB_MEMORY) {
-            let again = Duration::from_millis(500);
-            running = self.left.wait_timeout(running, again).expect("no panic inside").0;
-        }
-        *running += 1;
-        Ticket(self)
-    }
-}
-
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
-        *self.0.running.lock().expect("no panic inside") -= 1;
-        self.0.left.notify_one();
     }
 }

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
 use gfxpack_plan::Digest;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,21 @@ impl Identity {
             modified: (meta.mtime(), meta.mtime_nsec()),
             changed: (meta.ctime(), meta.ctime_nsec()),
         }
+    }
+}
+
+/// How long ago a file must have changed for its times to tell it from what
+/// it may become in the next moment: clocks of file systems are that coarse.
+const SETTLED: Duration = Duration::from_secs(2);
+
+impl Identity {
+    /// Whether a change from now on would show in the times.
+    fn is_settled(&self) -> bool {
+        let (seconds, nanoseconds) = self.changed;
+        let since = Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32);
+        let changed = SystemTime::UNIX_EPOCH + since;
+        // A time to come is a clock that was set back.
+        changed.elapsed().is_ok_and(|age| age > SETTLED)
     }
 }
 
@@ -76,6 +92,10 @@ impl FileDigests {
             return Ok(*digest);
         }
         let digest = hash_file(path).map_err(CompileError::io("read", path))?;
+        let unchanged = fs::metadata(path).is_ok_and(|meta| Identity::of(&meta) == identity);
+        if !unchanged || !identity.is_settled() {
+            return Ok(digest);
+        }
         let mut known = self.known.lock().expect("no panic inside");
         known.0.insert(path.to_owned(), (identity, digest));
         known.1 = true;
@@ -115,19 +135,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_file_is_seen_and_an_unchanged_one_remembered() {
+    fn an_unchanged_file_is_remembered_until_its_identity_changes() {
         let dir = tempfile::tempdir().unwrap();
-        let (cache, file) = (dir.path().join("cache"), dir.path().join("f"));
-        fs::write(&file, "one").unwrap();
-        let digests = FileDigests::open(&cache);
-        assert_eq!(digests.digest(&file).unwrap(), Digest::of(b"one"));
-        digests.save();
-        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"one"));
-        // Another inode, so that equal size and a coarse clock do not hide it.
-        fs::write(dir.path().join("g"), "two").unwrap();
-        fs::rename(dir.path().join("g"), &file).unwrap();
-        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"two"));
+        let cache = dir.path().join("cache");
+        // A file that was there long before: this very test.
+        let file = std::env::current_exe().unwrap();
+        let identity = Identity::of(&fs::metadata(&file).unwrap());
+        let remember = |identity| {
+            let known = Known::from([(file.clone(), (identity, Digest::of(b"remembered")))]);
+            fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
+            FileDigests::open(&cache).digest(&file).unwrap()
+        };
+        assert_eq!(remember(identity), Digest::of(b"remembered"));
+        let others = [
+            Identity { inode: 0, ..identity },
+            Identity { size: 0, ..identity },
+            Identity { modified: (0, 0), ..identity },
+            Identity { changed: (0, 0), ..identity },
+        ];
+        let actual = hash_file(&file).unwrap();
+        for other in others {
+            assert_eq!(remember(other), actual, "{other:?}");
+        }
         fs::write(&cache, "no json").unwrap();
-        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"two"));
+        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), actual);
+    }
+
+    #[test]
+    fn a_file_that_changes_right_after_it_was_read_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        let digests = FileDigests::in_memory();
+        // Within one tick of the clock the times may not tell these apart.
+        for number in 0..100 {
+            let text = format!("{number:03}");
+            fs::write(&file, &text).unwrap();
+            assert_eq!(digests.digest(&file).unwrap(), Digest::of(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_is_learnt_is_kept_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
+        let digests = FileDigests::open(&cache);
+        let digest = digests.digest(file).unwrap();
+        digests.save();
+        let known: Known = serde_json::from_slice(&fs::read(&cache).unwrap()).unwrap();
+        assert_eq!(known[file].1, digest);
     }
 }

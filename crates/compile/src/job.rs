@@ -11,9 +11,7 @@ use gfxpack_plan::{Digest, code_object};
 
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::process::End;
-use crate::toolchain::Toolchain;
 use crate::usage::Usage;
 
 /// A code object, as made.
@@ -159,8 +157,7 @@ fn attempt(
     let kind = match run.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let toolchain = &engine.toolchains[job.toolchain];
-                let mut deps = outside_deps(engine.digests, toolchain, stage, &deps_file)?;
+                let mut deps = outside_deps(engine, job, stage, &deps_file)?;
                 deps.extend(run.deps);
                 return Ok(Some(Ok(Object { bytes, deps, duration, usage })));
             }
@@ -196,8 +193,8 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
 /// The files that the compiler read and neither the source's digest nor the
 /// toolchain's covers: the C and C++ libraries' headers.
 fn outside_deps(
-    digests: &FileDigests,
-    toolchain: &Toolchain,
+    engine: &Engine<'_>,
+    job: &Job,
     stage: &Path,
     deps_file: &Path,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
@@ -206,13 +203,13 @@ fn outside_deps(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(CompileError::io("read", deps_file)(error)),
     };
+    let toolchain = &engine.toolchains[job.toolchain];
     let mut deps = Vec::new();
     for path in depfile_paths(&text) {
-        let covered = !path.is_absolute()
-            || path.starts_with(stage)
-            || toolchain.covered.iter().any(|dir| path.starts_with(dir));
+        let covered =
+            !path.is_absolute() || path.starts_with(stage) || toolchain.covers(&path, job.language);
         if !covered {
-            let digest = digests.digest(&path)?;
+            let digest = engine.digests.digest(&path)?;
             deps.push((path, digest));
         }
     }

@@ -4,32 +4,49 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod children;
+mod choose;
+mod costs;
+mod disassemble;
+mod discover;
 mod engine;
 mod error;
 mod executor;
+mod explain;
 mod file_digest;
+mod gate;
+mod history;
+mod isa;
 mod job;
 mod memory;
 mod pipe;
+mod preprocessed;
 mod probe;
 mod process;
 mod source;
 mod store;
 mod support;
 mod toolchain;
+mod trial;
 mod usage;
 mod work;
 
+pub use children::kill_children;
+pub use choose::{Listed, Toolchains};
+pub use disassemble::Disassembler;
+pub use discover::Search;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, Summary};
+pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
+pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::FileDigests;
+pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;
 pub use source::{SourceDirs, SourceSet};
-pub use store::{ObjectInfo, ObjectStore};
+pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
 pub use support::{Buildable, first_support};
-pub use toolchain::{Search, Toolchain};
+pub use toolchain::Toolchain;
 pub use usage::Usage;
 pub use work::write_atomic;

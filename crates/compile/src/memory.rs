@@ -1,11 +1,9 @@
-//! How many compilers this machine carries at once.
+//! What this machine has left for new processes, and how many it runs at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What one compile job may need: the largest kernels seen take 225 MB, and
-/// a wrapper and the linker run beside the compiler.
-pub(crate) const JOB_MEMORY: u64 = 384 << 20;
+use crate::children;
 
 /// Bytes of memory that new processes can have: what the kernel calls
 /// available, or what the control group leaves if that is less. `None` where
@@ -13,7 +11,9 @@ pub(crate) const JOB_MEMORY: u64 = 384 << 20;
 #[must_use]
 pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(mem_available);
-    let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| cgroup_room(&text));
+    let group = fs::read_to_string("/proc/self/cgroup")
+        .ok()
+        .and_then(|text| cgroup_room(&text, Path::new("/sys/fs/cgroup")));
     match (meminfo, group) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -21,42 +21,68 @@ pub fn available_memory() -> Option<u64> {
 }
 
 /// How many jobs to run at once if nobody says: as many as there are
-/// processors to run on, but no more than memory carries, and at least one.
+/// processors that this process may run on, by its affinity and by the quota
+/// of its control group, and at least one. Memory is seen to as they start.
 #[must_use]
 pub fn default_jobs() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    jobs_for(processors, available_memory())
+    // The standard library looks at sched_getaffinity and at the quotas of
+    // both versions of control groups.
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// As many jobs as wanted, but no more than memory carries, and at least one.
-pub(crate) fn jobs_for(wanted: usize, memory: Option<u64>) -> usize {
-    let carried = memory.map_or(usize::MAX, |bytes| (bytes / JOB_MEMORY) as usize);
-    wanted.min(carried).max(1)
+/// Bytes that the jobs of this process have resident, so many run at most: of
+/// each child and its own children the largest, as a job's peak is counted.
+/// The largest children count; others are compilers that wait for a job.
+pub(crate) fn resident_of_jobs(running: usize) -> u64 {
+    let largest = |child: u32| {
+        let family = std::iter::once(child).chain(children::below(child));
+        family.filter_map(|process| status_value(process, "VmRSS:")).max().unwrap_or(0)
+    };
+    let mut found: Vec<u64> = children::own().into_iter().map(largest).collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.into_iter().take(running).sum()
+}
+
+fn status_value(process: u32, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)).and_then(kib)
 }
 
 fn mem_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")).and_then(kib)
 }
 
-/// What the tightest of this process's memory control groups leaves.
-fn cgroup_room(proc_self_cgroup: &str) -> Option<u64> {
+/// `  2048 kB` in bytes.
+fn kib(text: &str) -> Option<u64> {
+    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// What the tightest of this process's memory control groups leaves. File
+/// pages that nobody used lately count as free, as the kernel takes them first:
+/// without them every build that writes much would seem to be out of memory.
+///
+/// Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max,
+/// memory.high, memory.stat) and cgroup-v1/memory.rst.
+fn cgroup_room(proc_self_cgroup: &str, mount: &Path) -> Option<u64> {
     let mut room: Option<u64> = None;
     for line in proc_self_cgroup.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let (root, limit, usage) = if controllers.is_empty() {
-            ("/sys/fs/cgroup", "memory.max", "memory.current")
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (root, limits, usage, idle): (PathBuf, &[&str], _, _) = if controllers.is_empty() {
+            (mount.into(), &["memory.max", "memory.high"], "memory.current", "inactive_file ")
         } else if controllers.split(',').any(|controller| controller == "memory") {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
+            let limits = &["memory.limit_in_bytes"];
+            (mount.join("memory"), limits, "memory.usage_in_bytes", "total_inactive_file ")
         } else {
             continue;
         };
-        let mut group = PathBuf::from(root).join(path.trim_start_matches('/'));
-        while group.starts_with(root) {
-            let number = |name: &str| read_number(&group.join(name));
-            if let (Some(limit), Some(usage)) = (number(limit), number(usage)) {
-                let left = limit.saturating_sub(usage);
+        let mut group = root.join(path.trim_start_matches('/'));
+        while group.starts_with(&root) {
+            let limit = limits.iter().filter_map(|name| read_number(&group.join(name))).min();
+            if let (Some(limit), Some(usage)) = (limit, read_number(&group.join(usage))) {
+                let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+                let idle = stat.lines().find_map(|line| line.strip_prefix(idle)?.parse().ok());
+                let left = limit.saturating_sub(usage.saturating_sub(idle.unwrap_or(0)));
                 room = Some(room.map_or(left, |room| room.min(left)));
             }
             if !group.pop() {
@@ -67,6 +93,7 @@ fn cgroup_room(proc_self_cgroup: &str) -> Option<u64> {
     room
 }
 
+/// `max` is no number: there is no limit.
 fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -75,12 +102,47 @@ fn read_number(path: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn groups(files: &[(&str, &str)], proc_self_cgroup: &str) -> Option<u64> {
+        let mount = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = mount.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        cgroup_room(proc_self_cgroup, mount.path())
+    }
+
     #[test]
-    fn memory_bounds_the_jobs() {
-        assert_eq!(jobs_for(8, Some(64 << 30)), 8);
-        assert_eq!(jobs_for(8, Some(1 << 30)), 2);
-        assert_eq!(jobs_for(8, Some(0)), 1);
-        assert_eq!(jobs_for(8, None), 8);
+    fn what_children_have_is_seen() {
+        use crate::process::{Cancel, Program, run};
+        let dir = tempfile::tempdir().unwrap();
+        let ready = dir.path().join("ready");
+        // A child of a child, as a wrapper's compiler is.
+        let script = format!(
+            "sh -c 'x=$(head -c 50000000 /dev/zero | tr \\\\0 x); : > {}; sleep 100000'; exit 0",
+            ready.display()
+        );
+        let cancel = Cancel::default();
+        let program = Program {
+            path: Path::new("/bin/sh"),
+            arguments: vec!["-c".into(), script.into()],
+            directory: dir.path(),
+            environment: &[("PATH".into(), "/usr/bin:/bin".into())],
+            temp_dir: dir.path(),
+            time_limit: std::time::Duration::from_secs(600),
+        };
+        let resident = std::thread::scope(|scope| {
+            let running = scope.spawn(|| run(&program, &cancel));
+            while !ready.exists() && !running.is_finished() {
+                std::thread::yield_now();
+            }
+            let resident = resident_of_jobs(usize::MAX);
+            assert_eq!(resident_of_jobs(0), 0);
+            cancel.cancel();
+            running.join().unwrap().unwrap();
+            resident
+        });
+        assert!(ready.exists() && resident > 50_000_000, "{resident}");
     }
 
     #[test]
@@ -88,5 +150,39 @@ mod tests {
         let text = "MemTotal:  100 kB\nMemAvailable:   2048 kB\n";
         assert_eq!(mem_available(text), Some(2 << 20));
         assert!(available_memory().is_some_and(|bytes| bytes > 0));
+    }
+
+    #[test]
+    fn the_tightest_group_of_version_2_counts() {
+        let files = [
+            ("a/memory.max", "1000\n"),
+            ("a/memory.current", "900\n"),
+            ("a/memory.stat", "anon 200\ninactive_file 300\nactive_file 400\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.high", "700\n"),
+            ("a/b/memory.current", "100\n"),
+        ];
+        assert_eq!(groups(&files, "0::/a/b\n"), Some(400), "idle file pages are free");
+        assert_eq!(groups(&files[3..], "0::/a/b\n"), Some(600), "memory.high");
+        assert_eq!(groups(&files[3..4], "0::/a/b\n"), None, "no limit");
+        assert_eq!(groups(&[], "0::/\n"), None);
+        // Seen from inside a container, its own group is the root.
+        let inside = [("memory.max", "500"), ("memory.current", "100")];
+        assert_eq!(groups(&inside, "0::/\n"), Some(400));
+    }
+
+    #[test]
+    fn groups_of_version_1_count_too() {
+        let files = [
+            ("memory/job/memory.limit_in_bytes", "1000\n"),
+            ("memory/job/memory.usage_in_bytes", "950\n"),
+            ("memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n"),
+            ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory/memory.usage_in_bytes", "100\n"),
+        ];
+        let text = "12:cpu,cpuacct:/job\n9:memory:/job\nnonsense\n1:name=systemd:/\n";
+        assert_eq!(groups(&files, text), Some(550));
+        // Where the container's path is not visible, its mount's root is.
+        assert_eq!(groups(&files[3..], "9:memory:/docker/x\n"), Some(9223372036854771712 - 100));
     }
 }

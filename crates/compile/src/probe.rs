@@ -42,21 +42,7 @@ impl<'a> Asker<'a> {
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
-        let output = process::run(
-            &Program {
-                path: program,
-                arguments: arguments.iter().map(OsString::from).collect(),
-                directory: self.scratch,
-                environment: self.environment,
-                temp_dir: self.scratch,
-                time_limit: TIME_LIMIT,
-            },
-            self.cancel,
-        )?;
-        match output.end {
-            End::Cancelled => Err(CompileError::Interrupted),
-            _ => Ok(output),
-        }
+        self.attempt(program, arguments.iter().map(OsString::from).collect())
     }
 
     fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
@@ -98,6 +84,45 @@ impl<'a> Asker<'a> {
             return Err(self.nonsense(clang, "it has no AMDGPU backend"));
         }
         Ok(names)
+    }
+
+    /// What a program makes of the arguments, whether it succeeds or not; it
+    /// runs in the scratch directory.
+    pub(crate) fn attempt(
+        &self,
+        program: &Path,
+        arguments: Vec<OsString>,
+    ) -> Result<Output, CompileError> {
+        let output = process::run(
+            &Program {
+                path: program,
+                arguments,
+                directory: self.scratch,
+                environment: self.environment,
+                temp_dir: self.scratch,
+                time_limit: TIME_LIMIT,
+            },
+            self.cancel,
+        )?;
+        match output.end {
+            End::Cancelled => Err(CompileError::Interrupted),
+            _ => Ok(output),
+        }
+    }
+
+    /// The directory that programs run in.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch
+    }
+
+    /// A module's text as clang's bitcode.
+    pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, CompileError> {
+        let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
+        fs::write(&text, module).map_err(CompileError::io("write", &text))?;
+        let target = "--target=amdgcn-amd-amdhsa";
+        let arguments = ["-x", "ir", target, "-nogpulib", "-emit-llvm", "-c", "module.ll"];
+        self.ask(clang, &[&arguments[..], &["-o", "module.bc"]].concat())?;
+        fs::read(&made).map_err(CompileError::io("read", made))
     }
 
     /// The program behind all links, and every shared library it loads.
@@ -184,48 +209,28 @@ fn parse_commands(text: &str) -> Option<Found> {
     })
 }
 
-/// Asks a clang that was named, and looks for the rest around it.
+/// Asks a clang about itself; headers and device libraries are where the
+/// candidate says.
 pub(crate) fn ask_clang(
     ask: &Asker<'_>,
     clang: &Path,
-    rocm: Option<&Path>,
-    device_libs: Option<&Path>,
+    rocm: &Path,
+    device_libs: &Path,
 ) -> Result<Found, CompileError> {
     let resource_dir = ask.ask(clang, &["-print-resource-dir"])?.stdout;
     let lld = ask.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
     let lld = PathBuf::from(lld.trim());
-    let prefixes: Vec<PathBuf> =
-        rocm.map_or_else(|| vec!["/opt/rocm".into(), "/usr".into()], |given| vec![given.into()]);
-    let rocm = prefixes
-        .iter()
-        .find(|prefix| prefix.join("include/hip/hip_runtime.h").is_file())
-        .or(prefixes.last())
-        .cloned()
-        .unwrap_or_default();
-    let device_libs = match device_libs {
-        Some(given) => given.to_owned(),
-        None => find_device_libs(&prefixes).ok_or(CompileError::NoDeviceLibs)?,
-    };
+    if !lld.is_absolute() {
+        return Err(ask.nonsense(clang, "it finds no ld.lld, which links code objects"));
+    }
     Ok(Found {
         clang: clang.to_owned(),
-        lld: lld.is_absolute().then_some(lld),
+        lld: Some(lld),
         resource_dir: PathBuf::from(resource_dir.trim()),
-        device_libs,
+        device_libs: device_libs.to_owned(),
         hip_version: header_version(&rocm.join("include/hip/hip_version.h")),
-        rocm,
+        rocm: rocm.to_owned(),
     })
-}
-
-fn find_device_libs(prefixes: &[PathBuf]) -> Option<PathBuf> {
-    let below = ["amdgcn/bitcode", "lib/amdgcn/bitcode", "lib64/amdgcn/bitcode"];
-    let multiarch = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let multiarch = multiarch.map(|entry| entry.path().join("amdgcn/bitcode"));
-    let mut candidates: Vec<PathBuf> =
-        prefixes.iter().flat_map(|prefix| below.iter().map(move |dir| prefix.join(dir))).collect();
-    let mut multiarch: Vec<PathBuf> = multiarch.collect();
-    multiarch.sort();
-    candidates.extend(multiarch);
-    candidates.into_iter().find(|dir| dir.join("ockl.bc").is_file())
 }
 
 /// `#define HIP_VERSION_MAJOR 5` and its kin.

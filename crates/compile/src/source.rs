@@ -220,9 +220,17 @@ impl SourceSet {
         Ok(file)
     }
 
+    /// The files of a closure.
+    pub(crate) fn contents(&self, source: usize) -> impl Iterator<Item = (Digest, &[u8])> {
+        self.closures[source].iter().map(|(_, file)| (file.digest, &file.bytes[..]))
+    }
+
     /// Writes a closure below `dir`: the very bytes that were hashed, so that
     /// a file edited meanwhile can't get under a wrong digest.
-    pub(crate) fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where they can't be written.
+    pub fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
         for (staged, file) in &self.closures[source] {
             let path = dir.join(staged);
             let parent = path.parent().unwrap_or(dir);

@@ -1,30 +1,43 @@
 //! The object store: one file per job digest, each with what it takes to
 //! trust it again.
 
+mod upkeep;
+
 use std::collections::HashMap;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::plan::Job;
+use gfxpack_plan::words::Words;
+use gfxpack_plan::{Digest, KernelKey, TargetId};
+use rayon::prelude::*;
+use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::work::write_atomic_by;
 
+pub use upkeep::{Damaged, Evicted, Limits, StoreStats};
+
 /// The layout of the files below; another number is another directory.
 const VERSION: &str = "v1";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
+/// Held by every build that uses the store, and alone by whoever evicts.
+const LOCK: &str = "lock";
 /// How long a file that is being written may take before it is taken for a
 /// killed build's: objects are written in milliseconds.
 const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
+/// How exactly the store knows when a file was used last: finer would write
+/// to the disk with every object read.
+const USE_GRAIN: Duration = Duration::from_secs(3600);
 
 /// What the store knows of an object without reading its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,90 +50,193 @@ pub struct ObjectInfo {
     /// (the C++ library's headers), if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deps: Option<Digest>,
+    /// Bytes of what stands behind the object.
+    #[serde(default)]
+    about: u64,
+}
+
+/// What stands behind an object in its file, for people: what it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// A key that wanted it.
+    pub key: KernelKey,
+    /// The target that it is for.
+    pub target_id: TargetId,
+    /// The compiler's arguments.
+    pub arguments: Words,
+}
+
+impl About {
+    /// What the store keeps of a job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
+        Self { key, target_id: job.target_id.clone(), arguments }
+    }
 }
 
 /// Code objects by job digest, in a directory that any number of builds may
 /// share. Files are written whole and never changed; damage is found by
-/// digest when the bytes are read.
+/// digest when the bytes are read. When a file was used last is its
+/// modification time, to the hour.
 #[derive(Debug)]
 pub struct ObjectStore {
     dir: PathBuf,
+    /// A store that is read and never written.
+    below: Option<PathBuf>,
     /// Whether each known set of dependencies is as it was.
     fresh: Mutex<HashMap<Digest, bool>>,
+    /// Shared by all builds.
+    lock: Option<File>,
 }
 
 type DepSet = Vec<(PathBuf, Digest)>;
 
 impl ObjectStore {
-    /// The store below a cache directory, which is made if need be.
+    /// The store below a cache directory, which is made if need be. While
+    /// this value lives, nobody evicts from it.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where the directory can't be made.
+    /// [`CompileError::Io`] where the directory can't be made or written.
     pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
-        let store = Self::open_to_look(cache_dir);
+        let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
         fs::create_dir_all(&temp).map_err(CompileError::io("create", &temp))?;
+        let path = store.dir.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&path);
+        let lock = lock.map_err(CompileError::io("write", &path))?;
+        // Waits for whoever evicts. Where locks are not to be had, what goes
+        // too early is compiled again.
+        flock(&lock, FlockOperation::LockShared).ok();
+        store.lock = Some(lock);
         sweep(&temp);
+        Ok(store)
+    }
+
+    /// The store in a directory that can't be written, with another one above
+    /// it that takes what is made.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where the one above can't be made.
+    pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, CompileError> {
+        let mut store = Self::open(above)?;
+        store.below = Some(cache_dir.join(VERSION));
         Ok(store)
     }
 
     /// The store as it is, which need not exist: nothing is made or swept.
     #[must_use]
     pub fn open_to_look(cache_dir: &Path) -> Self {
-        Self { dir: cache_dir.join(VERSION), fresh: Mutex::default() }
+        let dir = cache_dir.join(VERSION);
+        Self { dir, below: None, fresh: Mutex::default(), lock: None }
     }
 
     /// Forgets a job's object.
     pub(crate) fn remove(&self, job: Digest) {
-        fs::remove_file(self.object_path(job)).ok();
+        fs::remove_file(self.dir.join(object_path(job))).ok();
+        fs::remove_file(self.dir.join(preprocessed_path(job))).ok();
     }
 
-    fn object_path(&self, job: Digest) -> PathBuf {
-        let name = job.to_string();
-        self.dir.join("objects").join(&name[..2]).join(name)
+    /// A file of the store, or of the one below it.
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        match (File::open(self.dir.join(path)), &self.below) {
+            (Err(error), Some(below)) if error.kind() == io::ErrorKind::NotFound => {
+                File::open(below.join(path))
+            }
+            (opened, _) => opened,
+        }
     }
 
-    fn deps_path(&self, set: Digest) -> PathBuf {
-        self.dir.join("deps").join(format!("{set}.json"))
+    /// Where what is made is put.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of the store, which is used thereby.
+    pub(crate) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut file = self.open_file(path)?;
+        note_use(&file);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Whether the store has the job's object and the files that the compiler
     /// read for it are unchanged. The bytes are not read.
     #[must_use]
     pub fn lookup(&self, job: Digest, digests: &FileDigests) -> Option<ObjectInfo> {
-        let path = self.object_path(job);
-        let mut file = BufReader::new(fs::File::open(&path).ok()?);
-        let found = read_header(&mut file).ok().filter(|(info, header)| {
-            let whole =
-                file.get_ref().metadata().is_ok_and(|meta| meta.len() == header + info.size);
-            whole && info.deps.is_none_or(|set| self.deps_are_fresh(set, digests))
-        });
-        found.map(|(info, _)| info)
+        let info = self.info(job)?;
+        info.deps.is_none_or(|set| self.deps_are_fresh(set, digests)).then_some(info)
+    }
+
+    /// What the store has of a job, were it out of date.
+    #[must_use]
+    pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
+        let mut file = BufReader::new(self.open_file(&object_path(job)).ok()?);
+        let (info, header) = read_header(&mut file).ok()?;
+        let length = file.get_ref().metadata().ok()?.len();
+        (Some(length) == info.length(header)).then_some(info)
+    }
+
+    /// What a stored object was made for; `None` where that can't be told.
+    #[must_use]
+    pub fn about(&self, job: Digest) -> Option<About> {
+        about(&mut BufReader::new(self.open_file(&object_path(job)).ok()?))
+    }
+
+    /// The system's files that went into a stored object, with what they
+    /// held then.
+    #[must_use]
+    pub fn system_files(&self, info: &ObjectInfo) -> Vec<(PathBuf, Digest)> {
+        info.deps.and_then(|set| self.deps(set)).unwrap_or_default()
     }
 
     /// The job's object.
     ///
     /// # Errors
     /// [`CompileError::CorruptObject`] where the bytes are not those that
-    /// were stored; the entry is removed then, so that the next build makes
-    /// it anew. [`CompileError::Io`] where it can't be read.
+    /// were stored, or are gone; the entry is removed then, so that the next
+    /// build makes it anew. [`CompileError::Io`] where it can't be read.
     pub fn read(&self, job: Digest) -> Result<Vec<u8>, CompileError> {
-        let path = self.object_path(job);
-        let read = || -> io::Result<Option<Vec<u8>>> {
-            let mut file = BufReader::new(fs::File::open(&path)?);
-            let Ok((info, _)) = read_header(&mut file) else { return Ok(None) };
-            let mut bytes = Vec::new();
-            file.take(info.size.saturating_add(1)).read_to_end(&mut bytes)?;
-            Ok((bytes.len() as u64 == info.size && Digest::of(&bytes) == info.sha256)
-                .then_some(bytes))
+        let path = object_path(job);
+        let file = match self.open_file(&path) {
+            // Evicted or cleaned up since it was looked up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(CompileError::CorruptObject(job));
+            }
+            opened => opened.map_err(CompileError::io("read", self.dir.join(&path)))?,
         };
-        match read() {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => {
-                fs::remove_file(&path).map_err(CompileError::io("remove", &path))?;
+        note_use(&file);
+        match read_object(file).map_err(CompileError::io("read", self.dir.join(&path)))? {
+            Some((_, bytes)) => Ok(bytes),
+            None => {
+                self.drop_one(job, &path)?;
                 Err(CompileError::CorruptObject(job))
             }
-            Err(source) => Err(CompileError::io("read", path)(source)),
+        }
+    }
+
+    /// Reads the jobs' objects, in parallel, so that those that are damaged
+    /// are dropped.
+    pub fn drop_damaged(&self, jobs: &[Digest]) {
+        jobs.par_iter().for_each(|&job| {
+            self.read(job).ok();
+        });
+    }
+
+    /// Removes a damaged object; what can't be removed, because it lies in a
+    /// store that is only read, is hidden by what is made in its place.
+    fn drop_one(&self, job: Digest, path: &Path) -> Result<(), CompileError> {
+        tracing::warn!(%job, "dropping a damaged object");
+        match fs::remove_file(self.dir.join(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.below.is_some() => {
+                // Too short to be looked up, so it is compiled again.
+                self.write(path, &[b"damaged below\n"])
+            }
+            removed => match removed {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other.map_err(CompileError::io("remove", self.dir.join(path))),
+            },
         }
     }
 
@@ -134,16 +250,44 @@ impl ObjectStore {
         &self,
         job: Digest,
         bytes: &[u8],
+        about: &About,
         mut deps: DepSet,
     ) -> Result<ObjectInfo, CompileError> {
         deps.sort();
         deps.dedup();
         let deps = if deps.is_empty() { None } else { Some(self.insert_deps(&deps)?) };
-        let info = ObjectInfo { sha256: Digest::of(bytes), size: bytes.len() as u64, deps };
+        self.insert_info(job, bytes, about, deps)
+    }
+
+    /// Stores for another job the object of one that gives the same bytes.
+    pub(crate) fn insert_same(
+        &self,
+        job: Digest,
+        from: Digest,
+        about: &About,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        let Some(info) = self.info(from) else { return Ok(None) };
+        let bytes = self.read(from)?;
+        self.insert_info(job, &bytes, about, info.deps).map(Some)
+    }
+
+    fn insert_info(
+        &self,
+        job: Digest,
+        bytes: &[u8],
+        about: &About,
+        deps: Option<Digest>,
+    ) -> Result<ObjectInfo, CompileError> {
+        let about = serde_json::to_vec(about).expect("plain data");
+        let info = ObjectInfo {
+            sha256: Digest::of(bytes),
+            size: bytes.len() as u64,
+            deps,
+            about: about.len() as u64,
+        };
         let mut header = serde_json::to_vec(&info).expect("plain data");
         header.push(b'\n');
-        let path = self.object_path(job);
-        self.write(&path, &[&header, bytes])?;
+        self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
@@ -153,30 +297,95 @@ impl ObjectStore {
         let mut fresh = self.fresh.lock().expect("no panic inside");
         // Just digested, so fresh; and on disk once per build at most.
         if fresh.insert(set, true).is_none() {
-            let path = self.deps_path(set);
-            self.write(&path, &[&text])?;
+            self.write(&deps_path(set), &[&text])?;
         }
         Ok(set)
     }
 
-    fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
-        write_atomic_by(path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
+        let path = self.dir.join(path);
+        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
+    }
+
+    fn deps(&self, set: Digest) -> Option<DepSet> {
+        let text = self.read_file(&deps_path(set)).ok()?;
+        let whole = Hasher::new("gfxpack deps 1").field(&text).finish() == set;
+        whole.then(|| serde_json::from_slice(&text).ok()).flatten()
     }
 
     fn deps_are_fresh(&self, set: Digest, digests: &FileDigests) -> bool {
-        if let Some(known) = self.fresh.lock().expect("no panic inside").get(&set) {
-            return *known;
-        }
-        let deps: Option<DepSet> = fs::read(self.deps_path(set))
-            .ok()
-            .filter(|text| Hasher::new("gfxpack deps 1").field(text).finish() == set)
-            .and_then(|text| serde_json::from_slice(&text).ok());
-        let fresh = deps.is_some_and(|deps| {
-            deps.iter().all(|(path, digest)| digests.digest(path).is_ok_and(|now| now == *digest))
-        });
-        self.fresh.lock().expect("no panic inside").insert(set, fresh);
-        fresh
+        // Held while files are hashed: else every worker would hash them.
+        let mut known = self.fresh.lock().expect("no panic inside");
+        *known.entry(set).or_insert_with(|| {
+            self.deps(set).is_some_and(|deps| {
+                deps.iter()
+                    .all(|(path, digest)| digests.digest(path).is_ok_and(|now| now == *digest))
+            })
+        })
     }
+}
+
+impl ObjectInfo {
+    /// Bytes of the file with a header of that length.
+    fn length(&self, header: u64) -> Option<u64> {
+        header.checked_add(self.size)?.checked_add(self.about)
+    }
+}
+
+/// Below the store's directory.
+fn object_path(job: Digest) -> PathBuf {
+    let name = job.to_string();
+    Path::new("objects").join(&name[..2]).join(name)
+}
+
+/// Where the digest of a job's preprocessed source is kept.
+pub(crate) fn preprocessed_path(job: Digest) -> PathBuf {
+    let name = job.to_string();
+    Path::new("preprocessed").join(&name[..2]).join(name)
+}
+
+fn deps_path(set: Digest) -> PathBuf {
+    Path::new("deps").join(format!("{set}.json"))
+}
+
+/// Notes that a file was used, if it is there.
+pub(crate) fn touch(path: &Path) -> bool {
+    File::open(path).map(|file| note_use(&file)).is_ok()
+}
+
+/// Notes that a file was used. Access times would say so by themselves, were
+/// they not switched off on most machines.
+fn note_use(file: &File) {
+    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
+    if modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age > USE_GRAIN) {
+        let time = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        let times =
+            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
+        // Fails in a store of another user's, who evicts by his own uses.
+        futimens(file, &times).ok();
+    }
+}
+
+/// A file's header and object; `None` where it is damaged.
+fn read_object(file: File) -> io::Result<Option<(ObjectInfo, Vec<u8>)>> {
+    let length = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let Ok((info, header)) = read_header(&mut file) else { return Ok(None) };
+    if info.length(header) != Some(length) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(info.size as usize);
+    file.take(info.size).read_to_end(&mut bytes)?;
+    let whole = bytes.len() as u64 == info.size && Digest::of(&bytes) == info.sha256;
+    Ok(whole.then_some((info, bytes)))
+}
+
+fn about(file: &mut BufReader<File>) -> Option<About> {
+    let (info, header) = read_header(file).ok()?;
+    file.seek(SeekFrom::Start(header.checked_add(info.size)?)).ok()?;
+    let mut text = Vec::new();
+    file.take(info.about).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Removes what killed builds left half-written.
@@ -211,6 +420,12 @@ mod tests {
         job: Digest,
     }
 
+    fn about_it() -> About {
+        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
+        let arguments = ["-DA", "a.cl"].into_iter().collect();
+        About { key, target_id: "gfx906".parse().unwrap(), arguments }
+    }
+
     fn fixture() -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let store = ObjectStore::open(dir.path()).unwrap();
@@ -221,17 +436,46 @@ mod tests {
     fn what_is_stored_comes_back() {
         let f = fixture();
         assert_eq!(f.store.lookup(f.job, &f.digests), None);
-        let info = f.store.insert(f.job, b"\x7fELF\nx", Vec::new()).unwrap();
+        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it(), Vec::new()).unwrap();
         assert_eq!(f.store.lookup(f.job, &f.digests), Some(info));
         assert_eq!(f.store.read(f.job).unwrap(), b"\x7fELF\nx");
+        assert_eq!(f.store.about(f.job), Some(about_it()));
+    }
+
+    #[test]
+    fn what_is_gone_since_it_was_looked_up_is_made_again() {
+        let f = fixture();
+        f.store.insert(f.job, b"x", &about_it(), Vec::new()).unwrap();
+        f.store.remove(f.job);
+        assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
+    }
+
+    #[test]
+    fn a_store_that_is_only_read_serves_and_is_never_touched() {
+        let f = fixture();
+        f.store.insert(f.job, b"below", &about_it(), Vec::new()).unwrap();
+        let path = f.store.dir.join(object_path(f.job));
+        let above = tempfile::tempdir().unwrap();
+        let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
+        assert!(store.lookup(f.job, &f.digests).is_some());
+        assert_eq!(store.read(f.job).unwrap(), b"below");
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(5).position(|five| five == b"below").unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(store.lookup(f.job, &f.digests), None, "it is compiled again");
+        store.insert(f.job, b"above", &about_it(), Vec::new()).unwrap();
+        assert_eq!(store.read(f.job).unwrap(), b"above");
     }
 
     #[test]
     fn every_damage_is_found_and_dropped() {
         let whole = {
             let f = fixture();
-            f.store.insert(f.job, b"some object", Vec::new()).unwrap();
-            fs::read(f.store.object_path(f.job)).unwrap()
+            f.store.insert(f.job, b"some object", &about_it(), Vec::new()).unwrap();
+            fs::read(f.store.dir.join(object_path(f.job))).unwrap()
         };
         let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
         damaged.extend((0..whole.len()).map(|at| {
@@ -240,14 +484,14 @@ mod tests {
             bytes
         }));
         let f = fixture();
-        f.store.insert(f.job, b"x", Vec::new()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), Vec::new()).unwrap();
         for bytes in damaged {
-            fs::write(f.store.object_path(f.job), &bytes).unwrap();
+            fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
             match f.store.read(f.job) {
                 // Only damage that leaves the meaning alone may pass.
                 Ok(read) => assert_eq!(read, b"some object"),
                 Err(CompileError::CorruptObject(_)) => {
-                    assert!(!f.store.object_path(f.job).exists());
+                    assert!(!f.store.dir.join(object_path(f.job)).exists());
                 }
                 Err(other) => panic!("{other}"),
             }
@@ -260,7 +504,7 @@ mod tests {
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         let deps = vec![(header.clone(), Digest::of(b"1"))];
-        f.store.insert(f.job, b"object", deps).unwrap();
+        f.store.insert(f.job, b"object", &about_it(), deps).unwrap();
         let reopened = || ObjectStore::open(f.dir.path()).unwrap();
         assert!(reopened().lookup(f.job, &FileDigests::in_memory()).is_some());
         fs::write(&header, "2").unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_plan::{Language, TargetId};
+use gfxpack_plan::Language;
 
 use crate::error::CompileError;
 use crate::toolchain::Toolchain;
@@ -24,6 +24,9 @@ pub struct FirstSupport {
     /// ROCm's version.
     pub rocm: &'static str,
 }
+
+/// The newest clang in Debian 12 that HIP's headers there go with.
+const DEBIAN_CLANG: u32 = 19;
 
 /// The first LLVM and ROCm releases that build for a processor; `None` for
 /// those that every release in use knows and those that are unknown.
@@ -57,44 +60,70 @@ impl Toolchain {
             device_libs: self.isas.contains(isa),
         }
     }
+}
 
-    /// Checks that every language in use can be built for the target.
-    ///
-    /// # Errors
-    /// [`CompileError::Unbuildable`], which names the compiler, its version,
-    /// and what could build it.
-    pub fn check_buildable(
-        &self,
-        id: &TargetId,
-        languages: &BTreeSet<Language>,
-    ) -> Result<(), CompileError> {
-        let processor = id.processor();
-        let buildable = self.buildable(processor);
-        let language = languages.iter().copied().find(|language| {
-            !buildable.compiler || (*language != Language::Assembly && !buildable.device_libs)
-        });
-        let Some(language) = language else { return Ok(()) };
-        let compiler = format!("clang {} (`{}`)", self.clang_version, self.clang.display());
-        let reason = if buildable.compiler {
-            format!(
-                "{compiler} knows it, but the device libraries in `{}` have no oclc_isa_version_{}.bc",
-                self.device_libs.display(),
-                processor.trim_start_matches("gfx")
-            )
-        } else {
-            format!("{compiler} does not know it")
-        };
-        let remedy = match first_support(processor) {
-            Some(first) => format!(
-                "ROCm {} (LLVM {}) is the first that builds for {processor}: install a newer hipcc and \
-                 rocm-device-libs, or give one with --hipcc or --clang and --device-libs",
-                first.rocm, first.llvm
-            ),
+/// Why none of the toolchains builds for a processor, and what would. With
+/// each stands what the compiler said where it was tried.
+pub(crate) fn unbuildable(
+    processor: &str,
+    languages: &BTreeSet<Language>,
+    toolchains: &[(Toolchain, Option<&str>)],
+    errors: &[CompileError],
+    given: bool,
+) -> CompileError {
+    let isa = processor.trim_start_matches("gfx");
+    let mut reasons: Vec<String> = Vec::new();
+    for (toolchain, words) in toolchains {
+        // The same one is known by several names.
+        let clang = std::fs::canonicalize(&toolchain.clang);
+        let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
+        let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);
+        let reason = match words {
+            Some(words) => {
+                format!("{compiler} does not go with its headers and libraries: {words}")
+            }
+            None if !toolchain.buildable(processor).compiler => {
+                format!("{compiler} does not know it")
+            }
             None => format!(
-                "`gfxpack targets` lists what can be built here; for {processor} install a newer hipcc, or \
-                 give one with --hipcc"
+                "{compiler} knows it, but the device libraries in `{}` have no \
+                 oclc_isa_version_{isa}.bc",
+                toolchain.installed_libs.display()
             ),
         };
-        Err(CompileError::Unbuildable { processor: processor.to_owned(), language, reason, remedy })
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.extend(errors.iter().map(ToString::to_string));
+    let others = if given {
+        "; leave out the options that name one to use all that is installed"
+    } else {
+        ""
+    };
+    let remedy = match first_support(processor) {
+        Some(first) if first.llvm <= DEBIAN_CLANG => format!(
+            "LLVM {} and ROCm {} are the first that build for {processor}: install one (Debian 12: \
+             apt-get install clang-{DEBIAN_CLANG} lld-{DEBIAN_CLANG} hipcc; AMD's packages: hip-dev, in \
+             /opt/rocm), or give it with --hipcc, --rocm-path or --clang{others}",
+            first.llvm, first.rocm
+        ),
+        Some(first) => format!(
+            "ROCm {} (LLVM {}) is the first that builds for {processor}: install it from AMD's packages \
+             (hip-dev, in /opt/rocm) or a newer suite of your distribution (hipcc), or give it with \
+             --hipcc, --rocm-path or --clang{others}",
+            first.rocm, first.llvm
+        ),
+        None => format!(
+            "`gfxpack toolchains` lists what was found and what each builds; for {processor} install a \
+             newer hipcc, or give one with --hipcc{others}"
+        ),
+    };
+    let language = languages.iter().next().copied().unwrap_or(Language::Hip);
+    CompileError::Unbuildable {
+        processor: processor.to_owned(),
+        language,
+        reason: reasons.join("; "),
+        remedy,
     }
 }

@@ -1,36 +1,23 @@
-//! The toolchain: found once, probed once, and identified by the bytes of
-//! everything that can decide what an object looks like.
+//! A toolchain: probed once, and identified by the bytes of everything that
+//! can decide what an object looks like.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::{Job, PlanToolchain};
+use gfxpack_plan::plan::{Job, PlanToolchain, SuppliedConstant};
+use gfxpack_plan::{Digest, Language};
 
+use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::probe;
-use crate::process::{Cancel, find_in_path};
-use crate::work::WorkDir;
+use crate::isa;
+use crate::probe::{self, Asker};
 
-/// Where to look for the toolchain, and the environment it runs in.
-#[derive(Debug, Clone, Default)]
-pub struct Search {
-    /// `hipcc`, if named.
-    pub hipcc: Option<PathBuf>,
-    /// `clang`, if named; hipcc is not used then.
-    pub clang: Option<PathBuf>,
-    /// The directory of the device libraries' bitcode, if named.
-    pub device_libs: Option<PathBuf>,
-    /// The ROCm prefix, if named.
-    pub rocm_path: Option<PathBuf>,
-    /// The whole environment of every program started. `PATH` in it is also
-    /// where programs are looked for.
-    pub environment: Vec<(OsString, OsString)>,
-}
+/// Below a ROCm prefix.
+const HIP_HEADERS: &str = "include/hip";
 
 /// A probed toolchain.
 #[derive(Debug, Clone)]
@@ -43,15 +30,25 @@ pub struct Toolchain {
     pub clang_version: String,
     /// HIP's version, where known.
     pub hip_version: Option<[u32; 3]>,
-    /// The directory of the device libraries' bitcode.
+    /// The directory of the device libraries' bitcode that jobs use.
     pub device_libs: PathBuf,
+    /// The directory of the device libraries as they are installed.
+    pub installed_libs: PathBuf,
+    /// Constants that the installed device libraries lack and `device_libs`
+    /// has.
+    pub supplied: Vec<SuppliedConstant>,
     /// The prefix whose `include` holds HIP's headers.
     pub rocm: PathBuf,
     /// Digest of the closure: programs, shared libraries, device libraries,
-    /// the compiler's and HIP's headers.
+    /// the compiler's and HIP's headers; and over what is supplied.
     pub digest: Digest,
+    /// Digests of the parts that decide OpenCL C's and assembly's objects.
+    opencl_c: Digest,
+    assembly: Digest,
+    /// The digest without what is supplied.
+    closure: Digest,
     /// Directories whose files the digest covers.
-    pub(crate) covered: Vec<PathBuf>,
+    covered: Vec<PathBuf>,
     /// Processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
@@ -61,87 +58,25 @@ pub struct Toolchain {
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
-impl Search {
-    fn path(&self) -> OsString {
-        let path = self.environment.iter().find(|(name, _)| name == "PATH");
-        path.map(|(_, value)| value.clone()).unwrap_or_default()
-    }
-
-    /// A program given by path or by name.
-    fn program(&self, given: &Path) -> Result<PathBuf, CompileError> {
-        let found = if given.components().count() == 1 {
-            find_in_path(&given.to_string_lossy(), &self.path())
-        } else {
-            given.is_file().then(|| given.to_owned())
-        };
-        absolute(&found.ok_or_else(|| CompileError::NoProgram(given.to_owned()))?)
-    }
-
-    fn find_hipcc(&self) -> Result<PathBuf, CompileError> {
-        if let Some(given) = &self.hipcc {
-            return self.program(given);
-        }
-        let prefixes = self.rocm_path.iter().cloned().chain([PathBuf::from("/opt/rocm")]);
-        let found = prefixes
-            .map(|prefix| prefix.join("bin/hipcc"))
-            .find(|file| file.is_file())
-            .or_else(|| find_in_path("hipcc", &self.path()));
-        absolute(&found.ok_or(CompileError::NoHipcc)?)
-    }
-
-    /// The environment of every program: hipcc takes the prefix and the
-    /// device libraries from it.
-    fn full_environment(&self) -> Result<Vec<(OsString, OsString)>, CompileError> {
-        let mut environment = self.environment.clone();
-        for (name, given) in
-            [("ROCM_PATH", &self.rocm_path), ("DEVICE_LIB_PATH", &self.device_libs)]
-        {
-            if let Some(dir) = given {
-                environment.retain(|(other, _)| other != name);
-                environment.push((name.into(), absolute(dir)?.into()));
-            }
-        }
-        Ok(environment)
-    }
-}
-
-/// Compilers run in other directories than we do.
-fn absolute(path: &Path) -> Result<PathBuf, CompileError> {
-    std::path::absolute(path).map_err(CompileError::io("find", path))
-}
-
 impl Toolchain {
-    /// Finds and probes the toolchain. `scratch` is a directory for the
-    /// probe's files, which are removed.
-    ///
-    /// # Errors
-    /// [`CompileError`] where nothing is found, a program that was named is
-    /// none, one answers nonsense, or someone asked to stop.
-    pub fn probe(
-        search: &Search,
+    /// Probes a candidate: `ask` asks in its environment.
+    pub(crate) fn probe(
+        candidate: &Candidate,
+        environment: &[(OsString, OsString)],
         digests: &FileDigests,
-        scratch: &Path,
-        cancel: &Cancel,
+        ask: &Asker<'_>,
     ) -> Result<Self, CompileError> {
-        let scratch = WorkDir::create(scratch)?;
-        let environment = search.full_environment()?;
-        let ask = probe::Asker::new(scratch.path(), &environment, cancel);
-        let (hipcc, found) = match &search.clang {
-            Some(given) => {
-                let clang = search.program(given)?;
-                let rocm = search.rocm_path.as_deref().map(absolute).transpose()?;
-                let libs = search.device_libs.as_deref().map(absolute).transpose()?;
-                (None, probe::ask_clang(&ask, &clang, rocm.as_deref(), libs.as_deref())?)
-            }
-            None => {
-                let hipcc = search.find_hipcc()?;
-                let found = probe::ask_hipcc(&ask, &hipcc)?;
-                (Some(hipcc), found)
+        let (hipcc, found) = match &candidate.driver {
+            Driver::Hipcc(hipcc) => (Some(hipcc.clone()), probe::ask_hipcc(ask, hipcc)?),
+            Driver::Clang(clang) => {
+                let libs = candidate.device_libs.as_deref().ok_or(CompileError::NoDeviceLibs)?;
+                let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
+                (None, probe::ask_clang(ask, clang, rocm, libs)?)
             }
         };
         // What hipcc itself will link, which must be what was asked for.
         let device_libs = found.device_libs;
-        if let Some(given) = &search.device_libs
+        if let Some(given) = &candidate.device_libs
             && std::fs::canonicalize(given).ok() != std::fs::canonicalize(&device_libs).ok()
         {
             return Err(CompileError::OtherDeviceLibs { given: given.clone(), used: device_libs });
@@ -149,13 +84,17 @@ impl Toolchain {
         let isas = probe::isas(&device_libs)?;
         let clang_version = ask.clang_version(&found.clang)?;
         let processors = ask.processors(&found.clang)?;
-        let hip_headers = found.rocm.join("include/hip");
+        let hip_headers = found.rocm.join(HIP_HEADERS);
         let mut programs = vec![found.clang.clone()];
         programs.extend(found.lld.clone());
         let mut files = Vec::new();
         for program in &programs {
             files.extend(ask.with_libraries(program)?);
         }
+        let assembly = closure_digest(&files, &[], digests)?;
+        let opencl_dirs = [device_libs.clone(), found.resource_dir.join("include")];
+        let opencl_dirs = opencl_dirs.into_iter().filter(|dir| dir.is_dir()).collect::<Vec<_>>();
+        let opencl_c = closure_digest(&files, &opencl_dirs, digests)?;
         if let Some(hipcc) = &hipcc {
             files.extend(probe::wrapper_files(hipcc));
         }
@@ -164,21 +103,84 @@ impl Toolchain {
                 .into_iter()
                 .filter(|dir| dir.is_dir())
                 .collect();
-        let digest = closure_digest(&files, &covered, digests)?;
+        let closure = closure_digest(&files, &covered, digests)?;
         Ok(Self {
             hipcc,
             clang: found.clang,
             clang_version,
             hip_version: found.hip_version,
+            installed_libs: device_libs.clone(),
             device_libs,
             rocm: found.rocm,
-            digest,
+            digest: closure,
+            supplied: Vec::new(),
+            closure,
+            opencl_c,
+            assembly,
             covered,
             processors,
             isas,
             files,
-            environment,
+            environment: environment.to_vec(),
         })
+    }
+
+    /// The clang that compiles, by whatever wrapper.
+    #[must_use]
+    pub fn clang(&self) -> &Path {
+        &self.clang
+    }
+
+    /// The same toolchain with the constants that its device libraries lack
+    /// in a directory below `cache`, which is not made yet; none where
+    /// nothing is lacking, or hipcc chooses the device libraries.
+    pub(crate) fn with_constants(&self, cache: &Path) -> Option<Self> {
+        let supplied = isa::missing(&self.installed_libs, &self.processors, &self.isas);
+        if supplied.is_empty() || self.hipcc.is_some() {
+            return None;
+        }
+        let isas = supplied.iter().filter_map(|constant| constant.gfx.as_deref());
+        let isas = isas.map(|gfx| gfx.trim_start_matches("gfx").to_owned());
+        let with_constants = |closure: Digest| {
+            Hasher::new("gfxpack toolchain with constants 1")
+                .field(closure.as_ref())
+                .field(isa::digest(&supplied).as_ref())
+                .finish()
+        };
+        let (digest, opencl_c) = (with_constants(self.closure), with_constants(self.opencl_c));
+        Some(Self {
+            isas: self.isas.iter().cloned().chain(isas).collect(),
+            device_libs: isa::directory(cache, &self.installed_libs, self.closure, &supplied),
+            supplied,
+            digest,
+            opencl_c,
+            ..self.clone()
+        })
+    }
+
+    /// The same toolchain with the directory of device libraries, if it is one
+    /// with constants supplied, below another one.
+    pub(crate) fn with_libraries_in(&self, cache: &Path) -> Self {
+        let mut other = self.clone();
+        if !self.supplied.is_empty() {
+            let libs = &self.installed_libs;
+            other.device_libs = isa::directory(cache, libs, self.closure, &self.supplied);
+        }
+        other
+    }
+
+    /// What runs a language's jobs.
+    pub(crate) fn program_of(&self, language: Language) -> &Path {
+        let hip = language == Language::Hip;
+        self.program(if hip { self.for_plan().facts.hip_program } else { Program::Clang })
+    }
+
+    /// Makes sure that the directory of device libraries is there.
+    pub(crate) fn supply(&self, ask: &Asker<'_>) -> Result<(), CompileError> {
+        if self.supplied.is_empty() {
+            return Ok(());
+        }
+        isa::make(&self.device_libs, &self.installed_libs, &self.clang, &self.supplied, ask)
     }
 
     /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
@@ -193,15 +195,46 @@ impl Toolchain {
         format!("{hip}clang {}", self.clang_version)
     }
 
+    /// Whether both are one toolchain, and not only equal ones in two places.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        let parts = |toolchain: &Self| {
+            let Self { hipcc, clang, device_libs, rocm, .. } = toolchain;
+            (hipcc.clone(), clang.clone(), device_libs.clone(), rocm.clone())
+        };
+        self.digest == other.digest && parts(self) == parts(other)
+    }
+
     /// Whether the toolchain's files are still those that were digested.
     ///
     /// # Errors
     /// [`CompileError::ToolchainChanged`] where they are not, or can't be read.
     pub(crate) fn check_unchanged(&self, digests: &FileDigests) -> Result<(), CompileError> {
+        let sound = self.supplied.is_empty()
+            || isa::is_sound(&self.device_libs, &self.installed_libs, &self.supplied);
         match closure_digest(&self.files, &self.covered, digests) {
-            Ok(digest) if digest == self.digest => Ok(()),
+            Ok(digest) if digest == self.closure && sound => Ok(()),
             _ => Err(CompileError::ToolchainChanged),
         }
+    }
+
+    /// Every file that the digest covers, with the digest of its content:
+    /// programs and their libraries by their names, others as
+    /// `directory/file`.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where one can't be read.
+    pub fn covered_files(
+        &self,
+        digests: &FileDigests,
+    ) -> Result<Vec<(String, Digest)>, CompileError> {
+        closure(&self.files, &self.covered, digests)
+    }
+
+    /// Whether a file is part of the digest that decides a language's objects.
+    pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
+        let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
+        self.covered.iter().any(|dir| decides(dir) && path.starts_with(dir))
     }
 
     /// What a plan needs to know of this toolchain.
@@ -211,6 +244,9 @@ impl Toolchain {
         PlanToolchain {
             identity: self.identity(),
             digest: self.digest,
+            opencl_c: self.opencl_c,
+            assembly: self.assembly,
+            supplied: self.supplied.clone(),
             facts: CompilerFacts { hip_program, hip_version: self.hip_version },
         }
     }
@@ -255,6 +291,19 @@ fn closure_digest(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Digest, CompileError> {
+    let entries = closure(files, dirs, digests)?;
+    Ok(Hasher::new("gfxpack toolchain 1")
+        .list(entries.iter().map(|(name, _)| name.as_bytes()))
+        .list(entries.iter().map(|(_, digest)| digest))
+        .finish())
+}
+
+/// Every file with the digest of its content.
+fn closure(
+    files: &[PathBuf],
+    dirs: &[PathBuf],
+    digests: &FileDigests,
+) -> Result<Vec<(String, Digest)>, CompileError> {
     let mut entries = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -279,8 +328,5 @@ fn closure_digest(
     }
     entries.sort();
     entries.dedup();
-    Ok(Hasher::new("gfxpack toolchain 1")
-        .list(entries.iter().map(|(name, _)| name.as_bytes()))
-        .list(entries.iter().map(|(_, digest)| digest))
-        .finish())
+    Ok(entries)
 }

@@ -1,6 +1,10 @@
 //! The command line as clap reads it.
 
+mod kdb;
+mod repository;
+
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
@@ -8,6 +12,10 @@ use gfxpack_package::Compression;
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
+
+use crate::quantity::{parse_age, parse_size};
+pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use repository::{Install, Manager, Repo, Verify};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -18,8 +26,9 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
     3 kernel not found (lookup) or no package (install), 100 kernels that could not be compiled, \
-    101 verification failed, or `doctor` found something wrong, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+    101 verification failed, rows were lost to `kdb repair`, \
+    `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -78,11 +87,16 @@ pub(crate) enum Command {
     /// Check packages, repositories and directories of packages: archives,
     /// signatures, and every kernel of the kdbs in them
     Verify(Verify),
-    /// Look into kdbs
+    /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Look after the cache of compiled objects
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
+    /// List the compilers that were found, and what each builds
+    Toolchains(ToolchainsCommand),
     /// Print this machine's GPUs, or the kernel packages to install for them
     Detect(Detect),
     /// Look a kernel up as a program would: which file has it, or why each has not
@@ -126,6 +140,14 @@ pub(crate) struct PlanCommand {
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
+    /// Say what decides the object of every key that contains this, and why
+    /// it would be compiled
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
+    pub(crate) explain: Option<String>,
+    /// Lay the sources out below DIR as the compiler will see them, with the
+    /// command of every compile job as a line of DIR/commands
+    #[arg(long, value_name = "DIR", conflicts_with = "explain")]
+    pub(crate) stage: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -152,6 +174,17 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// How a kdb lays out its rows
+    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
+    pub(crate) kdb_layout: KdbLayout,
+    /// Record in the kdb what each code object was made of: compiler, source,
+    /// gfxpack version
+    #[arg(long, help_heading = "Build")]
+    pub(crate) provenance: bool,
+    /// Write a page about the build: time, memory and size of every kernel,
+    /// and what failed
+    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
@@ -228,27 +261,66 @@ pub(crate) struct Inputs {
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
-    /// The hipcc to use [default: HIPCC, /opt/rocm/bin/hipcc, or the one in
-    /// PATH]
+    /// A hipcc to use, and no other toolchain than those named; repeatable, and
+    /// each target is built by the first that can [default: what is found in
+    /// HIPCC, /opt/rocm*, and PATH]
     #[arg(long, value_name = "PATH")]
-    pub(crate) hipcc: Option<PathBuf>,
-    /// Use this clang alone, without hipcc
+    pub(crate) hipcc: Vec<PathBuf>,
+    /// A clang to use without hipcc, likewise
     #[arg(long, value_name = "PATH")]
-    pub(crate) clang: Option<PathBuf>,
-    /// The directory of the device libraries' bitcode
+    pub(crate) clang: Vec<PathBuf>,
+    /// The directory of the device libraries' bitcode; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) device_libs: Option<PathBuf>,
-    /// The prefix of the ROCm installation to use
+    pub(crate) device_libs: Vec<PathBuf>,
+    /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
-    pub(crate) rocm_path: Option<PathBuf>,
+    pub(crate) rocm_path: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArgs {
+    #[command(flatten)]
+    pub(crate) dir: CacheDir,
+    /// How large the cache may be after the build: what was not used for
+    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_size: Option<u64>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub(crate) cache_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Say what the cache holds
+    Stats {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
+    /// Remove what was not used for longest, until the limits hold
+    Gc {
+        #[command(flatten)]
+        dir: CacheDir,
+        /// How large the cache may be, as 20GB [default: GFXPACK_CACHE_SIZE]
+        #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+        max_size: Option<u64>,
+        /// For how long a file may lie unused, as 30d
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        max_age: Option<Duration>,
+        /// Say what would be removed, and remove nothing
+        #[arg(long, short = 'n')]
+        dry_run: bool,
+    },
+    /// Hash every object; those that are damaged are named and removed
+    Verify {
+        #[command(flatten)]
+        dir: CacheDir,
+    },
 }
 
 #[derive(Debug, ClapArgs)]
@@ -316,7 +388,7 @@ pub(crate) struct Packaging {
     pub(crate) rpm_compression: Compression,
     /// How much memory packaging may take: several packages are written at
     /// once where they fit
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
     pub(crate) memory: u64,
     /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
@@ -350,111 +422,19 @@ pub(crate) enum LayoutArg {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Repo {
-    /// The directory; packages in directories below are found too
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Sign the indexes with this key of gpg's
-    #[arg(long, value_name = "KEY")]
-    pub(crate) sign_key: Option<String>,
-    /// Who the repository is of, for apt
-    #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
-    pub(crate) origin: String,
-    /// Name of the suite, for apt
-    #[arg(long, value_name = "NAME", default_value = "stable", value_parser = parse_word)]
-    pub(crate) suite: String,
-    /// Name of the component, for apt
-    #[arg(long, value_name = "NAME", default_value = "main", value_parser = parse_word)]
-    pub(crate) component: String,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Install {
+pub(crate) struct ToolchainsCommand {
     #[command(flatten)]
-    pub(crate) hardware: Hardware,
-    /// Say what would be installed, and do nothing
-    #[arg(long, short = 'n')]
-    pub(crate) dry_run: bool,
-    /// Install from this directory of packages instead of repositories
-    #[arg(long, value_name = "DIR")]
-    pub(crate) from: Option<PathBuf>,
-    /// The package manager [default: the one that is there]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) with: Option<Manager>,
-    /// Package name, {gfx} standing for the target
-    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
-    pub(crate) name_template: String,
-    /// More words for the package manager, after --
-    #[arg(last = true, value_name = "WORD")]
-    pub(crate) words: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Manager {
-    Apt,
-    Dnf,
-    Zypper,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Verify {
-    /// .deb, .rpm or tar packages; repositories; directories that `dist` made
-    #[arg(required = true, value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// Public keys, one of which must have signed what can be signed
-    #[arg(long, value_name = "FILE")]
-    pub(crate) keyring: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Kdb {
-    /// Check everything: database, keys, code objects, hashes, gfx targets
-    Verify {
-        /// The kdbs
-        #[arg(required = true, value_name = "KDB")]
-        files: Vec<PathBuf>,
-        /// The target the kdbs must serve [default: as their names say]
-        #[arg(long, short, value_parser = parse_target)]
-        target: Option<Target>,
-    },
-    /// Summarise what is in a kdb
-    Info {
-        /// The kdbs
-        #[arg(required = true, value_name = "KDB")]
-        files: Vec<PathBuf>,
-    },
-    /// List the kernels of a kdb
-    List {
-        /// The kdb
-        #[arg(value_name = "KDB")]
-        file: PathBuf,
-        /// Only kernels whose name or arguments contain this
-        #[arg(long, value_name = "TEXT")]
-        filter: Option<String>,
-        /// Print JSON Lines that --keys of `dist` reads
-        #[arg(long)]
-        keys: bool,
-    },
-    /// Write the code object of one kernel
-    Get {
-        /// The kdb
-        #[arg(value_name = "KDB")]
-        file: PathBuf,
-        /// The kernel's name: MIOpenConvDirUni.cl.o
-        name: String,
-        /// Its arguments, byte for byte, with ` -mcpu=` at the end
-        #[arg(allow_hyphen_values = true)]
-        args: String,
-        /// Where to write it [default: stdout]
-        #[arg(long, short, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
@@ -550,23 +530,6 @@ fn parse_target(text: &str) -> Result<Target, String> {
     text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 
-fn parse_word(text: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-+.".contains(&b);
-    if text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric()) && text.bytes().all(plain) {
-        Ok(text.to_owned())
-    } else {
-        Err("it becomes a directory\nhint: write letters, digits, +, - and .".to_owned())
-    }
-}
-
-fn parse_line(text: &str) -> Result<String, String> {
-    if !text.trim().is_empty() && !text.chars().any(char::is_control) {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no line of text\nhint: write a name".to_owned())
-    }
-}
-
 fn parse_prefix(text: &str) -> Result<String, String> {
     let plain = text.starts_with('/')
         && text.len() > 1
@@ -584,24 +547,6 @@ fn parse_template(text: &str) -> Result<String, String> {
     } else {
         Err("all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}".to_owned())
     }
-}
-
-fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().find(|(_, letter)| !letter.is_ascii_digit()) {
-        Some((at, _)) => text.split_at(at),
-        None => (text, ""),
-    };
-    let shift = match unit.to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => 64,
-    };
-    let bytes = number.parse::<u64>().ok().filter(|_| shift < 64);
-    bytes
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "that is no size\nhint: write 512M or 2G".to_owned())
 }
 
 fn parse_compression(text: &str) -> Result<Compression, String> {
@@ -623,19 +568,6 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-
-    #[test]
-    fn sizes_have_units() {
-        let check = |text, bytes| assert_eq!(super::parse_size(text).ok(), bytes, "{text}");
-        check("1000", Some(1000));
-        check("512M", Some(512 << 20));
-        check("2GiB", Some(2 << 30));
-        check("3kb", Some(3 << 10));
-        check("99999999999G", None);
-        for wrong in ["", "M", "1T", "-1", "1.5G"] {
-            check(wrong, None);
-        }
-    }
 
     #[test]
     fn the_command_line_is_well_formed() {

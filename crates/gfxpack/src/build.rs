@@ -5,17 +5,19 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, Failure, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
 };
-use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_plan::{Digest, KernelKey, Target};
 
-use crate::args::{BlobArg, Build};
+use crate::args::Build;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
+use crate::provenance::Provenance;
 use crate::record::Origin;
+use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
@@ -38,19 +40,26 @@ pub(crate) struct MadeKdb {
     pub(crate) origin: Origin,
 }
 
+/// Compilers at once.
+pub(crate) fn jobs(args: &Build) -> usize {
+    args.jobs.map_or_else(default_jobs, usize::from)
+}
+
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are told by `progress` and listed in what
-/// was made; all others are in the kdbs.
+/// was made; all others are in the kdbs. `facts` learns of every job, also of
+/// a build that ends with an error.
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
     cancel: &Cancel,
     output: &Output,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let kdb_dir = args.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
-    let mut progress = progress::of(output, &prepared.plan);
-    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut());
+    let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
+    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -61,16 +70,14 @@ fn run(
     cancel: &Cancel,
     kdb_dir: &Path,
     progress: &mut dyn Progress,
+    facts: &mut Facts,
 ) -> anyhow::Result<Made> {
     let options = ExecutorOptions {
-        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        jobs: jobs(args),
         time_limit: Duration::from_secs(args.timeout),
-        cache_dir: prepared.cache_dir.clone(),
+        cache_dir: prepared.cache.scratch.clone(),
         shortcuts: args.shortcuts(),
     };
-    // Assembling and verifying run in rayon's own pool. It can be sized once;
-    // whoever sized it before meant the same.
-    rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build_global().ok();
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
     loop {
@@ -78,15 +85,31 @@ fn run(
             plan,
             sources: &prepared.sources,
             toolchains: &prepared.toolchains,
-            store: &prepared.store,
-            digests: &prepared.digests,
+            store: &prepared.cache.store,
+            digests: &prepared.cache.digests,
             options: &options,
             cancel,
         };
-        let summary = executor.run(&mut |event| progress.event(plan, &event))?;
-        prepared.digests.save();
+        let summary = executor.run(&mut |event| {
+            facts.event(&event);
+            progress.event(plan, &event);
+        })?;
+        prepared.cache.digests.save();
+        History::record(
+            plan,
+            &prepared.sources,
+            &prepared.toolchains,
+            &prepared.cache.store,
+            &prepared.cache.digests,
+            &summary,
+        );
         match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
-            Err(error) if repairs > 0 && is_corrupt_object(&error) => repairs -= 1,
+            Err(error) if repairs > 0 && is_corrupt_object(&error) => {
+                repairs -= 1;
+                // Where one is damaged there may be more: all are found at once.
+                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
+                prepared.cache.store.drop_damaged(&jobs);
+            }
             other => return Ok(Made { kdbs: other?, summary }),
         }
     }
@@ -107,7 +130,7 @@ fn assemble(
     summary: &Summary,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<MadeKdb>> {
-    let failed = |job: usize| -> Option<&Failure> {
+    let failed = |job: usize| -> Option<&FailureKind> {
         let found = summary.failures.binary_search_by_key(&job, |(job, _)| *job);
         found.ok().map(|position| &summary.failures[position].1)
     };
@@ -119,7 +142,7 @@ fn assemble(
         let mut missing: Vec<(KernelKey, String)> = kdb
             .rows
             .iter()
-            .filter_map(|row| Some((row.key.clone(), failed(row.job)?.kind.to_string())))
+            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row.job)?.to_string())))
             .collect();
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();
@@ -136,16 +159,16 @@ fn assemble(
         };
         let mut write_options = WriteOptions::default();
         write_options.progress = Some(&report);
-        write_options.blob = match args.blob {
-            BlobArg::Bz2 => Blob::Auto,
-            // docs/packages.md, "Size", has the measurements.
-            BlobArg::Auto | BlobArg::Raw => Blob::Raw,
-        };
+        write_options.blob = args.blob.into();
+        write_options.layout = args.kdb_layout.into();
+        let origins = args.provenance.then(|| Provenance::of(plan, index));
+        let origin = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+        write_options.origin = Some(&origin);
         let object = |position: usize| {
             if cancel.is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
-            prepared.store.read(plan.jobs[rows[position].job].digest)
+            prepared.cache.store.read(plan.jobs[rows[position].job].digest)
         };
         let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
             .map_err(unwrap_object_error)?;

@@ -26,6 +26,7 @@ const FORWARDED: &[&str] = &[
 pub(crate) struct Environment {
     pub(crate) gfxpack_log: Option<String>,
     pub(crate) cache_dir: Option<PathBuf>,
+    cache_size: Option<String>,
     pub(crate) hipcc: Option<PathBuf>,
     pub(crate) maintainer: Option<String>,
     pub(crate) source_date_epoch: Option<String>,
@@ -58,6 +59,7 @@ impl Environment {
         Self {
             gfxpack_log: text("GFXPACK_LOG"),
             cache_dir,
+            cache_size: text("GFXPACK_CACHE_SIZE"),
             hipcc: path("HIPCC"),
             maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
             source_date_epoch: text("SOURCE_DATE_EPOCH"),
@@ -76,6 +78,18 @@ impl Environment {
                 )
             }),
         }
+    }
+
+    /// Bytes that the cache may have after a build, if there is a limit.
+    pub(crate) fn cache_size(&self) -> anyhow::Result<Option<u64>> {
+        let Some(text) = &self.cache_size else { return Ok(None) };
+        let size = crate::quantity::parse_size(text);
+        size.map(Some).map_err(|_| {
+            crate::fail::usage(
+                format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),
+                "write a number with kB, MB, GB or TB after it: 20GB",
+            )
+        })
     }
 
     /// The whole environment of the compilers, but for what options add.

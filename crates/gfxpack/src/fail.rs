@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::CompileError;
-use gfxpack_kdb::{ReadError, WriteError};
+use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_plan::{InputError, TargetError};
 
 use crate::args::{Common, MessageFormat};
@@ -42,6 +42,12 @@ pub(crate) enum Outcome {
     /// Verification found something.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// Two kdbs differ, and the user wanted to know.
+    #[error("failed to find the kdbs equal: {0} differences")]
+    Differ(u64),
+    /// A repair could not save all rows.
+    #[error("failed to save {lost} of {total} kernels of `{file}`")]
+    Lost { file: String, lost: u64, total: u64 },
     /// A panic, which has told itself already.
     #[error("failed because of a defect in gfxpack")]
     Defect,
@@ -57,6 +63,12 @@ pub(crate) enum Outcome {
     /// No package of kernels was found for this machine.
     #[error("failed to find a package for {0}")]
     NoPackage(String),
+    /// Objects of the cache were damaged.
+    #[error("failed to verify the cache: {0} objects were damaged, and are removed")]
+    Damaged(usize),
+    /// The cache is in use.
+    #[error("failed to evict from the cache: a build is using it")]
+    InUse,
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
@@ -137,6 +149,11 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unsound(_) => {
                         (UNSOUND, Some("build the file again, or replace it".to_owned()))
                     }
+                    Outcome::Differ(_) => (UNSOUND, Some("each is listed above".to_owned())),
+                    Outcome::Lost { .. } => (
+                        UNSOUND,
+                        Some("what could be saved is written; build the others again".to_owned()),
+                    ),
                     Outcome::Defect => {
                         (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
@@ -161,6 +178,21 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unwell(_) => {
                         (UNSOUND, Some("each problem above says what to do".to_owned()))
                     }
+                    Outcome::Damaged(_) => (
+                        UNSOUND,
+                        Some(
+                            "the next build compiles them anew; if it happens again, check the disk"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::InUse => (
+                        INTERNAL,
+                        Some(
+                            "run it again when the build is done, or let builds do it with \
+                             --cache-size"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
@@ -177,6 +209,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<CopyError>() {
+                let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
+                Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<WriteError>() {
                 Some((INTERNAL, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {

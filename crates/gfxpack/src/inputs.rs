@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_plan::expand::{self, KeyRequest};
@@ -69,6 +70,7 @@ pub(crate) fn read(
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
+        files: inputs.manifest.len() + inputs.keys.len(),
     };
     for file in &inputs.manifest {
         reader.manifest(file)?;
@@ -119,6 +121,8 @@ struct Reader {
     problems: Vec<InputError>,
     unbuildable: Unbuildable,
     warnings: Vec<String>,
+    /// Manifests and key lists.
+    files: usize,
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
@@ -166,20 +170,21 @@ impl Reader {
                 .map_err(|problem| kernel.location.error(problem))?;
             indices.insert(kernel.source.clone(), Some(index));
         }
-        let mut expanded: HashMap<String, Vec<KeyRequest>> = HashMap::new();
+        let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &mut self.requests {
             let processor = request.target.id().processor();
             if !expanded.contains_key(processor) {
-                expanded.insert(processor.to_owned(), expand::expand(&manifest, processor)?);
+                let keys = expand::expand(&manifest, processor)?;
+                expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
                 match indices[&key.source] {
-                    Some(index) => request.keys.push((key.clone(), index)),
+                    Some(index) => request.keys.push((Arc::clone(key), index)),
                     None => self
                         .unbuildable
                         .entry(request.target.clone())
                         .or_default()
-                        .push((key.key.clone(), "its source was not found".to_owned())),
+                        .push((KernelKey::clone(&key.key), "its source was not found".to_owned())),
                 }
             }
         }
@@ -216,32 +221,32 @@ impl Reader {
     fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
         let name = file.display().to_string();
         let keys = expand::parse_keys(&name, &read_text(file)?)?;
+        let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
         let devices: BTreeSet<&str> = keys
             .iter()
             .filter_map(|key| key.key.split_device())
             .map(|(_, device)| device)
             .collect();
-        let mut checked: HashMap<&KernelKey, Result<usize, String>> = HashMap::new();
+        let mut checked: Vec<Option<Result<usize, String>>> = vec![None; keys.len()];
         let mut sources: HashMap<&Path, Result<usize, String>> = HashMap::new();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let processor = target.id().processor();
             let mut found = 0;
-            for key in &keys {
+            for (key, checked) in keys.iter().zip(&mut checked) {
                 if key.key.split_device().is_none_or(|(_, device)| device != processor) {
                     continue;
                 }
                 found += 1;
-                let source = checked
-                    .entry(&key.key)
-                    .or_insert_with(|| self.key_source(key, dirs, &mut sources));
+                let source =
+                    checked.get_or_insert_with(|| self.key_source(key, dirs, &mut sources));
                 match source {
-                    Ok(index) => self.requests[position].keys.push((key.clone(), *index)),
+                    Ok(index) => self.requests[position].keys.push((Arc::clone(key), *index)),
                     Err(reason) => self
                         .unbuildable
                         .entry(target.clone())
                         .or_default()
-                        .push((key.key.clone(), reason.clone())),
+                        .push((KernelKey::clone(&key.key), reason.clone())),
                 }
             }
             if found == 0 {
@@ -272,7 +277,7 @@ impl Reader {
         dirs: &SourceDirs,
         sources: &mut HashMap<&'k Path, Result<usize, String>>,
     ) -> Result<usize, String> {
-        if let Err(problem) = arguments::words(&key.options) {
+        if let Err(problem) = arguments::words(key.options()) {
             let reason = problem.to_string();
             self.problems.push(key.location.error(problem));
             return Err(reason);
@@ -336,7 +341,9 @@ impl Reader {
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
-            for (key, _) in &request.keys {
+            // What one file says twice was found when it was read.
+            let keys = if self.files > 1 { &request.keys[..] } else { &[] };
+            for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
                     let problem =
                         Problem::DuplicateKey { key: key.key.to_string(), first: first.clone() };

@@ -3,15 +3,22 @@
 
 mod args;
 mod build;
+mod cache;
 mod commands;
 mod environment;
+mod estimate;
 mod fail;
+mod failures;
 mod inputs;
+mod messages;
 mod output;
 mod packages;
 mod prepare;
 mod progress;
+mod provenance;
+mod quantity;
 mod record;
+mod report;
 mod repository;
 mod signing;
 mod tools;

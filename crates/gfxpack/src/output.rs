@@ -6,12 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{Common, MessageFormat, When};
 
 /// Version of the JSON messages.
 const MESSAGE_FORMAT: u32 = 1;
+
+/// One line for machines.
+#[derive(Serialize)]
+struct Message<'a, T> {
+    format: u32,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(flatten)]
+    body: &'a T,
+}
 
 /// How to talk.
 #[derive(Debug, Clone)]
@@ -88,18 +98,18 @@ impl Output {
         }
     }
 
-    /// A message for machines; nothing in human mode.
+    /// A message for machines; nothing in human mode. The body is a struct or
+    /// a map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
-        if self.json {
-            let mut object = json!({ "format": MESSAGE_FORMAT, "type": kind });
-            match serde_json::to_value(body) {
-                Ok(Value::Object(fields)) => {
-                    object.as_object_mut().expect("an object").extend(fields);
-                }
-                Ok(other) => object["value"] = other,
-                Err(error) => object["error"] = error.to_string().into(),
-            }
-            self.data(&object.to_string());
+        if !self.json || self.is_broken() {
+            return;
+        }
+        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
+        let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+        let message = Message { format: MESSAGE_FORMAT, kind, body };
+        let written = serde_json::to_writer(&mut out, &message).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+            self.broken.set(error).ok();
         }
     }
 

@@ -2,17 +2,17 @@
 //! loaded, everything checked before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, FileDigests, ObjectStore, Search, SourceSet, Toolchain};
+use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
+use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
-use crate::inputs::{self, LeftOut};
+use crate::inputs::{self, LeftOut, Read};
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -20,9 +20,7 @@ pub(crate) struct Prepared {
     pub(crate) sources: SourceSet,
     /// Those of the plan, in its order.
     pub(crate) toolchains: Vec<Toolchain>,
-    pub(crate) store: ObjectStore,
-    pub(crate) digests: FileDigests,
-    pub(crate) cache_dir: PathBuf,
+    pub(crate) cache: Cache,
     /// What the inputs say of themselves.
     pub(crate) library: Library,
     /// Sources that may not be compiled, with the reason.
@@ -59,34 +57,41 @@ pub(crate) enum Purpose {
     Look,
 }
 
-/// The cache directory, which need not exist.
-pub(crate) fn cache_dir(args: &CacheArgs, environment: &Environment) -> anyhow::Result<PathBuf> {
-    let dir =
-        args.cache_dir.clone().or_else(|| environment.cache_dir.clone()).ok_or_else(|| {
-            fail::usage(
-                "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
-                "give one with --cache-dir",
-            )
-        })?;
-    std::path::absolute(&dir).map_err(fail::io("find", &dir))
-}
-
-/// Finds and probes the toolchain.
-pub(crate) fn toolchain(
-    args: &ToolchainArgs,
-    environment: &Environment,
-    digests: &FileDigests,
-    scratch: &Path,
-    cancel: &Cancel,
-) -> anyhow::Result<Toolchain> {
-    let search = Search {
-        hipcc: args.hipcc.clone().or_else(|| environment.hipcc.clone()),
+/// Where to look for toolchains.
+pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search {
+    Search {
+        hipcc: args.hipcc.clone(),
         clang: args.clang.clone(),
         device_libs: args.device_libs.clone(),
         rocm_path: args.rocm_path.clone(),
+        preferred_hipcc: environment.hipcc.clone(),
         environment: environment.for_compilers(),
-    };
-    Ok(Toolchain::probe(&search, digests, scratch, cancel)?)
+    }
+}
+
+/// Chooses a toolchain for each target, and sets the requests' indices.
+fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Vec<Toolchain>> {
+    let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
+    for request in &read.requests {
+        let used = request.keys.iter().map(|(key, _)| key.language);
+        languages.entry(request.target.id()).or_default().extend(used);
+    }
+    let mut chosen: Vec<Toolchain> = Vec::new();
+    let mut indices: BTreeMap<TargetId, usize> = BTreeMap::new();
+    for (id, languages) in &languages {
+        let toolchain = toolchains.choose(id, languages)?;
+        let known = chosen.iter().position(|known| known.is(&toolchain));
+        let index = known.unwrap_or_else(|| {
+            chosen.push(toolchain);
+            chosen.len() - 1
+        });
+        indices.insert((*id).clone(), index);
+    }
+    for request in &mut read.requests {
+        request.toolchain = indices[request.target.id()];
+    }
+    read.warnings.extend(toolchains.unusable());
+    Ok(chosen)
 }
 
 /// Reads everything and makes the plan.
@@ -107,45 +112,37 @@ pub(crate) fn prepare(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let read = inputs::read(inputs, stated_license, allow_partial)?;
-    let cache_dir = cache_dir(cache, environment)?;
-    let digests = FileDigests::open(&cache_dir.join("file-digests.json"));
-    let toolchain = match purpose {
-        Purpose::Build => {
-            std::fs::create_dir_all(&cache_dir).map_err(fail::io("create", &cache_dir))?;
-            let found = toolchain(toolchain_args, environment, &digests, &cache_dir, cancel)?;
-            digests.save();
-            found
-        }
-        Purpose::Look => {
-            let scratch = tempfile::tempdir()?;
-            toolchain(toolchain_args, environment, &digests, scratch.path(), cancel)?
-        }
+    let mut read = inputs::read(inputs, stated_license, allow_partial)?;
+    let cache = match purpose {
+        Purpose::Build => Cache::open(cache, environment)?,
+        Purpose::Look => Cache::open_to_look(cache, environment)?,
     };
-    let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
-    for request in &read.requests {
-        let used = request.keys.iter().map(|(key, _)| key.language);
-        languages.entry(request.target.id()).or_default().extend(used);
+    let search = search(toolchain_args, environment);
+    let chosen = {
+        let mut found =
+            Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, cancel)?;
+        choose(&mut found, &mut read)?
+    };
+    if purpose == Purpose::Build {
+        cache.digests.save();
     }
-    for (id, languages) in &languages {
-        toolchain.check_buildable(id, languages)?;
-    }
+    let mut warnings = read.warnings;
+    warnings.extend(cache.warning.clone());
     let sources = read.sources.sources().to_vec();
-    let plan = gfxpack_plan::plan::plan(vec![toolchain.for_plan()], sources, &read.requests)?;
+    let plan = gfxpack_plan::plan::plan(
+        chosen.iter().map(Toolchain::for_plan).collect(),
+        sources,
+        &read.requests,
+    )?;
     Ok(Prepared {
         plan,
         sources: read.sources,
-        toolchains: vec![toolchain],
-        store: match purpose {
-            Purpose::Build => ObjectStore::open(&cache_dir)?,
-            Purpose::Look => ObjectStore::open_to_look(&cache_dir),
-        },
-        digests,
-        cache_dir,
+        toolchains: chosen,
+        cache,
         library: read.library,
         left_out: read.left_out,
         unbuildable: read.unbuildable,
         problems: read.problems,
-        warnings: read.warnings,
+        warnings,
     })
 }

@@ -1,15 +1,25 @@
 //! What a person sees while a build runs: bars on a terminal, plain lines
-//! elsewhere, messages for machines.
+//! elsewhere.
 
+mod bars;
+
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
 
+use crate::estimate::{Estimator, brief};
+use crate::failures::{Groups, told_reason};
+use crate::messages::Messages;
 use crate::output::Output;
+
+/// After so long without a line, the next event brings one: whoever watches
+/// a log takes silence for a hang.
+const SILENCE: Duration = Duration::from_secs(60);
+/// So many kernels that fail like an earlier one are named as they do.
+const NAMED: usize = 5;
 
 /// Shows a build. One event stream feeds it; it never decides anything.
 pub(crate) trait Progress: Send {
@@ -21,60 +31,194 @@ pub(crate) trait Progress: Send {
     fn finish(&mut self);
 }
 
-/// The progress that fits the output.
-pub(crate) fn of<'a>(output: &'a Output, plan: &Plan) -> Box<dyn Progress + 'a> {
-    if output.bars { Box::new(Bars::new(output, plan)) } else { Box::new(Lines::new(output)) }
+/// The progress that fits the output. `report` is where more can be read
+/// later.
+pub(crate) fn of<'a>(
+    output: &'a Output,
+    plan: &Plan,
+    report: Option<&Path>,
+) -> Box<dyn Progress + 'a> {
+    if output.json {
+        Box::new(Messages::new(output))
+    } else if output.bars {
+        Box::new(bars::Bars::new(output, plan, report))
+    } else {
+        Box::new(Lines::new(output, report))
+    }
 }
 
-/// What a job costs next to others before anything is known of it: the
-/// median milliseconds of its language.
-fn cost(language: Language) -> u64 {
+/// Languages are estimated apart.
+pub(crate) fn language_class(language: Language) -> usize {
     match language {
-        Language::Hip => 1600,
-        Language::OpenclC => 170,
-        Language::Assembly => 70,
+        Language::Hip => 0,
+        Language::OpenclC => 1,
+        Language::Assembly => 2,
     }
 }
 
-/// A failed kernel as everyone is told of it.
-fn failure_text(plan: &Plan, job: usize, failure: &Failure) -> String {
-    let job = &plan.jobs[job];
-    let mut text = format!("failed to compile `{}`: {}", job.key, failure.kind);
-    for line in failure.output.lines() {
-        text.push_str("\n    ");
-        text.push_str(line);
-    }
-    text
+/// How far a build is, in jobs and in work.
+struct Count {
+    begun: Instant,
+    estimator: Estimator,
+    cached: usize,
+    to_do: usize,
+    compiled: usize,
+    failed: usize,
 }
 
-/// Plain lines, or JSON messages.
+impl Count {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            estimator: Estimator::default(),
+            cached: 0,
+            to_do: 0,
+            compiled: 0,
+            failed: 0,
+        }
+    }
+
+    fn event(&mut self, plan: &Plan, event: &Event) {
+        let now = self.begun.elapsed();
+        match event {
+            Event::Looked { cached } => {
+                self.cached = cached.len();
+                self.to_do = plan.jobs.len() - cached.len();
+                (self.compiled, self.failed) = (0, 0);
+            }
+            Event::Queued { workers, jobs } => {
+                let queue = jobs.iter().map(|(job, expected)| {
+                    (*job, language_class(plan.jobs[*job].language), *expected)
+                });
+                self.estimator.queued(*workers, queue, now);
+            }
+            Event::Started { job, .. } => self.estimator.started(*job, now),
+            Event::Finished { job, .. } => {
+                self.compiled += 1;
+                self.estimator.ended(*job, now);
+            }
+            Event::Failed { job, .. } => {
+                self.failed += 1;
+                self.estimator.ended(*job, now);
+            }
+        }
+    }
+
+    fn done(&self) -> usize {
+        self.compiled + self.failed
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let left = self.estimator.left(self.begun.elapsed());
+        left.filter(|_| self.done() < self.to_do)
+    }
+
+    fn failed_words(&self) -> String {
+        if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() }
+    }
+}
+
+/// Tells of failures: the first of each reason in full, the next few by name,
+/// and how many there were at the end.
+struct FailureTexts {
+    groups: Groups,
+    report: Option<PathBuf>,
+}
+
+impl FailureTexts {
+    fn new(report: Option<&Path>) -> Self {
+        Self { groups: Groups::default(), report: report.map(Path::to_owned) }
+    }
+
+    /// What to say of one as it happens.
+    fn one(&mut self, plan: &Plan, job: usize, failure: &Failure) -> Option<String> {
+        let (_, before) = self.groups.add(job, failure);
+        let mut text = format!("failed to compile `{}`: {}", plan.jobs[job].key, failure.kind);
+        if before == 0 {
+            for line in failure.output.lines() {
+                text.push_str("\n    ");
+                text.push_str(line);
+            }
+        } else if before <= NAMED {
+            text.push_str(", as above");
+            if let Some(reason) = told_reason(&failure.output) {
+                text.push_str(&format!(": {}", reason.trim()));
+            }
+        } else {
+            return None;
+        }
+        Some(text)
+    }
+
+    /// What to say at the end, if anything is left to say.
+    fn all(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut hidden = false;
+        for group in self.groups.list().iter().filter(|group| group.jobs.len() > 1) {
+            let count = group.jobs.len();
+            let more = count.saturating_sub(NAMED + 1);
+            let more = match more {
+                0 => String::new(),
+                more => format!(" ({more} of them not named above)"),
+            };
+            hidden |= !more.is_empty();
+            lines.push(format!("{count} kernels failed for one reason{more}: {}", group.title()));
+        }
+        if hidden {
+            lines.push(match &self.report {
+                Some(report) => format!("every failed kernel is in {}", report.display()),
+                None => "--report FILE.html and --message-format json name every one".to_owned(),
+            });
+        }
+        lines
+    }
+}
+
+fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &Count) {
+    for line in failures.all() {
+        output.stderr(&line);
+    }
+    if count.done() < count.to_do {
+        output.say(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
+    }
+}
+
+/// Plain lines.
 struct Lines<'a> {
     output: &'a Output,
-    done: usize,
-    failed: usize,
-    to_do: usize,
+    count: Count,
+    failures: FailureTexts,
     tenths: usize,
+    said: Instant,
 }
 
 impl<'a> Lines<'a> {
-    fn new(output: &'a Output) -> Self {
-        Self { output, done: 0, failed: 0, to_do: 0, tenths: 0 }
+    fn new(output: &'a Output, report: Option<&Path>) -> Self {
+        Self {
+            output,
+            count: Count::new(),
+            failures: FailureTexts::new(report),
+            tenths: 0,
+            said: Instant::now(),
+        }
     }
 
     fn step(&mut self) {
-        self.done += 1;
-        let tenths = self.done * 10 / self.to_do.max(1);
-        if tenths > self.tenths {
+        let count = &self.count;
+        let fraction = count.estimator.fraction();
+        let tenths = (fraction * 10.0) as usize;
+        if tenths > self.tenths || self.said.elapsed() >= SILENCE {
             self.tenths = tenths;
-            let failed = match self.failed {
-                0 => String::new(),
-                failed => format!(", {failed} failed"),
-            };
+            self.said = Instant::now();
+            let left = count.left().filter(|left| left.as_secs() > 0);
+            let left = left.map(|left| format!(", {} left", brief(left)));
             self.output.say(&format!(
-                "compiled {} of {} ({} %){failed}",
-                self.done,
-                self.to_do,
-                tenths * 10
+                "{} of {} kernels done{} ({} % of the work{})",
+                count.done(),
+                count.to_do,
+                count.failed_words(),
+                (fraction * 100.0) as usize,
+                left.unwrap_or_default()
             ));
         }
     }
@@ -82,45 +226,27 @@ impl<'a> Lines<'a> {
 
 impl Progress for Lines<'_> {
     fn event(&mut self, plan: &Plan, event: &Event) {
-        let output = self.output;
-        let describe = |job: usize| {
-            let job = &plan.jobs[job];
-            json!({
-                "job": job.digest, "kernel_name": job.key.kernel_name,
-                "kernel_args": job.key.kernel_args, "target": job.target_id,
-            })
-        };
+        self.count.event(plan, event);
         match event {
             Event::Looked { cached } => {
-                self.to_do = plan.jobs.len() - cached.len();
-                let body = json!({ "jobs": plan.jobs.len(), "cached": cached.len() });
-                output.message("build-started", &body);
-                output.say(&format!(
+                self.tenths = 0;
+                self.output.say(&format!(
                     "{} kernels to compile, {} are in the cache",
-                    self.to_do,
+                    self.count.to_do,
                     cached.len()
                 ));
             }
-            Event::Started { job } => output.message("job-started", &describe(*job)),
-            Event::Finished { job, built } => {
-                let mut body = describe(*job);
-                body["size"] = built.size.into();
-                body["milliseconds"] = (built.duration.as_millis() as u64).into();
-                output.message("job-finished", &body);
-                if output.verbose {
-                    output.say(&format!("compiled {}", plan.jobs[*job].key));
+            Event::Queued { .. } => self.said = Instant::now(),
+            Event::Started { .. } => {}
+            Event::Finished { job, .. } => {
+                if self.output.verbose {
+                    self.output.say(&format!("compiled {}", plan.jobs[*job].key));
                 }
                 self.step();
             }
-            Event::Failed { job, failure } => {
-                self.failed += 1;
-                let mut body = describe(*job);
-                body["reason"] = failure.kind.name().into();
-                body["message"] = failure.kind.to_string().into();
-                body["output"] = failure.output.as_str().into();
-                output.message("job-failed", &body);
-                if !output.json {
-                    output.stderr(&failure_text(plan, *job, failure));
+            Event::Failed { job, failure, .. } => {
+                if let Some(text) = self.failures.one(plan, *job, failure) {
+                    self.output.stderr(&text);
                 }
                 self.step();
             }
@@ -134,150 +260,7 @@ impl Progress for Lines<'_> {
         }
     }
 
-    fn finish(&mut self) {}
-}
-
-/// Bars: one for everything, one per target, and the kernels in flight.
-struct Bars<'a> {
-    output: &'a Output,
-    multi: MultiProgress,
-    all: ProgressBar,
-    targets: Vec<ProgressBar>,
-    /// By job: the targets whose kdbs want it.
-    wanted: Vec<Vec<usize>>,
-    in_flight: Vec<usize>,
-    /// Cost units in all and done, and since when.
-    to_do: u64,
-    done: u64,
-    started: Instant,
-    counts: (usize, usize, usize),
-}
-
-impl<'a> Bars<'a> {
-    fn new(output: &'a Output, plan: &Plan) -> Self {
-        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let mut wanted = vec![Vec::new(); plan.jobs.len()];
-        let style = ProgressStyle::with_template("{prefix:>20} [{bar:30}] {pos}/{len} {msg}")
-            .expect("a valid template")
-            .progress_chars("=> ");
-        let width = 12;
-        let mut targets = Vec::new();
-        for (index, kdb) in plan.kdbs.iter().enumerate() {
-            for row in &kdb.rows {
-                if wanted[row.job].last() != Some(&index) && !wanted[row.job].contains(&index) {
-                    wanted[row.job].push(index);
-                }
-            }
-            let jobs = wanted.iter().filter(|targets| targets.last() == Some(&index)).count();
-            let bar = multi.add(ProgressBar::new(jobs as u64).with_style(style.clone()));
-            bar.set_prefix(format!("{:width$}", kdb.target.to_string()));
-            targets.push(bar);
-        }
-        let all = multi.add(ProgressBar::new(plan.jobs.len() as u64).with_style(style));
-        all.set_prefix("all");
-        Self {
-            output,
-            multi,
-            all,
-            targets,
-            wanted,
-            in_flight: Vec::new(),
-            to_do: 0,
-            done: 0,
-            started: Instant::now(),
-            counts: (0, 0, 0),
-        }
-    }
-
-    fn ended(&mut self, plan: &Plan, job: usize) {
-        self.in_flight.retain(|&other| other != job);
-        self.done += cost(plan.jobs[job].language);
-        self.advance(job);
-    }
-
-    fn advance(&self, job: usize) {
-        self.all.inc(1);
-        for &target in &self.wanted[job] {
-            self.targets[target].inc(1);
-        }
-    }
-
-    fn show(&self, plan: &Plan) {
-        let (cached, compiled, failed) = self.counts;
-        let names: Vec<&str> = self
-            .in_flight
-            .iter()
-            .take(4)
-            .map(|&job| plan.jobs[job].key.source_name().unwrap_or_default())
-            .collect();
-        let left = match self.estimate() {
-            Some(left) if self.done < self.to_do => format!("{} left, ", brief(left)),
-            _ => String::new(),
-        };
-        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-        self.all.set_message(format!(
-            "{left}{cached} cached, {compiled} compiled{failed} {}",
-            names.join(" ")
-        ));
-    }
-
-    /// The time left, from what the work done so far cost.
-    fn estimate(&self) -> Option<Duration> {
-        let elapsed = self.started.elapsed();
-        let rest = self.to_do.saturating_sub(self.done) as f64;
-        (self.done > 0).then(|| elapsed.mul_f64(rest / self.done as f64))
-    }
-}
-
-impl Progress for Bars<'_> {
-    fn event(&mut self, plan: &Plan, event: &Event) {
-        match event {
-            Event::Looked { cached } => {
-                self.started = Instant::now();
-                self.counts.0 = cached.len();
-                self.to_do = plan.jobs.iter().map(|job| cost(job.language)).sum::<u64>()
-                    - cached.iter().map(|&job| cost(plan.jobs[job].language)).sum::<u64>();
-                for &job in cached {
-                    self.advance(job);
-                }
-            }
-            Event::Started { job } => self.in_flight.push(*job),
-            Event::Finished { job, .. } => {
-                self.counts.1 += 1;
-                self.ended(plan, *job);
-            }
-            Event::Failed { job, failure } => {
-                self.counts.2 += 1;
-                self.ended(plan, *job);
-                let text = failure_text(plan, *job, failure);
-                self.multi.suspend(|| self.output.stderr(&text));
-            }
-        }
-        self.show(plan);
-    }
-
-    fn assembled(&mut self, _plan: &Plan, kdb: usize, rows: u64, total: u64) {
-        let bar = &self.targets[kdb];
-        bar.set_message(if rows == total {
-            format!("kdb done: {total} kernels")
-        } else {
-            format!("assembling kdb {rows}/{total}")
-        });
-    }
-
     fn finish(&mut self) {
-        for bar in self.targets.iter().chain([&self.all]) {
-            bar.abandon();
-        }
-    }
-}
-
-/// `1 h 5 min`, `3 min`, `12 s`.
-fn brief(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match (seconds / 3600, seconds / 60 % 60) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
+        say_at_the_end(self.output, &self.failures, &self.count);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use gfxpack_package::sbom::{self, Making, Tool};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::plan::{Plan, Row};
 use gfxpack_plan::{Digest, KernelKey, Target};
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
@@ -79,6 +80,19 @@ struct LeftOutSource {
 struct Compiler {
     identity: String,
     digest: Digest,
+    /// What its device libraries lack and gfxpack made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    supplied: Vec<Supplied>,
+}
+
+/// A file made in place of one that newer device libraries have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Supplied {
+    file: String,
+    symbol: String,
+    value: u32,
+    made_by: String,
+    reason: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -158,6 +172,7 @@ impl Origin {
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,
+                supplied: supplied(plan, kdb),
             }),
             sources,
             left_out: prepared
@@ -289,6 +304,35 @@ impl Entry {
         };
         self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
     }
+}
+
+/// The supplied constants that a kdb's objects were made with: those for its
+/// processor, and the code object version's where a key asks for that.
+fn supplied(plan: &Plan, kdb: usize) -> Vec<Supplied> {
+    let kdb = &plan.kdbs[kdb];
+    let toolchain = &plan.toolchains[kdb.toolchain];
+    let gfx = kdb.target.id().processor();
+    let asks = |row: &Row| {
+        let arguments = &plan.jobs[row.job].arguments;
+        arguments.iter().any(|word| word == "-mcode-object-version=6")
+    };
+    let of_target = toolchain.supplied.iter().filter(|constant| match &constant.gfx {
+        Some(only) => only == gfx,
+        None => kdb.rows.iter().any(asks),
+    });
+    let lacking = |only: Option<&str>| match only {
+        Some(gfx) => format!("the installed device libraries have none for {gfx}"),
+        None => "the installed device libraries have none for code object version 6".to_owned(),
+    };
+    of_target
+        .map(|constant| Supplied {
+            file: constant.file.clone(),
+            symbol: constant.symbol.clone(),
+            value: constant.value,
+            made_by: toolchain.identity.clone(),
+            reason: lacking(constant.gfx.as_deref()),
+        })
+        .collect()
 }
 
 fn read(dir: &Path) -> Option<Manifest> {

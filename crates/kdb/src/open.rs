@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -16,11 +17,18 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 use crate::turn;
 
-/// SQLite instructions between two looks at the budget.
-const TICK_OPERATIONS: i32 = 1_000_000;
+/// SQLite instructions between two looks at the budget: few, since each may
+/// make a value as large as is allowed.
+const TICK_OPERATIONS: i32 = 1000;
 /// Ticks that one step of a query may take. A scan of a million rows without
-/// index takes some tens.
-const TICKS_PER_STEP: u32 = 100;
+/// index takes some ten thousand.
+const TICKS_PER_STEP: u32 = 100_000;
+/// And how long it may take. A scan of a file on a slow disk takes seconds.
+const TIME_PER_STEP: Duration = Duration::from_secs(30);
+/// Arguments of a function in the file's schema. Those with two can take time
+/// that grows with the product of their lengths, and SQLite can't be stopped
+/// within one.
+const MAX_FUNCTION_ARGUMENTS: i32 = 1;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 
@@ -71,6 +79,7 @@ fn connect_absolute(
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
     connection.pragma_update(None, "query_only", true)?;
     harden(connection, max_object_bytes)
 }
@@ -106,24 +115,43 @@ fn harden(
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    let budget = Budget::default();
-    let ticks = Arc::clone(&budget.ticks);
-    let spent = move || ticks.fetch_add(1, Ordering::Relaxed) >= TICKS_PER_STEP;
-    connection.progress_handler(TICK_OPERATIONS, Some(spent))?;
+    let budget = Budget::of(&mut connection, TIME_PER_STEP)?;
     Ok((connection, budget))
 }
 
 /// How much work SQLite may still put into the step at hand. A view can be
 /// written so that its first row never comes.
-#[derive(Default)]
 pub(crate) struct Budget {
-    ticks: Arc<AtomicU32>,
+    opened: Instant,
+    spent: Arc<Spent>,
+}
+
+#[derive(Default)]
+struct Spent {
+    ticks: AtomicU32,
+    /// When the step began, in milliseconds after the file was opened.
+    began: AtomicU64,
 }
 
 impl Budget {
+    /// Bounds the connection's steps.
+    fn of(connection: &mut Connection, time: Duration) -> Result<Self, rusqlite::Error> {
+        let budget = Self { opened: Instant::now(), spent: Arc::default() };
+        let (opened, spent) = (budget.opened, Arc::clone(&budget.spent));
+        let is_over = move || {
+            let began = Duration::from_millis(spent.began.load(Ordering::Relaxed));
+            spent.ticks.fetch_add(1, Ordering::Relaxed) >= TICKS_PER_STEP
+                || opened.elapsed().saturating_sub(began) > time
+        };
+        connection.progress_handler(TICK_OPERATIONS, Some(is_over))?;
+        Ok(budget)
+    }
+
     /// Gives the next step its full measure.
     pub(crate) fn renew(&self) {
-        self.ticks.store(0, Ordering::Relaxed);
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.spent.began.store(now, Ordering::Relaxed);
+        self.spent.ticks.store(0, Ordering::Relaxed);
     }
 }
 
@@ -156,6 +184,21 @@ fn immutable_uri(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Few instructions, each of which makes a large value.
+    #[test]
+    fn a_step_ends_in_time() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let budget = Budget::of(&mut connection, Duration::from_millis(20)).unwrap();
+        let slow = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 100000)
+            SELECT count(hex(zeroblob(1000000))) FROM n";
+        let count = || connection.query_row(slow, (), |row| row.get::<_, i64>(0));
+        let error = sqlite_error(Path::new("x.kdb"), count().unwrap_err());
+        assert!(matches!(error, ReadError::Runaway { .. }), "{error}");
+        // It is the step that is over, not the file.
+        budget.renew();
+        assert_eq!(connection.query_row("SELECT 7", (), |row| row.get(0)), Ok(7));
+    }
 
     #[test]
     fn every_path_survives_as_a_uri() {

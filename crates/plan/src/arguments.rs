@@ -7,6 +7,7 @@ use crate::key::Language;
 use crate::location::Problem;
 use crate::processors;
 use crate::target::TargetId;
+use crate::words::Words;
 
 /// Which program runs a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -113,14 +114,19 @@ const FORBIDDEN_SECONDS: &[&str] = &[
 /// [`Problem::Options`] for an unclosed quote, [`Problem::ForbiddenOption`]
 /// for an option that would change what is made rather than how, or that
 /// touches files which no digest covers.
-pub fn words(options: &str) -> Result<Vec<String>, Problem> {
+pub fn words(options: &str) -> Result<Words, Problem> {
     let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
     let forbidden = |word: &str| Err(Problem::ForbiddenOption(word.to_owned()));
     let begins = |word: &str, starts: &[&str]| starts.iter().any(|start| word.starts_with(start));
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
-        if let Some((first, starts)) = PAIRS.iter().find(|(first, _)| first == word) {
-            let second = rest.next().map_or("", String::as_str);
+        // Nearly all words of nearly all keys.
+        let symbol = word.strip_prefix("-Wa,-defsym,");
+        if word.starts_with("-D") || symbol.is_some_and(|symbol| !symbol.contains([',', '-'])) {
+            continue;
+        }
+        if let Some((first, starts)) = PAIRS.iter().find(|(first, _)| *first == word) {
+            let second = rest.next().unwrap_or_default();
             if !begins(second, starts) || begins(second, FORBIDDEN_SECONDS) {
                 return forbidden(&format!("{first} {second}"));
             }
@@ -136,17 +142,24 @@ pub fn words(options: &str) -> Result<Vec<String>, Problem> {
             return forbidden(word);
         }
     }
-    Ok(words.into_iter().filter(|word| !word.starts_with("-mcpu=")).collect())
+    if words.iter().any(|word| word.starts_with("-mcpu=")) {
+        return Ok(words.iter().filter(|word| !word.starts_with("-mcpu=")).collect());
+    }
+    Ok(words)
 }
 
 /// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
 /// To a shell, `#` begins a comment; here it is a letter.
-fn split(options: &str) -> Option<Vec<String>> {
+fn split(options: &str) -> Option<Words> {
     if options.contains(['"', '\'', '\\']) {
         let comment = options.split_ascii_whitespace().any(|word| word.starts_with('#'));
-        if comment { None } else { shlex::split(options) }
+        if comment {
+            None
+        } else {
+            Some(shlex::split(options)?.iter().map(String::as_str).collect())
+        }
     } else {
-        Some(options.split_ascii_whitespace().map(str::to_owned).collect())
+        Some(options.split_ascii_whitespace().collect())
     }
 }
 
@@ -174,6 +187,16 @@ fn atomic_fadd_returns(processor: &str) -> bool {
     processor.starts_with("gfx908")
 }
 
+/// The code object version that the release of HIP writes with its own
+/// compiler. Another clang's default may be a version that the device
+/// libraries do not know; Debian's clang 19 even writes version 5 and links
+/// the device libraries' part for version 4.
+///
+/// Source: ROCm 6.0 release notes, code object version 5 as the default.
+fn code_object_version(facts: &CompilerFacts) -> u32 {
+    if facts.hip_version.is_some_and(|[major, ..]| major >= 6) { 5 } else { 4 }
+}
+
 /// The arguments of one job, run in the directory that holds the staged
 /// source; the output (`-o`) is the executor's to add.
 ///
@@ -182,14 +205,14 @@ fn atomic_fadd_returns(processor: &str) -> bool {
 #[must_use]
 pub fn arguments(
     language: Language,
-    words: &[String],
+    words: &Words,
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
     include_dirs: &[String],
-) -> (Program, Vec<String>) {
-    let mut args: Vec<String> = Vec::new();
-    let mut add = |more: &[&str]| args.extend(more.iter().map(|&arg| arg.to_owned()));
+) -> (Program, Words) {
+    let mut args = Words::default();
+    let mut add = |more: &[&str]| more.iter().for_each(|word| args.push(word));
     let id = compile_target(language, id).to_string();
     let program = match language {
         Language::Hip => facts.hip_program,
@@ -203,6 +226,7 @@ pub fn arguments(
                 if let Some([major, minor, patch]) = facts.hip_version {
                     add(&[&format!("--hip-version={major}.{minor}.{patch}")]);
                 }
+                add(&[&format!("-mcode-object-version={}", code_object_version(facts))]);
                 add(&["-mllvm", "-amdgpu-early-inline-all=true"]);
                 add(&["-mllvm", "-amdgpu-function-calls=false"]);
             }
@@ -239,8 +263,9 @@ pub fn arguments(
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
     }
-    args.extend_from_slice(words);
-    args.push(main.to_owned());
+    args.extend(words);
+    args.push(main);
+    args.shrink_to_fit();
     (program, args)
 }
 
@@ -255,7 +280,7 @@ mod tests {
         let words = words(options).unwrap();
         let dirs = ["i0".to_owned()];
         let (program, args) = arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs);
-        expected.assert_eq(&format!("{program:?} {}", args.join(" ")));
+        expected.assert_eq(&format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" ")));
     }
 
     #[test]
@@ -284,6 +309,16 @@ mod tests {
                 "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -I. -Ii0 -Wa,-defsym,n=1 k"
             ],
         );
+        let clang = |major| {
+            let hip_version = Some([major, 2, 0]);
+            let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
+            let id = "gfx942".parse().unwrap();
+            let (program, args) =
+                arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[]);
+            format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
+        };
+        expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -I. k"].assert_eq(&clang(5));
+        assert!(clang(6).contains(" -mcode-object-version=5 "));
         let gfx1030 = "gfx1030".parse().unwrap();
         assert_eq!(compile_target(Language::Assembly, &gfx1030).to_string(), "gfx1030");
     }
@@ -320,11 +355,11 @@ mod tests {
         }
         assert!(matches!(words("-DA=\"x"), Err(Problem::Options(_))));
         assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
-        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), ["-DA=x y"]);
+        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Words::from_iter(["-DA=x y"]));
         let taken = "-O3 -std=c++14 -Iinc -mllvm --amdgpu-spill-vgpr-to-agpr=0 -Wno-all -Xclang \
                      -target-feature -Xclang +sramecc -mcumode -Wa,-defsym,n=1 -DA#B -ffast-math -g";
         assert_eq!(
-            words(taken).unwrap().join(" "),
+            words(taken).unwrap().iter().collect::<Vec<_>>().join(" "),
             taken.split_whitespace().collect::<Vec<_>>().join(" ")
         );
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::arguments;
 use crate::key::{KernelKey, Language};
@@ -12,15 +13,21 @@ use crate::manifest::{Kernel, Manifest, Value, Variant};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRequest {
     /// What MIOpen will ask for.
-    pub key: KernelKey,
-    /// The options in the key, without the device.
-    pub options: String,
+    pub key: Arc<KernelKey>,
     /// The source's language.
     pub language: Language,
     /// The source as the manifest names it, or the bare file name of a key.
     pub source: PathBuf,
     /// The line that asked for it.
     pub location: Location,
+}
+
+impl KeyRequest {
+    /// The options in the key, without the device.
+    #[must_use]
+    pub fn options(&self) -> &str {
+        self.key.split_device().map_or("", |(options, _)| options)
+    }
 }
 
 /// All keys of the manifest for one processor, in the order written.
@@ -31,7 +38,7 @@ pub struct KeyRequest {
 /// never find a key.
 pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, InputError> {
     let mut by_name: HashMap<&str, &Kernel> = HashMap::new();
-    let mut seen: HashMap<KernelKey, Location> = HashMap::new();
+    let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
     let mut requests = Vec::new();
     for kernel in &manifest.kernels {
         if let Some(other) = by_name.insert(&kernel.source_name, kernel)
@@ -45,18 +52,17 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         let included = kernel.targets.matches(processor);
         for (options, targets, location) in option_sets(kernel)? {
             arguments::words(&options).map_err(|problem| location.error(problem))?;
-            let key = KernelKey::for_source(&kernel.source_name, &options, processor);
+            let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
             key.check().map_err(|error| location.error(error.into()))?;
             if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {
                 continue;
             }
-            if let Some(first) = seen.insert(key.clone(), location.clone()) {
+            if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
                 let key = key.to_string();
                 return Err(location.error(Problem::DuplicateKey { key, first }));
             }
             requests.push(KeyRequest {
                 key,
-                options,
                 language: kernel.language,
                 source: kernel.source.clone(),
                 location,
@@ -146,34 +152,29 @@ fn combinations(variant: &Variant, language: Language) -> Vec<String> {
 /// [`InputError`] with the line that is no such object, repeats a key, or
 /// holds a key that MIOpen could never find.
 pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError> {
-    let mut seen: HashMap<KernelKey, Location> = HashMap::new();
+    let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
     let mut requests = Vec::new();
+    let file: Arc<str> = file.into();
     for (index, line) in text.lines().enumerate() {
-        let location = Location::new(file, index + 1);
+        let location = Location { file: Arc::clone(&file), line: index + 1 };
         if line.trim().is_empty() {
             continue;
         }
         let key: KernelKey = serde_json::from_str(line)
             .map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+        let key = Arc::new(key);
         key.check().map_err(|error| location.error(error.into()))?;
         let source_name = key.source_name().unwrap_or_default();
         let language = Language::of_source(source_name)
             .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
-        let (options, _) = key.split_device().unwrap_or_default();
-        if let Some(first) = seen.insert(key.clone(), location.clone()) {
+        if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
             let key = key.to_string();
             return Err(location.error(Problem::DuplicateKey { key, first }));
         }
-        requests.push(KeyRequest {
-            options: options.to_owned(),
-            language,
-            source: PathBuf::from(source_name),
-            location,
-            key,
-        });
+        requests.push(KeyRequest { language, source: PathBuf::from(source_name), location, key });
     }
     if requests.is_empty() {
-        return Err(Location::new(file, 1).error(Problem::NoKernels));
+        return Err(Location::new(&file, 1).error(Problem::NoKernels));
     }
     Ok(requests)
 }
@@ -291,7 +292,7 @@ mod tests {
         let requests = parse_keys("k.jsonl", text).unwrap();
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
-        assert_eq!(requests[0].options, "  -DA=1 ");
+        assert_eq!(requests[0].options(), "  -DA=1 ");
         assert_eq!(requests[1].location.line, 3);
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);

@@ -13,12 +13,14 @@ pub mod kernel_package;
 mod key;
 pub mod license;
 mod location;
+pub mod log;
 pub mod manifest;
 pub mod package;
 pub mod plan;
 pub mod preamble;
 pub mod processors;
 pub mod target;
+pub mod words;
 
 pub use digest::Digest;
 pub use key::{KernelKey, KeyError, Language};

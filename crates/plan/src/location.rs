@@ -1,6 +1,7 @@
 //! Where something stands in the user's input, and what is wrong there.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::key::{KeyError, Language};
 
@@ -8,7 +9,7 @@ use crate::key::{KeyError, Language};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
     /// The file as the user gave it.
-    pub file: String,
+    pub file: Arc<str>,
     /// Counted from 1.
     pub line: usize,
 }
@@ -17,7 +18,7 @@ impl Location {
     /// A place in a file.
     #[must_use]
     pub fn new(file: &str, line: usize) -> Self {
-        Self { file: file.to_owned(), line }
+        Self { file: file.into(), line }
     }
 
     /// The place of a byte offset in the file's text.

@@ -1,6 +1,7 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use crate::expand::KeyRequest;
 use crate::key::{KernelKey, Language};
 use crate::location::InputError;
 use crate::target::{Target, TargetId};
+use crate::words::Words;
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,10 +55,42 @@ pub struct PlanToolchain {
     /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
     pub identity: String,
     /// Digest of the whole closure: programs, their libraries, device
-    /// libraries, headers.
+    /// libraries, headers. It decides HIP's objects.
     pub digest: Digest,
+    /// Digest of what decides OpenCL C's: all but HIP's headers and driver.
+    pub opencl_c: Digest,
+    /// Digest of what decides assembly's: programs and their libraries.
+    pub assembly: Digest,
+    /// What is added to the device libraries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supplied: Vec<SuppliedConstant>,
     /// What the arguments depend on.
     pub facts: CompilerFacts,
+}
+
+impl PlanToolchain {
+    /// Digest of what decides the objects of a language.
+    #[must_use]
+    pub fn digest_for(&self, language: Language) -> Digest {
+        match language {
+            Language::Hip => self.digest,
+            Language::OpenclC => self.opencl_c,
+            Language::Assembly => self.assembly,
+        }
+    }
+}
+
+/// A module of one constant that device libraries lack, made in their place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuppliedConstant {
+    /// The file that device libraries of a newer release have.
+    pub file: String,
+    /// The constant.
+    pub symbol: String,
+    /// Its value, of 32 bits.
+    pub value: u32,
+    /// The one processor that it is for; none where it is for all.
+    pub gfx: Option<String>,
 }
 
 /// One code object to make.
@@ -65,7 +99,7 @@ pub struct Job {
     /// Identity: toolchain, arguments and source closure.
     pub digest: Digest,
     /// A key that wants it, for people.
-    pub key: KernelKey,
+    pub key: Arc<KernelKey>,
     /// The source's language.
     pub language: Language,
     /// The target that the object must be for.
@@ -77,7 +111,7 @@ pub struct Job {
     /// Which of its programs.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
-    pub arguments: Vec<String>,
+    pub arguments: Words,
 }
 
 /// One kdb to assemble.
@@ -95,7 +129,7 @@ pub struct KdbPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The key.
-    pub key: KernelKey,
+    pub key: Arc<KernelKey>,
     /// Index into [`Plan::jobs`].
     pub job: usize,
 }
@@ -122,8 +156,13 @@ pub struct TargetRequest {
     /// Index into [`Plan::toolchains`].
     pub toolchain: usize,
     /// The keys.
-    pub keys: Vec<(KeyRequest, usize)>,
+    pub keys: Vec<(Arc<KeyRequest>, usize)>,
 }
+
+/// How many keys' commands are held beside the plan.
+const KEYS_AT_ONCE: usize = 16 * 1024;
+/// Starting a thread takes as long as a few keys.
+const KEYS_WORTH_A_THREAD: usize = 256;
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
 /// keys; jobs that agree in everything are one job.
@@ -145,43 +184,88 @@ pub fn plan(
     for request in requests {
         let toolchain = &toolchains[request.toolchain];
         let mut rows = Vec::with_capacity(request.keys.len());
-        for (key, source) in &request.keys {
-            let words =
-                arguments::words(&key.options).map_err(|problem| key.location.error(problem))?;
-            let staged = &sources[*source];
-            let (program, arguments) = arguments::arguments(
-                key.language,
-                &words,
-                request.target.id(),
-                &toolchain.facts,
-                &staged.main,
-                &staged.include_dirs,
-            );
-            let digest = Hasher::new("gfxpack job 1")
-                .field(toolchain.digest.as_ref())
-                .field(format!("{program:?}").as_bytes())
-                .list(arguments.iter().map(String::as_bytes))
-                .field(source_digests[*source].as_ref())
-                .finish();
-            let job = *by_digest.entry(digest).or_insert_with(|| {
-                jobs.push(Job {
-                    digest,
-                    key: key.key.clone(),
-                    language: key.language,
-                    target_id: arguments::compile_target(key.language, request.target.id()),
-                    source: *source,
-                    toolchain: request.toolchain,
-                    program,
-                    arguments,
-                });
-                jobs.len() - 1
+        // In parts, so that what several targets have in common is held twice
+        // for a moment only.
+        for keys in request.keys.chunks(KEYS_AT_ONCE) {
+            let commands = on_all_processors(keys, |(key, source)| {
+                let digest = source_digests[*source];
+                command(key, &sources[*source], digest, toolchain, request.target.id())
             });
-            rows.push(Row { key: key.key.clone(), job });
+            for ((key, source), command) in keys.iter().zip(commands) {
+                let Command { digest, program, arguments } = command?;
+                let job = *by_digest.entry(digest).or_insert_with(|| {
+                    jobs.push(Job {
+                        digest,
+                        key: Arc::clone(&key.key),
+                        language: key.language,
+                        target_id: arguments::compile_target(key.language, request.target.id()),
+                        source: *source,
+                        toolchain: request.toolchain,
+                        program,
+                        arguments,
+                    });
+                    jobs.len() - 1
+                });
+                rows.push(Row { key: Arc::clone(&key.key), job });
+            }
         }
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
     }
     Ok(Plan { toolchains, sources, jobs, kdbs })
+}
+
+/// Does the same to every item, in as many threads as there are processors.
+///
+/// By hand and not by rayon, which the runtime would carry along.
+fn on_all_processors<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(threads).max(KEYS_WORTH_A_THREAD);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let mut shares = items.chunks(share);
+        let first = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        let mut results: Vec<R> = first.iter().map(work).collect();
+        for other in others {
+            results.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    })
+}
+
+/// What makes one object, with its digest.
+struct Command {
+    digest: Digest,
+    program: Program,
+    arguments: Words,
+}
+
+fn command(
+    key: &KeyRequest,
+    source: &Source,
+    source_digest: Digest,
+    toolchain: &PlanToolchain,
+    id: &TargetId,
+) -> Result<Command, InputError> {
+    let words = arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
+    let (program, arguments) = arguments::arguments(
+        key.language,
+        &words,
+        id,
+        &toolchain.facts,
+        &source.main,
+        &source.include_dirs,
+    );
+    let digest = Hasher::new("gfxpack job 1")
+        .field(toolchain.digest_for(key.language).as_ref())
+        .field(format!("{program:?}").as_bytes())
+        .list(arguments.iter())
+        .field(source_digest.as_ref())
+        .finish();
+    Ok(Command { digest, program, arguments })
 }
 
 impl Plan {
@@ -227,6 +311,9 @@ mod tests {
         PlanToolchain {
             identity: "test".to_owned(),
             digest: Digest::of(content),
+            opencl_c: Digest::of(content),
+            assembly: Digest::of(content),
+            supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         }
     }
@@ -244,7 +331,7 @@ mod tests {
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
                 toolchain: 0,
-                keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+                keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
             })
             .collect();
         plan(vec![toolchain(compiler)], vec![source(source_text)], &requests).unwrap()
@@ -265,7 +352,7 @@ mod tests {
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
             toolchain,
-            keys: keys.iter().map(|key| (key.clone(), 0)).collect(),
+            keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
         };
         let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
         let toolchains = vec![toolchain(b"old"), toolchain(b"new")];

@@ -59,7 +59,8 @@ enum gfxpack_status
      */
     GFXPACK_STATUS_NULL_POINTER = -1,
     /**
-     * A text is not UTF-8, or a number none of those that are defined.
+     * A text is not UTF-8, a path not absolute, or a number none of those that
+     * are defined.
      */
     GFXPACK_STATUS_INVALID_ARGUMENT = -2,
     /**
@@ -320,8 +321,8 @@ enum gfxpack_path
      */
     GFXPACK_PATH_SYSTEM_DIR = 0,
     /**
-     * The library that was loaded: installed kdbs are in ../share/miopen/db
-     * from its directory.
+     * The library that was loaded, absolute: installed kdbs are in
+     * ../share/miopen/db from its directory.
      */
     GFXPACK_PATH_LIBRARY = 1,
     /**
@@ -700,6 +701,24 @@ gfxpack_status gfxpack_cache_open(const struct gfxpack_options *options,
 void gfxpack_cache_free(struct gfxpack_cache *cache);
 
 /**
+ * How many files are asked, whether they exist or not; 0 for null. Any thread
+ * may call this.
+ */
+size_t gfxpack_cache_file_count(const struct gfxpack_cache *cache);
+
+/**
+ * The path of one of them, in the order in which they are asked, counted from
+ * 0; null past the last one. Owned by the cache. Any thread may call this.
+ */
+const char *gfxpack_cache_file(const struct gfxpack_cache *cache, size_t index);
+
+/**
+ * Whether that file is an installed kdb or the user's; GFXPACK_LAYER_NONE past
+ * the last one. Any thread may call this.
+ */
+gfxpack_layer gfxpack_cache_file_layer(const struct gfxpack_cache *cache, size_t index);
+
+/**
  * Looks a kernel up.
  *
  * The key is taken byte for byte: `kernel_name` is the source's name and ".o"
@@ -734,8 +753,9 @@ gfxpack_status gfxpack_get_or_compile(const struct gfxpack_cache *cache,
 
 /**
  * Puts the code object that was compiled where the cache finds it. The bytes
- * are copied. A second call takes the place of the first. Only the thread that
- * the compiler was called by may call this.
+ * are copied. A second call takes the place of the first. Null, or more bytes
+ * than any object can have, change nothing. Only the thread that the compiler
+ * was called by may call this.
  */
 void gfxpack_compiled_set(struct gfxpack_compiled *compiled, const uint8_t *data, size_t size);
 

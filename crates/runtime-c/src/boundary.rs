@@ -7,9 +7,11 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use gfxpack_runtime::chain;
+
 use crate::failure::Failure;
 use crate::status::Status;
-use crate::text::{c_text, chain, pointer};
+use crate::text::{c_text, pointer};
 
 thread_local! {
     /// The last failure of this thread, and what can be done about it.

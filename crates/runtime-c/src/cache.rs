@@ -1,16 +1,18 @@
 //! The cache: opened, asked, and asked to compile.
 #![expect(unsafe_code, reason = "exports functions that take handles, texts and a callback")]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
+use std::ptr::null;
 
 use gfxpack_runtime::{KernelCache, KernelKey};
 
 use crate::boundary::{answer, borrow, hand_out, take_back};
 use crate::failure::Failure;
+use crate::layer::Layer;
 use crate::lookup::Lookup;
 use crate::options::Options;
 use crate::status::Status;
-use crate::text::required;
+use crate::text::{c_path, required};
 
 /// Finds kernels, and keeps those that had to be compiled.
 ///
@@ -20,6 +22,20 @@ use crate::text::required;
 #[derive(Debug)]
 pub struct Cache {
     cache: KernelCache,
+    files: Vec<(Layer, CString)>,
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Cache>();
+};
+
+impl From<KernelCache> for Cache {
+    fn from(cache: KernelCache) -> Self {
+        let files = cache.files();
+        let files = files.iter().map(|(layer, path)| (Layer::from(*layer), c_path(path))).collect();
+        Self { cache, files }
+    }
 }
 
 /// What a compiler puts its result into. It ends with the call of the compiler
@@ -63,7 +79,7 @@ pub unsafe extern "C" fn gfxpack_cache_open(
     unsafe {
         hand_out(out, || {
             let options = borrow(options, "options")?;
-            Ok((Cache { cache: KernelCache::open(options.config()) }, Status::Ok))
+            Ok((Cache::from(KernelCache::open(options.config())), Status::Ok))
         })
     }
 }
@@ -74,6 +90,36 @@ pub unsafe extern "C" fn gfxpack_cache_open(
 pub unsafe extern "C" fn gfxpack_cache_free(cache: *mut Cache) {
     // SAFETY: null, or the caller's own, which no thread uses any more, as the documentation asks.
     unsafe { take_back(cache) }
+}
+
+/// How many files are asked, whether they exist or not; 0 for null. Any thread
+/// may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_cache_file_count(cache: *const Cache) -> usize {
+    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    answer(0, || unsafe { cache.as_ref() }.map_or(0, |it| it.files.len()))
+}
+
+/// The path of one of them, in the order in which they are asked, counted from
+/// 0; null past the last one. Owned by the cache. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_cache_file(cache: *const Cache, index: usize) -> *const c_char {
+    answer(null(), || {
+        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
+        file.map_or(null(), |(_, path)| path.as_ptr())
+    })
+}
+
+/// Whether that file is an installed kdb or the user's; GFXPACK_LAYER_NONE past
+/// the last one. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gfxpack_cache_file_layer(cache: *const Cache, index: usize) -> Layer {
+    answer(Layer::None, || {
+        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
+        file.map_or(Layer::None, |(layer, _)| *layer)
+    })
 }
 
 /// Looks a kernel up.
@@ -137,8 +183,9 @@ pub unsafe extern "C" fn gfxpack_get_or_compile(
 }
 
 /// Puts the code object that was compiled where the cache finds it. The bytes
-/// are copied. A second call takes the place of the first. Only the thread that
-/// the compiler was called by may call this.
+/// are copied. A second call takes the place of the first. Null, or more bytes
+/// than any object can have, change nothing. Only the thread that the compiler
+/// was called by may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_compiled_set(
     compiled: *mut Compiled,
@@ -148,8 +195,10 @@ pub unsafe extern "C" fn gfxpack_compiled_set(
     answer((), || {
         // SAFETY: null, or that of the compiler's call, as the documentation asks.
         let compiled = unsafe { compiled.as_mut() };
-        if let (Some(compiled), false) = (compiled, data.is_null()) {
-            // SAFETY: not null, so there are `size` bytes, as the documentation asks.
+        let possible = !data.is_null() && isize::try_from(size).is_ok();
+        if let (Some(compiled), true) = (compiled, possible) {
+            // SAFETY: neither null nor too large, so there are `size` bytes, as the documentation
+            // asks.
             let bytes = unsafe { std::slice::from_raw_parts(data, size) };
             compiled.code_object = Some(bytes.to_vec());
         }

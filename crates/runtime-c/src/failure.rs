@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     NotUtf8 { argument: &'static str, source: Utf8Error },
     #[error("failed to understand `{argument}`: {value} is none of its values")]
     Value { argument: &'static str, value: i64 },
+    #[error("failed to use `{0}`: it is not absolute")]
+    Relative(&'static str),
     #[error("failed to understand `target`")]
     Target(#[source] TargetError),
     #[error("failed to compile `{name}`: {why}")]
@@ -28,7 +30,9 @@ impl Failure {
     pub(crate) fn status(&self) -> Status {
         match self {
             Self::Null(_) => Status::NullPointer,
-            Self::NotUtf8 { .. } | Self::Value { .. } => Status::InvalidArgument,
+            Self::NotUtf8 { .. } | Self::Value { .. } | Self::Relative(_) => {
+                Status::InvalidArgument
+            }
             Self::Target(_) => Status::InvalidTarget,
             Self::Compiler { .. } => Status::CompilerFailed,
             Self::Panic(_) => Status::Internal,
@@ -43,6 +47,7 @@ impl Failure {
             Self::Value { .. } => {
                 "give a value that the header defines, and of this library's version".to_owned()
             }
+            Self::Relative(_) => "nothing is loaded from the working directory".to_owned(),
             Self::Target(error) => error.hint(),
             Self::Compiler { .. } => "see what the program's own compiler says".to_owned(),
             Self::Panic(_) => "report it with what led to it".to_owned(),

@@ -5,12 +5,12 @@ use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::ptr::null;
 
-use gfxpack_runtime::{CodeObject, Kernel, Origin};
+use gfxpack_runtime::{CodeObject, Kernel, Origin, chain};
 
 use crate::boundary::{answer, take_back};
 use crate::layer::Layer;
 use crate::miss::Miss;
-use crate::text::{c_path, c_text, chain, pointer};
+use crate::text::{c_path, c_text, pointer};
 
 /// What a lookup gave.
 ///
@@ -91,9 +91,10 @@ pub unsafe extern "C" fn gfxpack_lookup_data(lookup: *const Lookup, size: *mut u
     answer(null(), || {
         // SAFETY: null, or the caller's, which lives, as the documentation asks.
         let bytes = unsafe { lookup.as_ref() }.and_then(|it| it.code_object.as_deref());
-        // SAFETY: null, or to be written to, as the documentation asks.
-        if let Some(size) = unsafe { size.as_mut() } {
-            *size = bytes.map_or(0, <[u8]>::len);
+        if !size.is_null() {
+            // SAFETY: not null, so it may be written to, as the documentation asks; what it holds
+            // before that need not be a number.
+            unsafe { size.write(bytes.map_or(0, <[u8]>::len)) };
         }
         bytes.map_or(null(), <[u8]>::as_ptr)
     })

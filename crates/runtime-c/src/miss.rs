@@ -4,11 +4,11 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use gfxpack_runtime::MissReason as Reason;
+use gfxpack_runtime::{MissReason as Reason, chain};
 
 use crate::boundary::answer;
 use crate::layer::Layer;
-use crate::text::{c_path, c_text, chain};
+use crate::text::{c_path, c_text};
 
 /// Why a kdb gave nothing. The first two are no faults.
 #[repr(i32)]

@@ -51,8 +51,8 @@ pub enum Path {
     /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
     /// names another. Absolute.
     SystemDir = 0,
-    /// The library that was loaded: installed kdbs are in ../share/miopen/db
-    /// from its directory.
+    /// The library that was loaded, absolute: installed kdbs are in
+    /// ../share/miopen/db from its directory.
     Library = 1,
     /// The user cache's directory as the program was built with; a leading ~
     /// is the home directory, empty is no user cache. "~/.cache/miopen/".
@@ -218,6 +218,11 @@ pub unsafe extern "C" fn gfxpack_options_set_places(
     set(options, |options| {
         // SAFETY: null or texts, as the documentation asks.
         let (system, user) = unsafe { (path(system_dir), path(user_dir)) };
+        for (path, argument) in [(&system, "system_dir"), (&user, "user_dir")] {
+            if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+                return Err(Failure::Relative(argument));
+            }
+        }
         let why = "the program gives no directory for it".to_owned();
         let user = user.map_or(UserPlace::Memory { why }, UserPlace::Dir);
         let mut places = Places::new(system.iter().collect::<Vec<&PathBuf>>(), user);

@@ -13,7 +13,8 @@ pub enum Status {
     Miss = 1,
     /// A pointer is null where it may not be.
     NullPointer = -1,
-    /// A text is not UTF-8, or a number none of those that are defined.
+    /// A text is not UTF-8, a path not absolute, or a number none of those that
+    /// are defined.
     InvalidArgument = -2,
     /// The target is not spelled as one.
     InvalidTarget = -3,

@@ -1,7 +1,6 @@
 //! Texts from and for C.
 #![expect(unsafe_code, reason = "reads the NUL-terminated texts that callers point to")]
 
-use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -54,18 +53,6 @@ pub(crate) fn c_text(text: impl Into<Vec<u8>>) -> CString {
 /// A path for C.
 pub(crate) fn c_path(path: &Path) -> CString {
     c_text(path.as_os_str().as_bytes())
-}
-
-/// An error and what led to it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 /// The pointer of a text, or null.

@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 #[derive(Debug)]
 pub(crate) struct KeyLock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl KeyLock {
@@ -31,6 +31,8 @@ impl KeyLock {
         let directory = directory.join(LOCK_DIR);
         match DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+            // A link would lead the files out of the cache.
+            Err(_) if !std::fs::symlink_metadata(&directory).ok()?.is_dir() => return None,
             _ => {}
         }
         let path = directory.join(name);
@@ -49,7 +51,7 @@ impl KeyLock {
             match file.try_lock() {
                 // Who had it before may have removed the name, and somebody
                 // else locked a new file of that name.
-                Ok(()) if is_named(&file, &path) => return Some(Self { path, _file: file }),
+                Ok(()) if is_named(&file, &path) => return Some(Self { path, file }),
                 Ok(()) => continue,
                 Err(std::fs::TryLockError::WouldBlock) => {}
                 Err(std::fs::TryLockError::Error(_)) => return None,
@@ -66,8 +68,11 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // While it is held, so that the name is this file's.
-        std::fs::remove_file(&self.path).ok();
+        // While it is held, so that the name stays this file's, if nobody has
+        // tidied it away before and another process made it anew.
+        if is_named(&self.file, &self.path) {
+            std::fs::remove_file(&self.path).ok();
+        }
     }
 }
 
@@ -104,5 +109,28 @@ mod tests {
         std::os::unix::fs::symlink(&victim, directory.path().join(LOCK_DIR).join("a")).unwrap();
         assert!(KeyLock::acquire(directory.path(), "a", Duration::ZERO).is_none());
         assert!(!victim.exists());
+    }
+
+    #[test]
+    fn a_link_in_the_directorys_place_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = directory.path().join(LOCK_DIR);
+        std::os::unix::fs::symlink(elsewhere.path(), link).unwrap();
+        assert!(KeyLock::acquire(directory.path(), "a", Duration::ZERO).is_none());
+        assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_was_tidied_away_leaves_the_next_ones_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let acquire = || KeyLock::acquire(directory.path(), "a", Duration::ZERO);
+        let first = acquire().unwrap();
+        std::fs::remove_file(&first.path).unwrap();
+        let second = acquire().unwrap();
+        drop(first);
+        assert!(acquire().is_none(), "the second still holds it");
+        drop(second);
+        assert!(acquire().is_some());
     }
 }

@@ -54,7 +54,7 @@ pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
 pub use prune::{Keep, PruneError, Pruned, prune_versions};
 pub use trust::Untrusted;
-pub use warning::{Warning, WarningClass, WarningSink};
+pub use warning::{Warning, WarningClass, WarningSink, chain};
 
 /// A mutex whose content is whole between any two steps: a panic of the
 /// caller's compiler or callback elsewhere is no reason to stop.

@@ -15,8 +15,8 @@ pub struct PlaceOptions {
     /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
     /// names another.
     pub system_dir: Option<PathBuf>,
-    /// The library that was loaded: installed kdbs are in
-    /// `../share/miopen/db` from its directory.
+    /// The library that was loaded, by its absolute path: installed kdbs are
+    /// in `../share/miopen/db` from its directory.
     pub library_path: Option<PathBuf>,
     /// The user cache's sub-directory, so that an upgrade starts afresh:
     /// MIOpen 3.4.0 has `3.4.0.`. Empty for none.
@@ -144,7 +144,16 @@ impl Places {
                 None => {}
             }
         }
-        if let Some(path) = options.library_path.as_deref().and_then(beside_library) {
+        let library = options.library_path.as_deref();
+        if let Some(relative) = library.filter(|library| !library.is_absolute()) {
+            self.notes.push(format!(
+                "the library's path `{}` is ignored: it is not absolute, and nothing is loaded from \
+                 the working directory",
+                relative.display()
+            ));
+        }
+        let library = library.filter(|library| library.is_absolute());
+        if let Some(path) = library.and_then(beside_library) {
             let exists = path.is_dir();
             self.system.push(Place { path, rule: "beside the library" });
             if exists {

@@ -46,14 +46,26 @@ impl<T> Pool<T> {
     }
 }
 
+impl<T> Drop for Idle<T> {
+    fn drop(&mut self) {
+        self.leave_to_parent();
+    }
+}
+
 impl<T> Idle<T> {
-    fn turn_to(&mut self, file: Identity) -> Vec<T> {
-        let process = std::process::id();
-        if self.process != process {
-            // After a fork they are the parent's: SQLite forbids even to close
-            // them here.
+    /// After a fork the connections are the parent's: SQLite forbids even to
+    /// close them here.
+    ///
+    /// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.6.
+    fn leave_to_parent(&mut self) {
+        if self.process != std::process::id() {
             mem::forget(mem::take(&mut self.connections));
         }
+    }
+
+    fn turn_to(&mut self, file: Identity) -> Vec<T> {
+        self.leave_to_parent();
+        let process = std::process::id();
         let stale =
             if self.file == Some(file) { Vec::new() } else { mem::take(&mut self.connections) };
         self.file = Some(file);

@@ -140,9 +140,10 @@ fn names(directory: &Path) -> Result<Vec<String>, PruneError> {
     let entries = fs::read_dir(directory).map_err(io(directory))?;
     let mut names = Vec::new();
     for entry in entries {
-        let name = entry.map_err(io(directory))?.file_name();
-        // What is not UTF-8 is nothing of ours, and keeps its directory.
-        names.push(name.to_string_lossy().into_owned());
+        let name = entry.map_err(io(directory))?.file_name().into_string();
+        // What is not UTF-8 is nothing of ours, and keeps its directory under
+        // a name that is none of a cache's.
+        names.push(name.unwrap_or_else(|_| char::REPLACEMENT_CHARACTER.to_string()));
     }
     Ok(names)
 }

@@ -89,6 +89,8 @@ impl SystemFile {
             Ok(Some(code_object)) => Ok(code_object),
             Ok(None) => Err(MissReason::NoKernel),
             Err(error @ ReadError::Row { .. }) => Err(MissReason::Damaged(error)),
+            // It would cost as much for every kernel.
+            Err(error @ ReadError::Runaway { .. }) => Err(self.remember(file, error)),
             // Other kernels may lie in pages that are whole.
             Err(error) => Err(MissReason::Unreadable(Arc::new(error))),
         }

@@ -83,12 +83,13 @@ pub(crate) fn user() -> u32 {
 /// The real name of a directory that is the user's or root's, and that nobody
 /// else can write to or replace.
 ///
-/// A symbolic link in its place is followed only if it is the user's or
-/// root's own. Where the group may write to the directory, it no longer may
+/// A symbolic link in its place or on the way there is followed only if it is
+/// the user's or root's own. Where the group may write to the directory, it no longer may
 /// after this: with a group for each user, that is what `mkdir` gives.
 pub(crate) fn check_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
     let link = fs::symlink_metadata(directory).map_err(Untrusted::io(directory))?;
     check_owner(directory, &link)?;
+    check_links(directory)?;
     let real = fs::canonicalize(directory).map_err(Untrusted::io(directory))?;
     let metadata = fs::symlink_metadata(&real).map_err(Untrusted::io(&real))?;
     if !metadata.is_dir() {
@@ -96,22 +97,45 @@ pub(crate) fn check_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
     }
     check_owner(&real, &metadata)?;
     check_mode(&real, &metadata)?;
-    let (mut below, mut name) = (metadata, real.as_path());
-    for above in real.ancestors().skip(1) {
+    check_above(real.ancestors().skip(1), Some((&real, metadata)))?;
+    Ok(real)
+}
+
+/// Whether each link that stands in a path was made by the user or root, and
+/// not by somebody who wants something put elsewhere.
+fn check_links(path: &Path) -> Result<(), Untrusted> {
+    for name in path.ancestors().filter(|name| !name.as_os_str().is_empty()) {
+        let metadata = fs::symlink_metadata(name).map_err(Untrusted::io(name))?;
+        if metadata.is_symlink() && metadata.uid() != OVERFLOW_USER {
+            check_owner(name, &metadata)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether nobody else can replace what is below these directories, each the
+/// one above that before it.
+fn check_above<'a>(
+    directories: impl Iterator<Item = &'a Path>,
+    mut below: Option<(&'a Path, Metadata)>,
+) -> Result<(), Untrusted> {
+    for above in directories {
         let metadata = fs::symlink_metadata(above).map_err(Untrusted::io(above))?;
         if metadata.mode() & OTHERS_WRITE != 0 {
             if metadata.mode() & STICKY == 0 {
                 return Err(Untrusted::Writable { path: above.to_owned() });
             }
             // Anybody can have made what is in it.
-            check_owner(name, &below)?;
+            if let Some((name, below)) = &below {
+                check_owner(name, below)?;
+            }
         }
         if metadata.uid() != OVERFLOW_USER {
             check_owner(above, &metadata)?;
         }
-        (below, name) = (metadata, above);
+        below = Some((above, metadata));
     }
-    Ok(real)
+    Ok(())
 }
 
 /// Whether a file in a checked directory is a plain one of the user's or
@@ -134,8 +158,15 @@ pub(crate) fn check_file(file: &Path) -> Result<(), Untrusted> {
 }
 
 /// Makes a directory and those above it that are missing, all for the user
-/// alone, and gives its real name.
+/// alone, and gives its real name. Nothing is made where what is there already
+/// can't be trusted.
 pub(crate) fn make_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
+    let there = directory.ancestors().find(|above| above.symlink_metadata().is_ok());
+    if let Some(there) = there.filter(|there| *there != directory) {
+        check_links(there)?;
+        let real = fs::canonicalize(there).map_err(Untrusted::io(there))?;
+        check_above(real.ancestors(), None)?;
+    }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(Untrusted::io(directory))?;
     check_directory(directory)

@@ -191,8 +191,9 @@ fn class_of(fault: Fault) -> WarningClass {
     }
 }
 
-/// An error and what led to it, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// An error and what led to it, in one line, as warnings have it.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

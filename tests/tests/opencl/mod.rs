@@ -89,7 +89,7 @@ pub(crate) fn keys() -> Result<Vec<Key>> {
     let keys: Vec<Key> = requests
         .into_iter()
         .filter(|request| request.language == Language::OpenclC)
-        .map(|request| Key { source: request.source, options: request.options })
+        .map(|request| Key { options: request.options().to_owned(), source: request.source })
         .collect();
     ensure!(!keys.is_empty(), "failed to find any OpenCL C kernel in `{}`", path.display());
     for (source, _) in REFERENCES {

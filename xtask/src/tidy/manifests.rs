@@ -8,6 +8,14 @@ use super::tree::{TextFile, Tree};
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "authors", "publish"];
 const REGISTRY: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
+/// What names the workspace's version beside its manifest.
+const NAMING_THE_VERSION: &[&str] = &[
+    "CHANGELOG.md",
+    "packaging/debian/changelog",
+    "packaging/rpm/gfxpack.spec",
+    "packaging/rpm/gfxpack-runtime.spec",
+];
+
 /// Findings in one Cargo.toml or Cargo.lock.
 pub(super) fn check_file(file: &TextFile) -> Vec<Finding> {
     match file.path.file_name().and_then(|name| name.to_str()) {
@@ -70,7 +78,7 @@ pub(super) fn check_tree(tree: &Tree) -> Vec<Finding> {
         return vec![Finding::new("Cargo.toml".as_ref(), 0, "names no workspace version")];
     };
     let mut findings = Vec::new();
-    for path in ["CHANGELOG.md", "packaging/debian/changelog", "packaging/rpm/gfxpack.spec"] {
+    for path in NAMING_THE_VERSION {
         let what = match tree.text(path) {
             None => "is missing".to_owned(),
             Some(text) if !names_version(path, text, version) => {
@@ -88,7 +96,12 @@ fn names_version(path: &str, text: &str, version: &str) -> bool {
     match path {
         "CHANGELOG.md" => has_entry(text, version),
         "packaging/debian/changelog" => text.starts_with(&format!("gfxpack ({version}-")),
-        _ => text.contains(&format!("Version:        {version}\n")),
+        // The newest entry of its changelog too.
+        _ => {
+            let entry = text.split_once("%changelog\n").and_then(|(_, log)| log.lines().next());
+            text.contains(&format!("Version:        {version}\n"))
+                && entry.is_some_and(|entry| entry.contains(&format!(" - {version}-")))
+        }
     }
 }
 
@@ -149,6 +162,20 @@ mod tests {
         expect("Cargo.lock", &format!("name = \"tar\"\n{REGISTRY}\n"), &[]);
         let other = "source = \"git+https://example.org/tar\"\n";
         expect("Cargo.lock", other, &["names another source than crates.io"]);
+    }
+
+    #[test]
+    fn recipes_name_the_version_in_both_places() {
+        let spec = "Version:        0.1.0\n%changelog\n* Thu Jan 01 2026 A <a@b> - 0.1.0-1\n";
+        for path in NAMING_THE_VERSION.iter().filter(|path| path.ends_with(".spec")) {
+            assert!(names_version(path, spec, "0.1.0"));
+            assert!(!names_version(path, spec, "0.2.0"));
+            assert!(!names_version(path, &spec.replace(" - 0.1.0", " - 0.0.9"), "0.1.0"));
+            assert!(!names_version(path, &spec.replace(": ", ":\t"), "0.1.0"));
+        }
+        let changelog = "gfxpack (0.1.0-1) UNRELEASED; urgency=medium\n";
+        assert!(names_version("packaging/debian/changelog", changelog, "0.1.0"));
+        assert!(!names_version("packaging/debian/changelog", changelog, "0.1.1"));
     }
 
     #[test]

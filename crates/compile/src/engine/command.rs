@@ -46,7 +46,8 @@ impl Shape {
     /// Parts a job's arguments into what it shares with others, its macros
     /// and its source.
     pub(crate) fn of(job: &Job) -> Option<(Self, Defines)> {
-        let (main, arguments) = job.arguments.split_last()?;
+        let mut arguments: Vec<&str> = job.arguments.iter().collect();
+        let main = arguments.pop()?;
         let mut words = Vec::new();
         let mut defines: Defines = Vec::new();
         let mut running = false;
@@ -64,7 +65,7 @@ impl Shape {
                     });
                     defines.push(vec![define]);
                 }
-                None => words.push(word.clone()),
+                None => words.push(word.to_owned()),
             }
         }
         let extension = Path::new(main).extension()?.to_str()?.to_owned();
@@ -241,9 +242,11 @@ impl Asking<'_> {
     fn shape(&self, shape: &Shape, job: &Job, defines: &[Vec<Define>]) -> Option<Vec<Command>> {
         let scratch = tempfile::Builder::new().prefix("ask-").tempdir_in(self.work).ok()?;
         let slot = format!("{INPUT}.{}", shape.extension);
-        let general = self.ask(scratch.path(), shape, &shape.words, &slot).ok()??;
-        let (main, words) = job.arguments.split_last()?;
-        let special = self.ask(scratch.path(), shape, words, main).ok()??;
+        let general: Vec<&str> = shape.words.iter().map(String::as_str).collect();
+        let general = self.ask(scratch.path(), shape, &general, &slot).ok()??;
+        let mut words: Vec<&str> = job.arguments.iter().collect();
+        let main = words.pop()?;
+        let special = self.ask(scratch.path(), shape, &words, main).ok()??;
         let filling = Filling {
             input: main,
             defines,
@@ -262,7 +265,7 @@ impl Asking<'_> {
         &self,
         scratch: &Path,
         shape: &Shape,
-        words: &[String],
+        words: &[&str],
         input: &str,
     ) -> Result<Option<Vec<Command>>, CompileError> {
         let file = scratch.join(input);
@@ -305,6 +308,7 @@ pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gfxpack_plan::words::Words;
     use gfxpack_plan::{Digest, KernelKey};
 
     const PRINTED: &str = concat!(
@@ -344,13 +348,17 @@ mod tests {
     fn jobs_share_a_shape_whatever_their_macros_and_sources() {
         let job = |arguments: &[&str]| Job {
             digest: Digest::of(b""),
-            key: KernelKey { kernel_name: String::new(), kernel_args: String::new() },
+            key: KernelKey { kernel_name: String::new(), kernel_args: String::new() }.into(),
             language: Language::Hip,
             toolchain: 0,
             target_id: "gfx906".parse().unwrap(),
             source: 0,
             program: Program::Clang,
-            arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+            arguments: {
+                let mut words = Words::default();
+                arguments.iter().for_each(|word| words.push(word));
+                words
+            },
         };
         let (shape, defines) =
             Shape::of(&job(&["-O3", "-DA", "-UB", "-I.", "-DC=1", "d/a.cpp"])).unwrap();

@@ -145,7 +145,7 @@ impl Engine<'_> {
                 reduced = true;
             }
             let filling = Filling {
-                input: job.arguments.last().map_or("", String::as_str),
+                input: &self.plan.sources[job.source].main,
                 defines: &defines,
                 output: place.output,
                 deps_file: place.deps_file,

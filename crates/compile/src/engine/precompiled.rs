@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::{Digest, Language};
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
@@ -169,9 +169,7 @@ impl Recipe {
             names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
         let source = self.source();
-        let covered = |path: &Path| {
-            path == source || toolchain.covered.iter().any(|dir| path.starts_with(dir))
-        };
+        let covered = |path: &Path| path == source || toolchain.covers(path, Language::Hip);
         let deps = record.files.into_iter().filter(|(path, _)| !covered(path)).collect();
         let (file, defines) = (self.file.clone(), self.defines.clone());
         Some(PrecompiledHeader { file, deps, identifiers, names, defines })

@@ -147,7 +147,7 @@ impl Engine<'_> {
         };
         let defined = defines.iter().filter(|define| define[0] == "-D");
         let defined = defined.map(|define| macro_name(define).to_owned()).collect();
-        let main = job.arguments.last().map_or("", String::as_str);
+        let main = &self.plan.sources[job.source].main;
         preamble::read(main, &file, &resolve, &defined)
     }
 

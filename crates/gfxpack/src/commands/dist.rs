@@ -10,6 +10,7 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
+use crate::report::{self, Facts};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
@@ -21,6 +22,9 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
+    // Planning, assembling and verifying run in rayon's own pool, which can be
+    // sized once.
+    rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
     let prepared = prepare::prepare(
         &args.inputs,
         &args.toolchain,
@@ -47,12 +51,20 @@ pub(crate) fn run(
         plan::print(&prepared, false, output);
         return Ok(());
     }
+    args.report.as_deref().map_or(Ok(()), report::check)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    for toolchain in &prepared.toolchains {
-        output.say(&format!("using {}", toolchain.identity()));
+    for (index, toolchain) in prepared.toolchains.iter().enumerate() {
+        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
+        let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
+        output.say(&format!("using {} for {}", toolchain.identity(), targets.join(", ")));
     }
     output.building();
-    let made = build::build(&prepared, args, cancel, output)?;
+    let mut facts = Facts::new();
+    let made = build::build(&prepared, args, cancel, output, &mut facts);
+    let told =
+        report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
+    let made = made?;
+    told?;
     let build::Made { kdbs, summary } = made;
     let refused: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     let mut packaged = writers::Made::default();
@@ -72,6 +84,7 @@ pub(crate) fn run(
         }
     };
     summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
+    prepared.cache.shrink(output);
     if refused > 0 && !args.allow_partial {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
@@ -105,7 +118,7 @@ fn summarise(
     }
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "failed": summary.failures.len(),
+        "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -118,8 +131,12 @@ fn summarise(
         0 => String::new(),
         count => format!("; {count} packages, {}", size(total)),
     };
+    let reused = match summary.reused {
+        0 => String::new(),
+        reused => format!(", {reused} as before but for their text"),
+    };
     output.say(&format!(
-        "{} compiled, {} from the cache{failed}{packages}: {}",
+        "{} compiled{reused}, {} from the cache{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()

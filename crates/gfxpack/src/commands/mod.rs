@@ -1,5 +1,6 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod cache;
 mod detect;
 mod dist;
 mod doctor;
@@ -13,7 +14,9 @@ mod package;
 mod plan;
 mod repo;
 mod targets;
+mod toolchains;
 mod verify;
+mod why;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -39,9 +42,15 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Repo(repo) => repo::run(&repo, environment, output),
         Command::Install(install) => install::run(&install, output),
         Command::Verify(verify) => verify::run(&verify, output),
-        Command::Kdb(kdb) => kdb::run(kdb, output),
+        Command::Cache(cache) => {
+            cache::run(&cache, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Toolchains(toolchains) => {
+            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
         }
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
@@ -62,12 +71,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 }
 
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
-/// once; what it leaves is swept up by the next build.
-fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
+/// once, and its compilers with it; what it leaves is swept up by the next
+/// build.
+pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {
         if flag.is_cancelled() {
+            gfxpack_compile::kill_children();
             std::process::exit(130);
         }
         // Bars stop by themselves, and a line would tear them.

@@ -1,12 +1,21 @@
 //! `plan`: what a build would do, without doing it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
-use gfxpack_compile::Cancel;
-use serde_json::json;
+use gfxpack_compile::{Cancel, write_atomic};
+use gfxpack_plan::Digest;
+use gfxpack_plan::plan::{Job, Plan};
+use rayon::prelude::*;
+use serde::Serialize;
 
+use super::why;
 use crate::args::PlanCommand;
+use crate::cache::Cache;
 use crate::environment::Environment;
+use crate::fail;
 use crate::output::Output;
 use crate::prepare::{self, Prepared, Purpose};
 
@@ -24,12 +33,46 @@ pub(crate) fn run(
         environment,
         None,
         false,
-        Purpose::Look,
+        // What the commands name has to stay.
+        if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         cancel,
     )?;
     warn(&prepared, output);
-    print(&prepared, args.commands, output);
-    Ok(())
+    if let Some(dir) = &args.stage {
+        stage(&prepared, dir)?;
+    }
+    match &args.explain {
+        Some(text) => why::run(&prepared, text, output),
+        None => {
+            print(&prepared, args.commands, output);
+            Ok(())
+        }
+    }
+}
+
+/// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
+/// job for a shell in DIR, which makes `objects/DIGEST.o`.
+fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
+    let objects = dir.join("objects");
+    fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
+    for source in 0..prepared.plan.sources.len() {
+        prepared.sources.stage(source, &dir.join(format!("source-{source}")))?;
+    }
+    let mut lines = String::new();
+    for job in &prepared.plan.jobs {
+        let command = prepared.toolchains[job.toolchain].command_line(job);
+        let (source, digest) = (job.source, job.digest);
+        writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
+            .expect("writing to a string");
+    }
+    Ok(write_atomic(&dir.join("commands"), &[lines.as_bytes()])?)
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    digest: Digest,
+    plan: &'a Plan,
+    cached: &'a [bool],
 }
 
 /// What is wrong without stopping a build.
@@ -47,14 +90,11 @@ pub(crate) fn warn(prepared: &Prepared, output: &Output) {
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let cached: Vec<bool> = plan
-        .jobs
-        .iter()
-        .map(|job| prepared.store.lookup(job.digest, &prepared.digests).is_some())
-        .collect();
+    let Cache { store, digests, .. } = &prepared.cache;
+    let has = |job: &Job| store.lookup(job.digest, digests).is_some();
+    let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
     if output.json {
-        let body = json!({ "digest": plan.digest(), "plan": plan, "cached": cached });
-        output.message("plan", &body);
+        output.message("plan", &Message { digest: plan.digest(), plan, cached: &cached });
         return;
     }
     for toolchain in &plan.toolchains {

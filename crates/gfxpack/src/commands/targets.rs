@@ -1,13 +1,14 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use gfxpack_compile::{Cancel, FileDigests, Toolchain};
+use gfxpack_compile::{Cancel, CompileError, Listed};
+use gfxpack_plan::Language;
 use gfxpack_plan::processors::PROCESSORS;
 use serde_json::json;
 
+use super::toolchains;
 use crate::args::Targets;
 use crate::environment::Environment;
 use crate::output::Output;
-use crate::prepare;
 
 /// Lists all processors.
 pub(crate) fn run(
@@ -16,46 +17,28 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let digests = FileDigests::in_memory();
-    let scratch = tempfile::tempdir()?;
-    let toolchain =
-        prepare::toolchain(&args.toolchain, environment, &digests, scratch.path(), cancel);
-    let toolchain = match toolchain {
-        Ok(toolchain) => Some(toolchain),
+    let listed = match toolchains::survey(&args.toolchain, &args.cache, environment, cancel) {
+        Ok(listed) => Some(listed),
         // Without a compiler the list is still of use; one that was named must work.
         Err(error)
-            if args.buildable
-                || args.toolchain.hipcc.is_some()
-                || args.toolchain.clang.is_some() =>
+            if !args.buildable && matches!(error.downcast_ref(), Some(CompileError::NoHipcc)) =>
         {
-            return Err(error);
-        }
-        Err(error) => {
             output.warn(&format!("{error}; what can be built here is not known"));
             None
         }
+        Err(error) => return Err(error),
     };
     if !output.json {
-        if let Some(toolchain) = &toolchain {
-            output.say(&format!("using {}", toolchain.identity()));
-        }
         output.data(&format!(
             "{:<8}  {:<9}  {:<12}  {:<16}  PRODUCTS",
             "GFX", "FAMILY", "BUILDS", "COMPUTE UNITS"
         ));
     }
     for processor in PROCESSORS {
-        let builds =
-            toolchain.as_ref().map(|toolchain: &Toolchain| toolchain.buildable(processor.name));
-        if args.buildable && !builds.is_some_and(|builds| builds.compiler) {
+        let builds = listed.as_deref().map(|listed| Builds::of(listed, processor.name));
+        if args.buildable && !builds.is_some_and(|builds| builds.any()) {
             continue;
         }
-        let builds_text = match builds {
-            None => "?",
-            Some(builds) if builds.compiler && builds.device_libs => "all",
-            Some(builds) if builds.compiler => "assembly",
-            Some(_) => "-",
-        };
         if output.json {
             let body = json!({
                 "gfx": processor.name, "family": processor.family,
@@ -63,9 +46,7 @@ pub(crate) fn run(
                 "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
                 "xnack": processor.xnack, "sramecc": processor.sramecc,
                 "builds": builds.map(|builds| json!({
-                    "hip": builds.compiler && builds.device_libs,
-                    "opencl-c": builds.compiler && builds.device_libs,
-                    "assembly": builds.compiler,
+                    "hip": builds.hip, "opencl-c": builds.opencl_c, "assembly": builds.assembly,
                 })),
             });
             output.message("target", &body);
@@ -73,13 +54,53 @@ pub(crate) fn run(
             let counts: Vec<String> =
                 processor.compute_units.iter().map(ToString::to_string).collect();
             output.data(&format!(
-                "{:<8}  {:<9}  {builds_text:<12}  {:<16}  {}",
+                "{:<8}  {:<9}  {:<12}  {:<16}  {}",
                 processor.name,
                 processor.family,
+                builds.map_or_else(|| "?".to_owned(), Builds::in_words),
                 counts.join(" "),
                 processor.products.join(", ")
             ));
         }
     }
     Ok(())
+}
+
+/// The languages that a toolchain here builds for a processor.
+#[derive(Debug, Clone, Copy)]
+struct Builds {
+    hip: bool,
+    opencl_c: bool,
+    assembly: bool,
+}
+
+impl Builds {
+    fn of(listed: &[Listed], processor: &str) -> Self {
+        let builds = |language| {
+            let all = listed.iter().flat_map(|listed| &listed.builds);
+            let mut of_language = all.filter(|(other, _)| *other == language);
+            of_language.any(|(_, processors)| processors.iter().any(|(gfx, _)| *gfx == processor))
+        };
+        Self {
+            hip: builds(Language::Hip),
+            opencl_c: builds(Language::OpenclC),
+            assembly: builds(Language::Assembly),
+        }
+    }
+
+    fn any(self) -> bool {
+        self.hip || self.opencl_c || self.assembly
+    }
+
+    fn in_words(self) -> String {
+        let languages =
+            [(self.hip, "HIP"), (self.opencl_c, "OpenCL C"), (self.assembly, "assembly")];
+        let built: Vec<&str> =
+            languages.iter().filter(|(builds, _)| *builds).map(|(_, name)| *name).collect();
+        match built.len() {
+            0 => "-".to_owned(),
+            3 => "all".to_owned(),
+            _ => built.join(", "),
+        }
+    }
 }

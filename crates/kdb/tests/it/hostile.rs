@@ -56,6 +56,27 @@ fn rows_without_end_are_ended() {
     assert!(report.total_findings() > 1000);
 }
 
+/// A single call of these could take weeks, and nothing would end it.
+#[test]
+fn functions_that_take_time_without_end_are_refused() {
+    for hash in [
+        "instr(zeroblob(100000000), zeroblob(50000000) || x'01')",
+        "replace(hex(zeroblob(100000000)), '0', hex(zeroblob(1000)))",
+        "zeroblob(50000) LIKE '%_%_%_%_%_%_%_%_x'",
+    ] {
+        let (_directory, path) =
+            with_view(&format!("SELECT 'a.cl.o', ' -mcpu=gfx906', x'00', {hash}, 0"));
+        assert!(Reader::open(&path).is_err(), "{hash}");
+        assert!(!verify(&path, None, &VerifyOptions::default()).unwrap().is_sound(), "{hash}");
+        let (_directory, path) = written();
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let sql = format!("ALTER TABLE kern_db ADD COLUMN more TEXT AS ({hash})");
+        connection.execute_batch(&sql).unwrap();
+        connection.close().unwrap();
+        assert!(Reader::open(&path).is_err(), "{hash}");
+    }
+}
+
 #[test]
 fn a_value_larger_than_the_limit_is_refused_before_it_is_made() {
     let (_directory, path) =

@@ -6,6 +6,7 @@
  *   compile NAME ARGS FILE         FILE holds what the compiler gives
  *   fail NAME ARGS CODE TEXT       the compiler returns CODE; TEXT "-" is none
  *   detect SYSFS HIP_LIBRARY       "-" is null
+ *   files                          that the cache asks
  */
 #include <gfxpack_runtime.h>
 
@@ -139,6 +140,14 @@ int main(int argc, char **argv) {
             status = gfxpack_get_or_compile(cache, argv[at + 1], argv[at + 2], failing, &failure,
                                             &lookup);
             at += 5;
+        } else if (strcmp(step, "files") == 0) {
+            size_t index;
+            for (index = 0; index < gfxpack_cache_file_count(cache); index++) {
+                printf("file layer=%d %s\n", (int)gfxpack_cache_file_layer(cache, index),
+                       gfxpack_cache_file(cache, index));
+            }
+            at += 1;
+            continue;
         } else if (strcmp(step, "detect") == 0 && at + 2 < argc) {
             detect(argv[at + 1], argv[at + 2]);
             at += 3;

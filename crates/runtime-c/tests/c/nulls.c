@@ -26,6 +26,7 @@ static int32_t compile(void *user_data, const char *name, const char *args,
     (void)args;
     (void)user_data;
     gfxpack_compiled_set(compiled, NULL, 5);
+    gfxpack_compiled_set(compiled, (const uint8_t *)"x", SIZE_MAX);
     gfxpack_compiled_set(NULL, (const uint8_t *)"x", 1);
     gfxpack_compiled_fail(NULL, "x");
     gfxpack_compiled_fail(compiled, NULL);
@@ -89,11 +90,18 @@ int main(void) {
     MUST(gfxpack_options_set_limit(options, GFXPACK_LIMIT_COMPILE_WAIT_MS, UINT64_MAX) ==
          GFXPACK_STATUS_OK);
     MUST(gfxpack_options_set_flag(options, GFXPACK_FLAG_WARN, false) == GFXPACK_STATUS_OK);
+    MUST(gfxpack_options_set_places(options, "db", NULL) == GFXPACK_STATUS_INVALID_ARGUMENT);
+    MUST(gfxpack_options_set_places(options, NULL, "") == GFXPACK_STATUS_INVALID_ARGUMENT);
+    MUST(strcmp(gfxpack_last_error(), "failed to use `user_dir`: it is not absolute") == 0);
     /* No directories at all: in memory. */
     MUST(gfxpack_options_set_places(options, NULL, NULL) == GFXPACK_STATUS_OK);
     NULL_POINTER(gfxpack_cache_open(options, NULL), "out");
     MUST(gfxpack_cache_open(options, &cache) == GFXPACK_STATUS_OK && cache != NULL);
     gfxpack_options_free(options);
+    MUST(gfxpack_cache_file_count(cache) == 0 && gfxpack_cache_file(cache, 0) == NULL);
+    MUST(gfxpack_cache_file_layer(cache, 0) == GFXPACK_LAYER_NONE);
+    MUST(gfxpack_cache_file_count(NULL) == 0 && gfxpack_cache_file(NULL, 0) == NULL);
+    MUST(gfxpack_cache_file_layer(NULL, 0) == GFXPACK_LAYER_NONE);
 
     NULL_POINTER(gfxpack_get(NULL, "a.o", "b", &lookup), "cache");
     NULL_POINTER(gfxpack_get(cache, NULL, "b", &lookup), "kernel_name");

@@ -36,6 +36,18 @@ fn a_hit_a_miss_and_a_compiled_kernel() {
 }
 
 #[test]
+fn the_files_that_are_asked_are_listed_in_order() {
+    let machine = Machine::new();
+    let file = |layer: u8, path: &Path| format!("file layer={layer} {}\n", path.display());
+    let system = file(SYSTEM, &machine.kdb()) + &file(SYSTEM, &wide(&machine));
+    let user = file(USER, &machine.ukdb());
+    let output = run(machine.program("driver.c").arg("files"));
+    assert_eq!(text(output.stdout), format!("{system}{user}"));
+    let output = run(machine.program("driver.c").args(["--user-first", "files"]));
+    assert_eq!(text(output.stdout), format!("{user}{system}"));
+}
+
+#[test]
 fn the_users_kdb_is_asked_first_by_name() {
     let machine = Machine::with_kdb();
     std::fs::create_dir(machine.user()).unwrap();
@@ -127,6 +139,30 @@ fn threads_compile_each_kernel_once() {
     let stored = rusqlite::Connection::open(machine.ukdb()).unwrap();
     let stored: i64 = stored.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(stored, 40);
+}
+
+/// In either journal mode: SQLite forbids a child even to close what it has
+/// from its parent.
+#[test]
+fn a_child_leaves_the_parents_cache_alone() {
+    for mode in ["DELETE", "WAL"] {
+        let machine = Machine::with_kdb();
+        std::fs::create_dir(machine.user()).unwrap();
+        write_kdb(&machine.ukdb(), &[9]);
+        let pragma = format!("PRAGMA journal_mode={mode}");
+        let ukdb = rusqlite::Connection::open(machine.ukdb()).unwrap();
+        let set: String = ukdb.query_row(&pragma, [], |row| row.get(0)).unwrap();
+        assert_eq!(set.to_uppercase(), mode);
+        ukdb.close().unwrap();
+        let (args_7, args_8, object) = (args(7), args(8), machine.object_file(7));
+        let output = run(machine.program("fork.c").args([NAME, &args_7, &object, &args_8]));
+        assert_eq!(text(output.stdout), "4 3 3 4 3 3\n", "compiled once each, then the user's");
+        assert_eq!(text(output.stderr), "");
+        let ukdb = rusqlite::Connection::open(machine.ukdb()).unwrap();
+        let check = "PRAGMA integrity_check";
+        let whole: String = ukdb.query_row(check, [], |row| row.get(0)).unwrap();
+        assert_eq!(whole, "ok");
+    }
 }
 
 /// The header forbids it; what it does must still be no secret damage.

@@ -27,7 +27,9 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     for name in ["MIOPEN_LOG_LEVEL", "MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU"] {
         command.env_remove(name);
     }
-    command.env_remove("HSA_OVERRIDE_GFX_VERSION");
+    for name in ["HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK"] {
+        command.env_remove(name);
+    }
     command
 }
 

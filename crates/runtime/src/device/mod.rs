@@ -14,6 +14,7 @@ use gfxpack_plan::{Target, TargetId};
 
 use crate::environment::Environment;
 use crate::hip::{Hip, HipError, LIBRARY_NAMES};
+use crate::warning::chain;
 
 pub use name::parse_name;
 use overrides::{Driver, Overrides};
@@ -228,7 +229,7 @@ fn from_hip(library: &HipLibrary, detection: &mut Detection) {
             return;
         }
         Err(error) => {
-            detection.notes.push(in_full(&error));
+            detection.notes.push(chain(&error));
             return;
         }
     };
@@ -241,23 +242,12 @@ fn from_hip(library: &HipLibrary, detection: &mut Detection) {
             for device in found {
                 match device {
                     Ok(device) => detection.devices.push(device),
-                    Err(error) => detection.notes.push(in_full(&error)),
+                    Err(error) => detection.notes.push(chain(&error)),
                 }
             }
         }
-        Err(error) => detection.notes.push(in_full(&error)),
+        Err(error) => detection.notes.push(chain(&error)),
     }
-}
-
-/// An error with its causes, on a line.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 /// The text of a small file of sysfs, without the newline at its end.

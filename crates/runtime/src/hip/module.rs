@@ -35,7 +35,8 @@ impl Hip {
         }
         let mut handle: *mut c_void = std::ptr::null_mut();
         // SAFETY: the function writes a handle to the first pointer, which is a live variable's,
-        // and reads an image whose headers keep to `code_object`, as was just checked.
+        // and reads an image whose headers keep to `code_object`, as was just checked; the sizes of
+        // what an offload bundle holds are those of its header.
         let code =
             unsafe { (self.functions.load_data)(&raw mut handle, code_object.as_ptr().cast()) };
         self.check("hipModuleLoadData", code)?;

@@ -1,5 +1,7 @@
 //! Old versions' caches, removed when asked.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use gfxpack_runtime::{Keep, prune_versions};
 
 use crate::support::*;
@@ -42,14 +44,18 @@ fn what_is_no_cache_stays() {
     let machine = Machine::new(0);
     let cache = caches(&machine);
     std::fs::write(cache.join("3.2.0./thesis.txt"), "mine").unwrap();
+    // Not UTF-8, and read as something else it would be a cache's.
+    let strange = std::ffi::OsStr::from_bytes(b"\xff.ukdb");
+    std::fs::write(cache.join("3.9.0.").join(strange), "mine").unwrap();
     let elsewhere = machine.root.join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join(USER_NAME), "mine").unwrap();
     std::os::unix::fs::symlink(&elsewhere, cache.join("1.0.0.")).unwrap();
     let pruned = prune_versions(&cache, &Keep::only("none")).unwrap();
     let whole: Vec<bool> = pruned.iter().map(|pruned| pruned.whole).collect();
-    assert_eq!(whole, [true, true, false]);
-    assert_eq!(listing(&cache), ["1.0.0.", "3.2.0.", "notes"]);
+    assert_eq!(whole, [true, false, false]);
+    assert_eq!(listing(&cache), ["1.0.0.", "3.2.0.", "3.9.0.", "notes"]);
+    assert!(cache.join("3.9.0.").join(strange).exists());
     assert_eq!(listing(&cache.join("3.2.0.")), ["thesis.txt"]);
     assert_eq!(listing(&elsewhere), [USER_NAME]);
     assert!(prune_versions(&machine.root.join("absent"), &Keep::only("")).is_err());

@@ -81,6 +81,30 @@ fn wrong_schema() {
     check(changed(renamed), "unreadable", WrongSchema);
 }
 
+/// A view without end costs its bound once and not with every kernel.
+#[test]
+fn a_query_without_end() {
+    let view = "DROP TABLE kern_db; CREATE VIEW kern_db
+        (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) AS
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+        SELECT 'conv.cl.o', ' -DN=' || x, x'00', '', 0 FROM n";
+    let machine = Machine::new(3);
+    sql(&machine.kdb(), view);
+    let cache = machine.open();
+    let before = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    cache.kernel(0);
+    let once = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    for number in 1..40 {
+        assert_eq!(reasons(&cache.kernel(number).misses)[0], "system unreadable");
+    }
+    let all = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanoseconds = |time: rustix::time::Timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    let (first, rest) =
+        (nanoseconds(once) - nanoseconds(before), nanoseconds(all) - nanoseconds(once));
+    assert!(rest < 10 * first, "{first} ns for the first, {rest} ns for 39 more");
+    assert_eq!(cache.told.classes(), [Corrupt], "{:?}", cache.told.texts());
+}
+
 #[test]
 fn truncated() {
     for cut in [600, 4096, 5000, 8192] {
@@ -111,6 +135,50 @@ fn every_column() {
     row("uncompressed_size = 'many'", "damaged", Corrupt);
     let flip = "kernel_blob = cast(kernel_blob || x'00' AS BLOB)";
     row(flip, "damaged", Corrupt);
+}
+
+/// Every single bit of the hash and the size, and some hundred of the blob.
+#[test]
+fn a_flipped_bit_in_each_column() {
+    let machine = Machine::new(1);
+    let whole = std::fs::read(machine.kdb()).unwrap();
+    let row = || {
+        let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
+        let sql = "SELECT kernel_blob, cast(kernel_hash AS BLOB), uncompressed_size FROM kern_db";
+        let row: (Vec<u8>, Vec<u8>, i64) = connection
+            .query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        row
+    };
+    let (blob, hash, size) = row();
+    let set = |column: &str, value: &dyn rusqlite::ToSql| {
+        std::fs::write(machine.kdb(), &whole).unwrap();
+        let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
+        connection.pragma_update(None, "synchronous", "OFF").unwrap();
+        connection.execute(&format!("UPDATE kern_db SET {column}"), [value]).unwrap();
+        connection.close().unwrap();
+        let (mut config, told) = machine.config();
+        config.look_only = true;
+        let cache = Cache::open((config, told));
+        let lookup = cache.cache.get(&numbered(0));
+        assert!(lookup.found.is_none(), "{column}");
+        assert_eq!(lookup_reasons(&lookup)[0], "system damaged", "{column}");
+        assert_eq!(cache.told.classes(), [Corrupt], "{:?}", cache.told.texts());
+    };
+    let flipped = |bytes: &[u8], bit: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        bytes
+    };
+    for bit in 0..8 * hash.len() {
+        set("kernel_hash = cast(?1 AS TEXT)", &flipped(&hash, bit));
+    }
+    for bit in 0..63 {
+        set("uncompressed_size = ?1", &(size ^ 1 << bit));
+    }
+    for bit in (0..8 * blob.len()).step_by(blob.len() * 8 / 100) {
+        set("kernel_blob = ?1", &flipped(&blob, bit));
+    }
 }
 
 #[test]

@@ -209,6 +209,44 @@ fn what_another_user_owns_is_left_alone() {
     left_alone(&machine, Untrusted, "untrusted");
 }
 
+/// Where the user's cache is to be made, somebody else's link stands on the
+/// way: nothing is put where it leads.
+#[test]
+fn another_users_link_is_not_followed() {
+    if !is_root() {
+        return;
+    }
+    let machine = Machine::new(0);
+    write_kdb(&machine.kdb(), &[(numbered(999), object(999))]);
+    let (link, real) = (machine.root.join("link"), machine.root.join("real"));
+    std::fs::create_dir(&real).unwrap();
+    symlink(&real, &link).unwrap();
+    let through = |name: &str| {
+        let user = gfxpack_runtime::UserPlace::Dir(link.join(name));
+        let cache = Cache::open(config(&machine.system, user));
+        (cache.kernel(0), cache.told.classes())
+    };
+    assert!(through("mine").0.not_stored.is_none(), "one's own link is followed");
+    std::os::unix::fs::lchown(&link, Some(1234), None).unwrap();
+    for name in ["mine", "new/directory"] {
+        let (kernel, told) = through(name);
+        assert_eq!(kernel.origin, Origin::Compiled);
+        assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))), "{name}");
+        assert!(told.contains(&WarningClass::NotStored), "{name}: {told:?}");
+    }
+    assert_eq!(listing(&real), ["mine"]);
+}
+
+/// Anybody may write to the directory in which the cache is to be made.
+#[test]
+fn nothing_is_made_where_others_may_replace_it() {
+    let machine = Machine::new(0);
+    chmod(&machine.root, 0o777);
+    assert!(machine.open().kernel(0).not_stored.is_some());
+    assert!(!machine.user.exists());
+    chmod(&machine.root, 0o755);
+}
+
 #[test]
 fn a_file_in_the_directorys_place_is_left_alone() {
     let machine = Machine::new(0);

@@ -61,7 +61,8 @@ pub(crate) fn keys(manifest: &Manifest) -> Result<Vec<Key>> {
     for &processor in PROCESSORS {
         for request in expand::expand(manifest, processor)? {
             if request.language == Language::Assembly {
-                found.entry((request.source, request.options)).or_default().push(processor);
+                let options = request.options().to_owned();
+                found.entry((request.source, options)).or_default().push(processor);
             }
         }
     }

@@ -83,7 +83,7 @@ impl Tools {
         );
         let number = self.assembled.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = self.directory.path().join(number.to_string());
-        let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut args: Vec<&str> = args.iter().collect();
         args.push("-o");
         self.run("clang", &args, &path)?;
 

@@ -1,0 +1,436 @@
+//! What jobs of earlier builds took, in a file beside the object store, and
+//! what is to be expected of new ones from that.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gfxpack_plan::Language;
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::plan::{Job, Plan};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::job::Built;
+use crate::work::write_atomic;
+
+/// The file, below the store's directory: JSON Lines, newest last.
+const FILE: &str = "v1/costs.jsonl";
+/// Held while the file is changed. A file of its own, since the other one is
+/// replaced.
+const LOCK: &str = "v1/costs.lock";
+/// Where the file has grown beyond that, what is outdated is dropped, and
+/// then the oldest until a quarter is free.
+const MAX_BYTES: u64 = 32 << 20;
+/// More than this is no job's cost but damage.
+const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_MEMORY: u64 = 1 << 40;
+/// What a language's records tell counts from so many on.
+const ENOUGH: usize = 8;
+
+/// What a job is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// How long it runs where it has a processor to itself.
+    pub(crate) time: Duration,
+    /// The most bytes it will have resident, with a margin.
+    pub(crate) memory: u64,
+}
+
+/// One job's cost as it is kept: identity, source, language, milliseconds of
+/// CPU time, KiB of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record(String, String, Language, u64, u64);
+
+impl Record {
+    pub(crate) fn new(plan: &Plan, job: &Job, built: &Built) -> Self {
+        // CPU time where it is known: it depends less on what else runs.
+        let cpu = built.usage.cpu;
+        let time = if cpu.is_zero() { built.duration } else { cpu };
+        let source = plan.sources[job.source].name.clone();
+        let kib = built.usage.peak_memory >> 10;
+        Self(identity(job), source, job.language, time.as_millis() as u64, kib)
+    }
+
+    fn is_sound(&self) -> bool {
+        Duration::from_millis(self.3) <= MAX_TIME && self.4 << 10 <= MAX_MEMORY
+    }
+}
+
+/// A job whatever its source's content and compiler: a changed kernel costs
+/// about what its earlier self did.
+fn identity(job: &Job) -> String {
+    let mut digest = Hasher::new("gfxpack cost 1")
+        .field(job.key.kernel_name.as_bytes())
+        .field(job.target_id.to_string().as_bytes())
+        .field(job.key.kernel_args.as_bytes())
+        .finish()
+        .to_string();
+    digest.truncate(16);
+    digest
+}
+
+/// The costs that a cache directory keeps. Any number of builds may read and
+/// add at once.
+#[derive(Debug, Clone)]
+pub(crate) struct CostFile {
+    file: PathBuf,
+    lock: PathBuf,
+}
+
+impl CostFile {
+    pub(crate) fn of(cache_dir: &Path) -> Self {
+        Self { file: cache_dir.join(FILE), lock: cache_dir.join(LOCK) }
+    }
+
+    /// What the file tells; lines that tell nothing are passed over.
+    pub(crate) fn read(&self) -> Costs {
+        let bytes = self.lines();
+        let mut exact: HashMap<String, Record> = HashMap::new();
+        for record in records(&bytes) {
+            exact.insert(record.0.clone(), record);
+        }
+        Costs::from_records(exact)
+    }
+
+    fn lines(&self) -> Vec<u8> {
+        // Anything may lie there; what is too large was not written by us.
+        let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
+        if size > 2 * MAX_BYTES {
+            return Vec::new();
+        }
+        fs::read(&self.file).unwrap_or_default()
+    }
+
+    /// Adds records.
+    pub(crate) fn add(&self, new: &[Record]) -> io::Result<()> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for record in new {
+            serde_json::to_writer(&mut bytes, record)?;
+            bytes.push(b'\n');
+        }
+        if let Some(dir) = self.file.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let lock = File::create(&self.lock)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
+        if size + bytes.len() as u64 > MAX_BYTES {
+            let mut all = self.lines();
+            all.extend_from_slice(&bytes);
+            return write_atomic(&self.file, &[&newest(&all, MAX_BYTES / 4 * 3)]);
+        }
+        let mut file = File::options().append(true).create(true).open(&self.file)?;
+        // A build that was killed, or had no room, may have left half a line.
+        let whole = size == 0 || ends_line(&self.file)?;
+        if !whole {
+            bytes.insert(0, b'\n');
+        }
+        file.write_all(&bytes)
+    }
+}
+
+fn ends_line(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let file = File::open(path)?;
+    let mut last = [0];
+    let size = file.metadata()?.len();
+    file.read_exact_at(&mut last, size.saturating_sub(1))?;
+    Ok(last == *b"\n")
+}
+
+fn records(bytes: &[u8]) -> impl DoubleEndedIterator<Item = Record> + '_ {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Record>(line).ok().filter(Record::is_sound))
+}
+
+/// The newest record of each job, oldest first, within a size.
+fn newest(bytes: &[u8], limit: u64) -> Vec<u8> {
+    let mut seen = std::collections::HashSet::new();
+    let mut size = 0;
+    let mut kept: Vec<String> = records(bytes)
+        .rev()
+        .filter(|record| seen.insert(record.0.clone()))
+        .map(|record| serde_json::to_string(&record).expect("plain data") + "\n")
+        .take_while(|line| {
+            size += line.len() as u64;
+            size <= limit
+        })
+        .collect();
+    kept.reverse();
+    kept.concat().into_bytes()
+}
+
+/// What is known of jobs' costs.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    exact: HashMap<String, Record>,
+    /// By source name and language: what its kernels took.
+    sources: HashMap<(String, Language), Typical>,
+    languages: HashMap<Language, Typical>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Typical {
+    /// The median, in milliseconds.
+    time: u64,
+    /// What nine of ten stay below, in KiB.
+    memory: u64,
+}
+
+impl Costs {
+    fn from_records(exact: HashMap<String, Record>) -> Self {
+        type Groups<K> = HashMap<K, (Vec<u64>, Vec<u64>)>;
+        let mut sources: Groups<(String, Language)> = HashMap::new();
+        let mut languages: Groups<Language> = HashMap::new();
+        for Record(_, source, language, time, memory) in exact.values() {
+            let add = |(times, memories): &mut (Vec<u64>, Vec<u64>)| {
+                times.push(*time);
+                memories.push(*memory);
+            };
+            add(sources.entry((source.clone(), *language)).or_default());
+            add(languages.entry(*language).or_default());
+        }
+        let typical = |(mut times, mut memories): (Vec<u64>, Vec<u64>)| {
+            times.sort_unstable();
+            memories.sort_unstable();
+            Typical { time: times[times.len() / 2], memory: memories[memories.len() * 9 / 10] }
+        };
+        languages.retain(|_, (times, _)| times.len() >= ENOUGH);
+        Self {
+            sources: sources.into_iter().map(|(key, all)| (key, typical(all))).collect(),
+            languages: languages.into_iter().map(|(key, all)| (key, typical(all))).collect(),
+            exact,
+        }
+    }
+
+    /// What the jobs are expected to take: what they took last time, else
+    /// what other kernels of their source took, else what is usual for their
+    /// language, larger sources taking longer.
+    pub(crate) fn expect(
+        &self,
+        plan: &Plan,
+        jobs: &[usize],
+        closure_size: impl Fn(usize) -> usize,
+    ) -> Vec<Expected> {
+        let sizes: HashMap<usize, usize> = jobs
+            .iter()
+            .map(|&job| plan.jobs[job].source)
+            .collect::<std::collections::HashSet<_>>()
+            .into_iter()
+            .map(|source| (source, closure_size(source)))
+            .collect();
+        let mut by_language: HashMap<Language, Vec<usize>> = HashMap::new();
+        for &job in jobs {
+            let job = &plan.jobs[job];
+            by_language.entry(job.language).or_default().push(sizes[&job.source]);
+        }
+        for sizes in by_language.values_mut() {
+            sizes.sort_unstable();
+        }
+        let one = |&job: &usize| {
+            let job = &plan.jobs[job];
+            if let Some(Record(_, _, _, time, memory)) = self.exact.get(&identity(job)) {
+                return expected(*time as f64, *memory, job.language);
+            }
+            let name = plan.sources[job.source].name.clone();
+            if let Some(typical) = self.sources.get(&(name, job.language)) {
+                return expected(typical.time as f64, typical.memory, job.language);
+            }
+            let usual = self.languages.get(&job.language).copied();
+            let usual = usual.unwrap_or(Typical { time: usual_time(job.language), memory: 0 });
+            let all = &by_language[&job.language];
+            let factor = sizes[&job.source].max(1) as f64 / all[all.len() / 2].max(1) as f64;
+            expected(usual.time as f64 * factor.clamp(0.25, 4.0), usual.memory, job.language)
+        };
+        jobs.iter().map(one).collect()
+    }
+}
+
+fn expected(milliseconds: f64, memory_kib: u64, language: Language) -> Expected {
+    let memory = match memory_kib {
+        0 => usual_memory(language),
+        // Another version of the source or the compiler may need more, and
+        // a driver and the linker run beside the compiler.
+        kib => (kib << 10) / 4 * 5 + (16 << 20),
+    };
+    // No job is free: the rounding must not make it so.
+    Expected { time: Duration::from_secs_f64(milliseconds.max(1.0) / 1000.0), memory }
+}
+
+/// Medians of MIOpen's own kernels with clang 15, in milliseconds.
+fn usual_time(language: Language) -> u64 {
+    match language {
+        Language::Hip => 1600,
+        Language::OpenclC => 170,
+        Language::Assembly => 70,
+    }
+}
+
+/// The largest of MIOpen's own kernels take 225 MB; nearly all of that is the
+/// compiler and the device libraries, which assembly does without.
+fn usual_memory(language: Language) -> u64 {
+    match language {
+        Language::Hip => 384 << 20,
+        Language::OpenclC => 256 << 20,
+        Language::Assembly => 128 << 20,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::usage::Usage;
+    use gfxpack_plan::Digest;
+    use gfxpack_plan::arguments::{CompilerFacts, Program};
+    use gfxpack_plan::expand::parse_keys;
+    use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
+
+    /// Two OpenCL C sources with two keys each, and an assembly one.
+    fn small_plan() -> Plan {
+        let source = |name: &str| Source {
+            name: name.to_owned(),
+            main: name.to_owned(),
+            include_dirs: Vec::new(),
+            files: Vec::new(),
+        };
+        let key = |name: &str, options: &str| {
+            format!(r#"{{"kernel_name":"{name}.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
+        };
+        let lines = [
+            key("a.cl", " -DN=1"),
+            key("a.cl", " -DN=2"),
+            key("b.cl", " -DN=1"),
+            key("b.cl", " -DN=2"),
+            key("c.s", ""),
+        ];
+        let keys = parse_keys("k", &lines.join("\n")).unwrap();
+        let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2]).collect();
+        let toolchain = PlanToolchain {
+            identity: String::new(),
+            digest: Digest::of(b""),
+            opencl_c: Digest::of(b""),
+            assembly: Digest::of(b""),
+            supplied: Vec::new(),
+            facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
+        };
+        let request = TargetRequest { target: "gfx906".parse().unwrap(), toolchain: 0, keys };
+        plan(vec![toolchain], ["a.cl", "b.cl", "c.s"].map(source).to_vec(), &[request]).unwrap()
+    }
+
+    fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> Record {
+        let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
+        let built = Built { size: 1, duration: Duration::from_secs(100), usage };
+        Record::new(plan, &plan.jobs[job], &built)
+    }
+
+    fn times(costs: &Costs, plan: &Plan) -> Vec<u128> {
+        let jobs: Vec<usize> = (0..plan.jobs.len()).collect();
+        let size = |source: usize| [1000, 3000, 1000][source];
+        costs.expect(plan, &jobs, size).iter().map(|expected| expected.time.as_millis()).collect()
+    }
+
+    #[test]
+    fn what_a_kernel_took_then_its_source_then_its_language_and_size() {
+        let plan = small_plan();
+        // Sizes 1000, 1000, 3000, 3000: the upper median is 3000.
+        assert_eq!(times(&Costs::default(), &plan), [56, 56, 170, 170, 70]);
+        let dir = tempfile::tempdir().unwrap();
+        let file = CostFile::of(dir.path());
+        file.add(&[record(&plan, 0, 40, 100 << 20), record(&plan, 4, 9, 0)]).unwrap();
+        file.add(&[record(&plan, 0, 900, 100 << 20)]).unwrap();
+        let costs = file.read();
+        assert_eq!(times(&costs, &plan), [900, 900, 170, 170, 9], "the newest, and its sibling");
+        let expected = costs.expect(&plan, &[0, 2], |_| 1);
+        assert!((116 << 20..160 << 20).contains(&expected[0].memory), "with a margin");
+        assert_eq!(expected[1].memory, usual_memory(Language::OpenclC));
+    }
+
+    #[test]
+    fn a_changed_source_or_compiler_finds_its_earlier_cost_and_another_target_does_not() {
+        let plan = small_plan();
+        let mut changed = plan.clone();
+        changed.jobs[0].digest = Digest::of(b"another");
+        assert_eq!(identity(&plan.jobs[0]), identity(&changed.jobs[0]));
+        changed.jobs[0].target_id = "gfx90a".parse().unwrap();
+        assert_ne!(identity(&plan.jobs[0]), identity(&changed.jobs[0]));
+    }
+
+    #[test]
+    fn damage_costs_no_more_than_what_it_hit() {
+        let plan = small_plan();
+        let dir = tempfile::tempdir().unwrap();
+        let file = CostFile::of(dir.path());
+        file.add(&[record(&plan, 0, 40, 1 << 20), record(&plan, 1, 50, 1 << 20)]).unwrap();
+        let whole = fs::read(&file.file).unwrap();
+        // Cut anywhere, then added to: the new record always counts.
+        for length in 0..whole.len() {
+            fs::write(&file.file, &whole[..length]).unwrap();
+            file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();
+            assert_eq!(times(&file.read(), &plan)[4], 33, "cut to {length}");
+        }
+        fs::write(&file.file, b"\xff\0[\"x\"]\n[\"a\",\"b\",\"hip\",99999999999999,1]\n").unwrap();
+        assert_eq!(times(&file.read(), &plan), times(&Costs::default(), &plan));
+        fs::remove_file(&file.file).unwrap();
+        fs::create_dir(&file.file).unwrap();
+        assert_eq!(times(&file.read(), &plan), times(&Costs::default(), &plan));
+        assert!(file.add(&[record(&plan, 0, 1, 1)]).is_err());
+    }
+
+    #[test]
+    fn builds_at_once_lose_nothing() {
+        let plan = small_plan();
+        let dir = tempfile::tempdir().unwrap();
+        let one = |job: usize| record(&plan, job, 1000 + job as u64, 1 << 20);
+        std::thread::scope(|scope| {
+            for job in 0..5 {
+                let file = CostFile::of(dir.path());
+                let record = one(job);
+                scope.spawn(move || {
+                    (0..50).for_each(|_| file.add(std::slice::from_ref(&record)).unwrap())
+                });
+            }
+        });
+        let file = CostFile::of(dir.path());
+        assert_eq!(file.lines().iter().filter(|byte| **byte == b'\n').count(), 250);
+        assert_eq!(times(&file.read(), &plan), [1000, 1001, 1002, 1003, 1004]);
+    }
+
+    #[test]
+    fn the_file_is_bounded_and_the_newest_stay() {
+        let plan = small_plan();
+        let many: Vec<Record> = (0..100)
+            .map(|number| {
+                let Record(_, source, language, time, memory) = record(&plan, 0, number, 1 << 20);
+                Record(format!("{:016x}", number % 60), source, language, time, memory)
+            })
+            .collect();
+        let text = |records: &[Record]| -> Vec<u8> {
+            records
+                .iter()
+                .flat_map(|one| serde_json::to_vec(one).unwrap().into_iter().chain(*b"\n"))
+                .collect()
+        };
+        assert_eq!(newest(&text(&many), u64::MAX), text(&many[40..]), "each job's newest");
+        let cut = newest(&text(&many), 1000);
+        assert!(cut.len() <= 1000 && text(&many).ends_with(&cut) && !cut.is_empty());
+        // A file that is full is made smaller and still takes the new one.
+        let dir = tempfile::tempdir().unwrap();
+        let file = CostFile::of(dir.path());
+        fs::create_dir_all(file.file.parent().unwrap()).unwrap();
+        let mut full = text(&many);
+        full.resize(MAX_BYTES as usize, b'\n');
+        fs::write(&file.file, full).unwrap();
+        file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();
+        assert!(fs::metadata(&file.file).unwrap().len() < 10_000);
+        assert_eq!(times(&file.read(), &plan)[4], 33);
+    }
+}

@@ -1,0 +1,429 @@
+//! Why a job would run, told by what its key was made from when it was built
+//! last.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gfxpack_plan::plan::{Job, Plan, Source};
+use gfxpack_plan::words::Words;
+use gfxpack_plan::{Digest, KernelKey, Language};
+
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::history::{self, History, Record};
+use crate::store::{About, ObjectInfo, ObjectStore};
+use crate::toolchain::Toolchain;
+
+/// Earlier keys of the same kernel that are looked at for the nearest one.
+const CANDIDATES: usize = 1000;
+
+/// What a difference is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum What {
+    /// gfxpack itself.
+    Gfxpack,
+    /// A program of the toolchain, or a library that it loads.
+    Compiler,
+    /// Bitcode of the device libraries.
+    DeviceLibrary,
+    /// A header of HIP or of the compiler.
+    Header,
+    /// The source or what it includes.
+    Source,
+    /// A header of the system.
+    SystemFile,
+    /// A macro given with `-D`.
+    Define,
+    /// Another argument.
+    Argument,
+}
+
+impl What {
+    /// One word for machines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gfxpack => "gfxpack",
+            Self::Compiler => "compiler",
+            Self::DeviceLibrary => "device-library",
+            Self::Header => "header",
+            Self::Source => "source",
+            Self::SystemFile => "system-file",
+            Self::Define => "define",
+            Self::Argument => "argument",
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DeviceLibrary => "device library",
+            Self::Header => "header of the toolchain",
+            Self::SystemFile => "system header",
+            other => other.name(),
+        })
+    }
+}
+
+/// How it differs from before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// It was not there.
+    Added,
+    /// It is no longer there.
+    Removed,
+    /// It is another one: what it was and is, where that fits a line.
+    Changed(Option<(String, String)>),
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// What it is about.
+    pub what: What,
+    /// Which one.
+    pub name: String,
+    /// How it differs.
+    pub how: How,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}` ", self.what, self.name)?;
+        match &self.how {
+            How::Added => f.write_str("was added"),
+            How::Removed => f.write_str("was removed"),
+            How::Changed(None) => f.write_str("changed"),
+            How::Changed(Some((from, to))) => write!(f, "changed from `{from}` to `{to}`"),
+        }
+    }
+}
+
+/// What the store has of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Its object: nothing would run.
+    Stored(ObjectInfo),
+    /// It would be compiled: this is different from when it was built last.
+    Changed(Vec<Change>),
+    /// It would be compiled: nothing is different, but the object is gone.
+    Gone,
+    /// It would be compiled: its key was never built here. An earlier key of
+    /// the same kernel, no longer asked for, comes this near.
+    New(Option<(KernelKey, Vec<Change>)>),
+}
+
+/// What a job's digest covers, and why it would run.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The toolchain's files.
+    pub toolchain: Vec<(What, String, Digest)>,
+    /// The system's files that the compiler read, if that is known.
+    pub system_files: Vec<(String, Digest)>,
+    /// What the store has.
+    pub state: State,
+}
+
+/// Explains one job for the key that asks for it.
+///
+/// # Errors
+/// [`CompileError::Io`] where the toolchain's files can't be read.
+pub fn explain(
+    plan: &Plan,
+    job: &Job,
+    key: &KernelKey,
+    toolchain: &Toolchain,
+    store: &ObjectStore,
+    digests: &FileDigests,
+    history: &History,
+) -> Result<Explanation, CompileError> {
+    let mut files = toolchain.covered_files(digests)?;
+    files.retain(|(name, _)| decides(name, job.language));
+    let info = store.info(job.digest);
+    let previous = history.get(key);
+    let last = info.clone().or_else(|| store.info(previous?.job));
+    let system = last.map(|info| store.system_files(&info)).unwrap_or_default();
+    let now = Now { plan, job, toolchain_files: &files, store, history };
+    let state = match (store.lookup(job.digest, digests), previous) {
+        (Some(info), _) => State::Stored(info),
+        (None, _) if info.is_some() => State::Changed(
+            system
+                .iter()
+                .filter_map(|(path, digest)| {
+                    let how = match digests.digest(path) {
+                        Ok(now) if now == *digest => return None,
+                        Ok(_) => How::Changed(None),
+                        Err(_) => How::Removed,
+                    };
+                    let name = path.display().to_string();
+                    Some(Change { what: What::SystemFile, name, how })
+                })
+                .collect(),
+        ),
+        (None, Some(record)) if record.job == job.digest => State::Gone,
+        (None, Some(record)) => State::Changed(now.since(record)),
+        (None, None) => State::New(now.nearest()),
+    };
+    let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
+    Ok(Explanation {
+        toolchain: files.iter().map(known).collect(),
+        system_files: system
+            .into_iter()
+            .map(|(path, digest)| (path.display().to_string(), digest))
+            .collect(),
+        state,
+    })
+}
+
+/// What stands behind a name of [`Toolchain::covered_files`].
+fn group(name: &str) -> What {
+    match name.split_once('/') {
+        None => What::Compiler,
+        Some((_, file)) if file.ends_with(".bc") => What::DeviceLibrary,
+        Some(_) => What::Header,
+    }
+}
+
+/// Whether a language's objects depend on a file of the toolchain.
+fn decides(name: &str, language: Language) -> bool {
+    match group(name) {
+        What::Header => match language {
+            Language::Hip => true,
+            Language::OpenclC => !name.starts_with("hip/"),
+            Language::Assembly => false,
+        },
+        What::DeviceLibrary => language != Language::Assembly,
+        _ => language == Language::Hip || !name.contains("hip"),
+    }
+}
+
+struct Now<'a> {
+    plan: &'a Plan,
+    job: &'a Job,
+    toolchain_files: &'a [(String, Digest)],
+    store: &'a ObjectStore,
+    history: &'a History,
+}
+
+impl Now<'_> {
+    fn source(&self) -> &Source {
+        &self.plan.sources[self.job.source]
+    }
+
+    /// What is different from what a record was made from.
+    fn since(&self, record: &Record) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let toolchain = &self.plan.toolchains[self.job.toolchain];
+        if record.toolchain != toolchain.digest {
+            match history::toolchain(self.store, record.toolchain) {
+                Some(mut old) => {
+                    old.retain(|(name, _)| decides(name, self.job.language));
+                    changes.extend(files(&old, self.toolchain_files).map(|(name, how)| Change {
+                        what: group(&name),
+                        name,
+                        how,
+                    }));
+                }
+                None => changes.push(Change {
+                    what: What::Compiler,
+                    name: toolchain.identity.clone(),
+                    how: How::Changed(None),
+                }),
+            }
+        }
+        let source = self.source();
+        if record.source != source.digest() {
+            let pairs = |source: &Source| -> Vec<(String, Digest)> {
+                source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
+            };
+            match history::source(self.store, record.source) {
+                Some(old) => {
+                    let (old, new) = (pairs(&old), pairs(source));
+                    changes.extend(files(&old, &new).map(|(name, how)| Change {
+                        what: What::Source,
+                        name,
+                        how,
+                    }));
+                }
+                None => changes.push(Change {
+                    what: What::Source,
+                    name: source.main.clone(),
+                    how: How::Changed(None),
+                }),
+            }
+        }
+        if let Some(About { arguments: old, .. }) = self.store.about(record.job) {
+            changes.extend(arguments(&old, &self.job.arguments));
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        if changes.is_empty() || self.history.head.gfxpack != version {
+            let versions = (self.history.head.gfxpack.clone(), version.to_owned());
+            let how = How::Changed((versions.0 != versions.1).then_some(versions));
+            changes.push(Change { what: What::Gfxpack, name: "gfxpack".to_owned(), how });
+        }
+        changes.sort();
+        changes
+    }
+
+    /// The earlier key of the same kernel, not asked for any more, that
+    /// differs least.
+    fn nearest(&self) -> Option<(KernelKey, Vec<Change>)> {
+        let name = &self.job.key.kernel_name;
+        let wanted: Vec<&KernelKey> = self
+            .plan
+            .kdbs
+            .iter()
+            .flat_map(|kdb| &kdb.rows)
+            .filter(|row| row.key.kernel_name == *name)
+            .map(|row| &*row.key)
+            .collect();
+        let near = self
+            .history
+            .others(name, &wanted)
+            .take(CANDIDATES)
+            .filter_map(|record| {
+                let about = self.store.about(record.job)?;
+                let distance = arguments(&about.arguments, &self.job.arguments).len();
+                Some((distance, about.key, record))
+            })
+            .min_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)))?;
+        let (_, key, record) = near;
+        Some((key, self.since(record)))
+    }
+}
+
+/// Files that differ, by name.
+fn files<'a>(
+    old: &'a [(String, Digest)],
+    new: &'a [(String, Digest)],
+) -> impl Iterator<Item = (String, How)> + 'a {
+    // Several libraries may have one name.
+    let listed = |files: &'a [(String, Digest)]| {
+        let mut by_name: BTreeMap<&str, Vec<Digest>> = BTreeMap::new();
+        for (name, digest) in files {
+            by_name.entry(name).or_default().push(*digest);
+        }
+        by_name
+    };
+    let (old, new) = (listed(old), listed(new));
+    let mut names: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().filter_map(move |name| {
+        let how = match (old.get(name), new.get(name)) {
+            (Some(old), Some(new)) if old == new => return None,
+            (Some(_), Some(_)) => How::Changed(None),
+            (Some(_), None) => How::Removed,
+            (None, _) => How::Added,
+        };
+        Some((name.to_owned(), how))
+    })
+}
+
+/// Arguments that differ: defines by name, others as they are.
+fn arguments(old: &Words, new: &Words) -> Vec<Change> {
+    let (old_defines, old_others) = split(old);
+    let (new_defines, new_others) = split(new);
+    let mut changes = Vec::new();
+    for (&name, &to) in &new_defines {
+        let how = match old_defines.get(name) {
+            Some(&from) if from == to => continue,
+            Some(&from) => How::Changed(Some((from.to_owned(), to.to_owned()))),
+            None => How::Added,
+        };
+        changes.push(Change { what: What::Define, name: name.to_owned(), how });
+    }
+    let gone = old_defines.keys().filter(|name| !new_defines.contains_key(*name));
+    changes.extend(gone.map(|name| Change {
+        what: What::Define,
+        name: (*name).to_owned(),
+        how: How::Removed,
+    }));
+    let mut count: BTreeMap<&str, i64> = BTreeMap::new();
+    new_others.iter().for_each(|word| *count.entry(word).or_default() += 1);
+    old_others.iter().for_each(|word| *count.entry(word).or_default() -= 1);
+    changes.extend(count.into_iter().filter(|(_, count)| *count != 0).map(|(word, count)| {
+        Change {
+            what: What::Argument,
+            name: word.to_owned(),
+            how: if count > 0 { How::Added } else { How::Removed },
+        }
+    }));
+    if changes.is_empty() && old != new {
+        changes.push(Change {
+            what: What::Argument,
+            name: "their order".to_owned(),
+            how: How::Changed(None),
+        });
+    }
+    changes
+}
+
+/// Macros and assembler symbols with their values, and all other words.
+fn split(words: &Words) -> (BTreeMap<&str, &str>, Vec<&str>) {
+    let mut defines = BTreeMap::new();
+    let mut others = Vec::new();
+    for word in words.iter() {
+        match word.strip_prefix("-D").or_else(|| word.strip_prefix("-Wa,-defsym,")) {
+            Some(define) => {
+                let (name, value) = define.split_once('=').unwrap_or((define, "1"));
+                defines.insert(name, value);
+            }
+            None => others.push(word),
+        }
+    }
+    (defines, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Words {
+        text.split(' ').collect()
+    }
+
+    #[track_caller]
+    fn check(old: &str, new: &str, expected: &[&str]) {
+        let mut changes = arguments(&words(old), &words(new));
+        changes.sort();
+        let said: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn arguments_are_told_apart_word_by_word() {
+        check("-O3 -DA=1 a.cl", "-O3 -DA=1 a.cl", &[]);
+        check("-DA=1 -DB", "-DA=2 -DB=1", &["define `A` changed from `1` to `2`"]);
+        check(
+            "-DA -O3",
+            "-DB -O2",
+            &[
+                "define `A` was removed",
+                "define `B` was added",
+                "argument `-O2` was added",
+                "argument `-O3` was removed",
+            ],
+        );
+        check("-Wa,-defsym,n=4", "-Wa,-defsym,n=8", &["define `n` changed from `4` to `8`"]);
+        check("-O3 -g", "-g -O3", &["argument `their order` changed"]);
+    }
+
+    #[test]
+    fn files_are_told_apart_by_name() {
+        let file = |name: &str, text: &str| (name.to_owned(), Digest::of(text.as_bytes()));
+        let old = [file("a", "1"), file("b", "1"), file("libc.so", "1"), file("libc.so", "2")];
+        let new = [file("b", "2"), file("c", "1"), file("libc.so", "1"), file("libc.so", "2")];
+        let expected = [
+            ("a".to_owned(), How::Removed),
+            ("b".to_owned(), How::Changed(None)),
+            ("c".to_owned(), How::Added),
+        ];
+        assert_eq!(files(&old, &new).collect::<Vec<_>>(), expected);
+        assert_eq!(group("clang-15"), What::Compiler);
+        assert_eq!(group("bitcode/ocml.bc"), What::DeviceLibrary);
+        assert_eq!(group("hip/hip_runtime.h"), What::Header);
+    }
+}

@@ -1,0 +1,234 @@
+//! Lets a job start only where memory for it is there, in the order in which
+//! jobs come.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use crate::memory::{available_memory, resident_of_jobs};
+use crate::process::Cancel;
+
+/// How often memory is looked at again while a job waits for it: others than
+/// our own jobs may free some.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What the gate knows of the machine.
+pub(crate) trait Machine: Sync {
+    /// Bytes that new processes can have now, if that is known.
+    fn available(&self) -> Option<u64>;
+    /// Bytes that the running jobs, so many, have now.
+    fn in_use(&self, running: usize) -> u64;
+}
+
+/// This machine.
+pub(crate) struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn available(&self) -> Option<u64> {
+        available_memory()
+    }
+
+    fn in_use(&self, running: usize) -> u64 {
+        resident_of_jobs(running)
+    }
+}
+
+/// Counts what the running jobs will need at most. One may always run.
+pub(crate) struct Gate<'a> {
+    machine: &'a dyn Machine,
+    /// Held by the worker whose job is the next to start, so that a large job
+    /// is not overtaken by small ones for ever.
+    turn: Mutex<()>,
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    /// The peaks expected of them, together.
+    reserved: u64,
+}
+
+/// Leave to run, given back when it is dropped.
+pub(crate) struct Ticket<'a> {
+    gate: &'a Gate<'a>,
+    memory: u64,
+}
+
+impl<'a> Gate<'a> {
+    pub(crate) fn new(machine: &'a dyn Machine) -> Self {
+        Self { machine, turn: Mutex::default(), state: Mutex::default(), left: Condvar::new() }
+    }
+
+    /// Takes the next job by `next`, which tells what memory it is expected to
+    /// need, and waits until that is there. `None` where there is no next job
+    /// or the build was cancelled.
+    pub(crate) fn enter<T>(
+        &self,
+        cancel: &Cancel,
+        next: impl FnOnce() -> Option<(T, u64)>,
+    ) -> Option<(T, Ticket<'_>)> {
+        let _turn = self.turn.lock().expect("no panic inside");
+        let (job, memory) = next()?;
+        let mut state = self.state.lock().expect("no panic inside");
+        while !self.fits(&state, memory) {
+            state = self.left.wait_timeout(state, AGAIN).expect("no panic inside").0;
+            if cancel.is_cancelled() {
+                return None;
+            }
+        }
+        state.running += 1;
+        state.reserved += memory;
+        Some((job, Ticket { gate: self, memory }))
+    }
+
+    fn fits(&self, state: &State, memory: u64) -> bool {
+        if state.running == 0 {
+            return true;
+        }
+        let Some(available) = self.machine.available() else { return true };
+        // What is available lacks already what the running jobs have, so this
+        // counts that twice; it is nearly always enough all the same.
+        if available >= state.reserved.saturating_add(memory) {
+            return true;
+        }
+        // Asked in this order: what jobs take between the two questions must
+        // not count as theirs and as available.
+        let still_needed = state.reserved.saturating_sub(self.machine.in_use(state.running));
+        let available = self.machine.available().unwrap_or(u64::MAX);
+        available >= still_needed.saturating_add(memory)
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.gate.state.lock().expect("no panic inside");
+        state.running -= 1;
+        state.reserved -= self.memory;
+        self.gate.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A machine of so many bytes, of which running jobs have what they say.
+    struct Simulated {
+        total: u64,
+        used: AtomicU64,
+    }
+
+    impl Machine for Simulated {
+        fn available(&self) -> Option<u64> {
+            Some(self.total - self.used.load(Ordering::SeqCst))
+        }
+
+        fn in_use(&self, _running: usize) -> u64 {
+            self.used.load(Ordering::SeqCst)
+        }
+    }
+
+    fn machine(total: u64) -> Simulated {
+        Simulated { total, used: AtomicU64::new(0) }
+    }
+
+    fn fits(gate: &Gate<'_>, memory: u64) -> bool {
+        gate.fits(&gate.state.lock().unwrap(), memory)
+    }
+
+    fn start<'a>(gate: &'a Gate<'a>, memory: u64) -> Ticket<'a> {
+        gate.enter(&Cancel::default(), || Some(((), memory))).unwrap().1
+    }
+
+    #[test]
+    fn what_running_jobs_will_still_need_is_kept_and_nothing_is_counted_twice() {
+        let machine = machine(1000);
+        let gate = Gate::new(&machine);
+        let first = start(&gate, 400);
+        // The first has only begun: all it will need is still to come.
+        assert!(fits(&gate, 600) && !fits(&gate, 601));
+        // Now it has three quarters of that, which available memory lacks.
+        machine.used.store(300, Ordering::SeqCst);
+        assert!(fits(&gate, 600) && !fits(&gate, 601));
+        // It takes more than was expected.
+        machine.used.store(500, Ordering::SeqCst);
+        assert!(fits(&gate, 500) && !fits(&gate, 501));
+        drop(first);
+        assert!(fits(&gate, 5000), "one may always run");
+    }
+
+    #[test]
+    fn the_sum_of_what_runs_never_exceeds_the_machine() {
+        let machine = machine(1000);
+        let gate = Gate::new(&machine);
+        let next = AtomicUsize::new(0);
+        let most = AtomicU64::new(0);
+        let sizes: Vec<u64> = (0..400).map(|n: u64| 100 + n * 7919 % 500).collect();
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let take = || {
+                        let size = *sizes.get(next.fetch_add(1, Ordering::SeqCst))?;
+                        Some((size, size))
+                    };
+                    while let Some((size, ticket)) = gate.enter(&cancel, take) {
+                        let used = machine.used.fetch_add(size, Ordering::SeqCst) + size;
+                        most.fetch_max(used, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        machine.used.fetch_sub(size, Ordering::SeqCst);
+                        drop(ticket);
+                    }
+                });
+            }
+        });
+        assert!(next.into_inner() >= sizes.len(), "every job ran");
+        assert!(most.load(Ordering::SeqCst) <= 1000, "{most:?}");
+    }
+
+    #[test]
+    fn a_large_job_is_not_overtaken() {
+        let machine = machine(1000);
+        let gate = Gate::new(&machine);
+        let running = start(&gate, 300);
+        let (cancel, taken) = (Cancel::default(), AtomicUsize::new(0));
+        let order = Mutex::new(Vec::new());
+        let enter = |memory: u64| {
+            let take = || {
+                taken.fetch_add(1, Ordering::SeqCst);
+                Some(((), memory))
+            };
+            let _ticket = gate.enter(&cancel, take).unwrap();
+            order.lock().unwrap().push(memory);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| enter(900));
+            while taken.load(Ordering::SeqCst) < 1 {
+                std::thread::yield_now();
+            }
+            // There would be room for these, but it is not their turn.
+            let small = [scope.spawn(|| enter(100)), scope.spawn(|| enter(100))];
+            assert_eq!(taken.load(Ordering::SeqCst), 1);
+            drop(running);
+            small.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        assert_eq!(order.into_inner().unwrap(), [900, 100, 100]);
+        assert_eq!(gate.state.lock().unwrap().reserved, 0);
+    }
+
+    #[test]
+    fn cancelling_frees_who_waits() {
+        let machine = machine(1000);
+        let gate = Gate::new(&machine);
+        let _running = start(&gate, 300);
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.enter(&cancel, || Some(((), 900))).is_none());
+            cancel.cancel();
+            assert!(waiting.join().unwrap());
+        });
+    }
+}

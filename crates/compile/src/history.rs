@@ -1,0 +1,295 @@
+//! What every key was made from when it was built last, so that a later plan
+//! can say what has changed since.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::plan::{Plan, Source};
+use gfxpack_plan::{Digest, KernelKey, TargetId};
+use rayon::prelude::*;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CompileError;
+use crate::executor::Summary;
+use crate::file_digest::FileDigests;
+use crate::source::SourceSet;
+use crate::store::{ObjectStore, touch};
+use crate::toolchain::Toolchain;
+use crate::work::write_atomic;
+
+/// Keys that are remembered for one target; those not built for longest go.
+const MAX_KEYS: usize = 400_000;
+/// Below the store's directory; files by digest there are evicted like others.
+const DIR: &str = "history";
+const SOURCES: &str = "sources";
+
+/// What is remembered of all keys of one target.
+#[derive(Debug, Default)]
+pub struct History {
+    pub(crate) head: Head,
+    records: HashMap<u128, Record>,
+}
+
+/// The first line of a target's file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// gfxpack's version.
+    pub(crate) gfxpack: String,
+    /// Toolchains and source closures by their digests; records have indices.
+    toolchains: Vec<Digest>,
+    sources: Vec<Digest>,
+}
+
+/// What one key was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) job: Digest,
+    pub(crate) toolchain: Digest,
+    pub(crate) source: Digest,
+    pub(crate) kernel_name: String,
+}
+
+/// A key's place among the records.
+fn key_number(key: &KernelKey) -> u128 {
+    let digest = Hasher::new("gfxpack key 1")
+        .field(key.kernel_name.as_bytes())
+        .field(key.kernel_args.as_bytes())
+        .finish();
+    let bytes: &[u8] = digest.as_ref();
+    u128::from_be_bytes(bytes[..16].try_into().expect("a digest has 32 bytes"))
+}
+
+impl History {
+    /// What is remembered of a target; nothing where the file is missing or
+    /// damaged.
+    #[must_use]
+    pub fn read(store: &ObjectStore, target_id: &TargetId) -> Self {
+        let text = store.read_file(&file(target_id)).ok();
+        text.and_then(|text| parse(&String::from_utf8(text).ok()?)).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, key: &KernelKey) -> Option<&Record> {
+        self.records.get(&key_number(key))
+    }
+
+    /// Records of kernels of that name whose keys are not among these.
+    pub(crate) fn others<'a>(
+        &'a self,
+        kernel_name: &'a str,
+        but: &[&KernelKey],
+    ) -> impl Iterator<Item = &'a Record> {
+        let but: HashSet<u128> = but.iter().map(|key| key_number(key)).collect();
+        let mut others: Vec<(&u128, &Record)> = self
+            .records
+            .iter()
+            .filter(|(number, record)| record.kernel_name == kernel_name && !but.contains(*number))
+            .collect();
+        others.sort_by_key(|(number, _)| **number);
+        others.into_iter().map(|(_, record)| record)
+    }
+
+    /// Remembers what a build made, for each of its targets, with the files
+    /// of its sources. A failure costs explanations later, so it is not an
+    /// error.
+    pub fn record(
+        plan: &Plan,
+        sources: &SourceSet,
+        toolchains: &[Toolchain],
+        store: &ObjectStore,
+        digests: &FileDigests,
+        summary: &Summary,
+    ) {
+        let recorded = Self::try_record(plan, sources, toolchains, store, digests, summary);
+        if let Err(error) = recorded {
+            tracing::debug!(%error, "not remembered what the objects were made from");
+        }
+    }
+
+    fn try_record(
+        plan: &Plan,
+        sources: &SourceSet,
+        toolchains: &[Toolchain],
+        store: &ObjectStore,
+        digests: &FileDigests,
+        summary: &Summary,
+    ) -> Result<(), CompileError> {
+        let mut used = HashSet::new();
+        let mut by_target: BTreeMap<String, (&TargetId, Self)> = BTreeMap::new();
+        let source_digests: Vec<Digest> = plan.sources.iter().map(Source::digest).collect();
+        for kdb in &plan.kdbs {
+            let numbers: Vec<u128> = kdb.rows.par_iter().map(|row| key_number(&row.key)).collect();
+            for (row, number) in kdb.rows.iter().zip(numbers) {
+                let job = &plan.jobs[row.job];
+                if summary.objects[row.job].is_none() {
+                    continue;
+                }
+                used.insert((job.toolchain, job.source));
+                let of_target = by_target
+                    .entry(kdb.target.id().to_string())
+                    .or_insert_with(|| (kdb.target.id(), Self::default()));
+                of_target.1.records.insert(
+                    number,
+                    Record {
+                        job: job.digest,
+                        toolchain: plan.toolchains[job.toolchain].digest,
+                        source: source_digests[job.source],
+                        kernel_name: row.key.kernel_name.clone(),
+                    },
+                );
+            }
+        }
+        for &index in used.iter().map(|(toolchain, _)| toolchain).collect::<HashSet<_>>() {
+            let path = toolchain_file(plan.toolchains[index].digest);
+            keep(store, &path, || Ok(json(&toolchains[index].covered_files(digests)?)))?;
+        }
+        for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
+            let path = source_file(source_digests[index]);
+            keep(store, &path, || Ok(json(&plan.sources[index])))?;
+            for (digest, bytes) in sources.contents(index) {
+                keep(store, &content_file(digest), || Ok(bytes.to_vec()))?;
+            }
+        }
+        for (target_id, new) in by_target.values_mut() {
+            let old = Self::read(store, target_id);
+            for (number, record) in old.records {
+                if new.records.len() >= MAX_KEYS {
+                    break;
+                }
+                new.records.entry(number).or_insert(record);
+            }
+            let path = store.dir().join(file(target_id));
+            let text = new.text();
+            if fs::read(&path).ok().is_none_or(|known| known != text.as_bytes()) {
+                write_atomic(&path, &[text.as_bytes()]).map_err(CompileError::io("write", path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        use std::fmt::Write as _;
+        let listed = |of: &dyn Fn(&Record) -> Digest| -> Vec<Digest> {
+            let mut all: Vec<Digest> = self.records.values().map(of).collect();
+            all.sort();
+            all.dedup();
+            all
+        };
+        let head = Head {
+            gfxpack: env!("CARGO_PKG_VERSION").to_owned(),
+            toolchains: listed(&|record| record.toolchain),
+            sources: listed(&|record| record.source),
+        };
+        let mut text = serde_json::to_string(&head).expect("plain data");
+        text.push('\n');
+        let place = |list: &[Digest], digest| list.binary_search(&digest).expect("it is listed");
+        let mut records: Vec<(&u128, &Record)> = self.records.iter().collect();
+        records.par_sort_unstable_by_key(|(number, _)| **number);
+        for (number, Record { job, toolchain, source, kernel_name }) in records {
+            let toolchain = place(&head.toolchains, *toolchain);
+            let source = place(&head.sources, *source);
+            writeln!(text, "{number:032x} {job} {toolchain} {source} {kernel_name}")
+                .expect("a String takes all");
+        }
+        text
+    }
+}
+
+fn parse(text: &str) -> Option<History> {
+    let (head, lines) = text.split_once('\n')?;
+    let head: Head = serde_json::from_str(head).ok()?;
+    let record = |line: &str| {
+        let mut words = line.splitn(5, ' ');
+        let number = u128::from_str_radix(words.next()?, 16).ok()?;
+        let job = words.next()?.parse().ok()?;
+        let toolchain = *head.toolchains.get(words.next()?.parse::<usize>().ok()?)?;
+        let source = *head.sources.get(words.next()?.parse::<usize>().ok()?)?;
+        let kernel_name = words.next()?.to_owned();
+        Some((number, Record { job, toolchain, source, kernel_name }))
+    };
+    let records = lines.lines().map(record).collect::<Option<_>>()?;
+    Some(History { head, records })
+}
+
+/// The files of a toolchain that was used once.
+pub(crate) fn toolchain(store: &ObjectStore, digest: Digest) -> Option<Vec<(String, Digest)>> {
+    read_json(store, &toolchain_file(digest))
+}
+
+/// A source closure that was used once.
+pub(crate) fn source(store: &ObjectStore, digest: Digest) -> Option<Source> {
+    read_json(store, &source_file(digest)).filter(|source: &Source| source.digest() == digest)
+}
+
+/// The bytes of a source file that was used once.
+pub(crate) fn content(store: &ObjectStore, digest: Digest) -> Option<Vec<u8>> {
+    let bytes = store.read_file(&content_file(digest)).ok()?;
+    (Digest::of(&bytes) == digest).then_some(bytes)
+}
+
+fn read_json<T: DeserializeOwned>(store: &ObjectStore, path: &Path) -> Option<T> {
+    serde_json::from_slice(&store.read_file(path).ok()?).ok()
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain data")
+}
+
+/// Writes a file that a digest names, unless it is there.
+fn keep(
+    store: &ObjectStore,
+    path: &Path,
+    bytes: impl FnOnce() -> Result<Vec<u8>, CompileError>,
+) -> Result<(), CompileError> {
+    let path = store.dir().join(path);
+    if touch(&path) {
+        return Ok(());
+    }
+    let write = |bytes: &[u8]| -> io::Result<()> { write_atomic(&path, &[bytes]) };
+    write(&bytes()?).map_err(CompileError::io("write", &path))
+}
+
+fn file(target_id: &TargetId) -> PathBuf {
+    // A target ID has colons, which some file systems refuse.
+    Path::new(DIR).join(format!("{}.keys", target_id.to_string().replace(':', "_")))
+}
+
+fn toolchain_file(digest: Digest) -> PathBuf {
+    Path::new(DIR).join(format!("toolchain-{digest}.json"))
+}
+
+fn source_file(digest: Digest) -> PathBuf {
+    Path::new(DIR).join(format!("source-{digest}.json"))
+}
+
+fn content_file(digest: Digest) -> PathBuf {
+    let name = digest.to_string();
+    Path::new(SOURCES).join(&name[..2]).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_damage_is_nothing() {
+        let record = |n: u8| Record {
+            job: Digest::of(&[n]),
+            toolchain: Digest::of(b"t"),
+            source: Digest::of(&[n % 2]),
+            kernel_name: "a b.cl.o".to_owned(),
+        };
+        let records: HashMap<u128, Record> =
+            (0..5).map(|n| (u128::from(n) << 100, record(n))).collect();
+        let text = History { head: Head::default(), records: records.clone() }.text();
+        let parsed = parse(&text).unwrap();
+        assert_eq!(parsed.records, records);
+        assert_eq!(parsed.text(), text);
+        assert!(parse(&text.replace(" 0 1 ", " 0 2 ")).is_none());
+        assert!(parse(&text[..text.len() - 100]).is_none_or(|cut| cut.records.len() < 5));
+        assert!(parse("").is_none());
+    }
+}

@@ -1,0 +1,257 @@
+//! The one-constant modules that device libraries lack for newer processors:
+//! what they say, and a directory of device libraries that has them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::Digest;
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::plan::SuppliedConstant;
+use gfxpack_plan::processors::PROCESSORS;
+
+use crate::error::CompileError;
+use crate::probe::Asker;
+
+/// Lists the content of what was made, so that damage is found.
+const SUMS: &str = "supplied.json";
+const ISA: &str = "__oclc_ISA_version";
+const ABI: &str = "__oclc_ABI_version";
+
+/// The number by which device libraries tell processors apart: major times
+/// 1000, minor times 100, plus stepping.
+///
+/// Source: ROCm/llvm-project, `amd/device-libs/oclc/src/isa_version_*.cl`.
+fn isa_version(processor: &str) -> Option<u32> {
+    let digits = processor.strip_prefix("gfx")?;
+    let (major, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
+    let (minor, stepping) = rest.split_at_checked(1)?;
+    let hex = |digit| u32::from_str_radix(digit, 16).ok();
+    Some(major.parse::<u32>().ok()? * 1000 + hex(minor)? * 100 + hex(stepping)?)
+}
+
+/// What the device libraries lack of what clang can build for, and gfxpack
+/// can say in their place.
+///
+/// Nothing else in them is made for one processor: everywhere the constant
+/// is compared, to choose among code for all of them. Libraries that do not
+/// have the constants of any code object version are of another kind.
+pub(crate) fn missing(
+    device_libs: &Path,
+    processors: &BTreeSet<String>,
+    isas: &BTreeSet<String>,
+) -> Vec<SuppliedConstant> {
+    let mut missing = Vec::new();
+    let has = |name: &str| device_libs.join(name).is_file();
+    if !has("oclc_abi_version_500.bc") {
+        return missing;
+    }
+    if !has("oclc_abi_version_600.bc") {
+        let file = "oclc_abi_version_600.bc".to_owned();
+        missing.push(SuppliedConstant { file, symbol: ABI.to_owned(), value: 600, gfx: None });
+    }
+    for processor in PROCESSORS {
+        let isa = processor.name.trim_start_matches("gfx");
+        let wanted = processors.contains(processor.name) && !isas.contains(isa);
+        if let Some(value) = isa_version(processor.name).filter(|_| wanted) {
+            missing.push(SuppliedConstant {
+                file: format!("oclc_isa_version_{isa}.bc"),
+                symbol: ISA.to_owned(),
+                value,
+                gfx: Some(processor.name.to_owned()),
+            });
+        }
+    }
+    missing
+}
+
+/// The module as text, with the linkage of those in the device libraries.
+/// clang fills in its own data layout.
+fn module(constant: &SuppliedConstant) -> String {
+    format!(
+        "target triple = \"amdgcn-amd-amdhsa\"\n\n@{} = linkonce_odr protected local_unnamed_addr \
+         addrspace(4) constant i32 {}, align 4\n",
+        constant.symbol, constant.value
+    )
+}
+
+/// Digest over what the constants say. What clang makes of that follows from
+/// clang, whose digest stands beside this one.
+pub(crate) fn digest(constants: &[SuppliedConstant]) -> Digest {
+    Hasher::new("gfxpack supplied constants 1")
+        .list(constants.iter().map(|constant| constant.file.as_bytes()))
+        .list(constants.iter().map(|constant| module(constant).into_bytes()))
+        .finish()
+}
+
+/// The directory, below a cache directory, of device libraries with the
+/// constants supplied: its name says what is in it.
+pub(crate) fn directory(
+    cache: &Path,
+    device_libs: &Path,
+    toolchain: Digest,
+    constants: &[SuppliedConstant],
+) -> PathBuf {
+    let name = Hasher::new("gfxpack device libraries 1")
+        .field(toolchain.as_ref())
+        .field(digest(constants).as_ref())
+        .field(device_libs.as_os_str().as_encoded_bytes())
+        .finish();
+    cache.join("device-libs").join(name.to_string())
+}
+
+/// Makes the directory, unless it is there and sound: links to the device
+/// libraries, and the constants compiled by the toolchain's own clang. It is
+/// filled in the scratch directory, which is swept when a build is killed and
+/// lies on the same disk.
+pub(crate) fn make(
+    dir: &Path,
+    device_libs: &Path,
+    clang: &Path,
+    constants: &[SuppliedConstant],
+    ask: &Asker<'_>,
+) -> Result<(), CompileError> {
+    if is_sound(dir, device_libs, constants) {
+        return Ok(());
+    }
+    let parent = dir.parent().unwrap_or(dir);
+    fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+    let new = tempfile::Builder::new()
+        .prefix("new-")
+        .tempdir_in(ask.scratch())
+        .map_err(CompileError::io("create", parent))?;
+    fill(new.path(), device_libs, clang, constants, ask)?;
+    // Readable by all, as everything else in a cache that several users share.
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(new.path(), readable).map_err(CompileError::io("create", new.path()))?;
+    if dir.exists() {
+        // Damaged, or just made by another build: whoever comes last has a
+        // sound one.
+        if is_sound(dir, device_libs, constants) {
+            return Ok(());
+        }
+        let aside =
+            tempfile::tempdir_in(ask.scratch()).map_err(CompileError::io("create", parent))?;
+        fs::rename(dir, aside.path().join("damaged")).map_err(CompileError::io("replace", dir))?;
+    }
+    match fs::rename(new.path(), dir) {
+        Ok(()) => {
+            // It has another name now, and must stay.
+            let _gone = new.keep();
+            Ok(())
+        }
+        Err(_) if is_sound(dir, device_libs, constants) => Ok(()),
+        Err(error) => Err(CompileError::io("create", dir)(error)),
+    }
+}
+
+fn fill(
+    dir: &Path,
+    device_libs: &Path,
+    clang: &Path,
+    constants: &[SuppliedConstant],
+    ask: &Asker<'_>,
+) -> Result<(), CompileError> {
+    for name in names(device_libs)? {
+        let link = dir.join(&name);
+        let make = std::os::unix::fs::symlink(device_libs.join(&name), &link);
+        make.map_err(CompileError::io("create", link))?;
+    }
+    let mut sums: Vec<(String, Digest)> = Vec::new();
+    for constant in constants {
+        let bytes = ask.bitcode(clang, &module(constant))?;
+        let file = dir.join(&constant.file);
+        fs::write(&file, &bytes).map_err(CompileError::io("write", &file))?;
+        sums.push((constant.file.clone(), Digest::of(&bytes)));
+    }
+    let file = dir.join(SUMS);
+    let text = serde_json::to_vec(&sums).expect("plain data");
+    fs::write(&file, text).map_err(CompileError::io("write", &file))
+}
+
+/// The bitcode files of a directory.
+fn names(device_libs: &Path) -> Result<BTreeSet<String>, CompileError> {
+    let entries = fs::read_dir(device_libs).map_err(CompileError::io("read", device_libs))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.filter(|name| name.ends_with(".bc")).collect())
+}
+
+/// Whether the directory holds exactly what it should.
+pub(crate) fn is_sound(dir: &Path, device_libs: &Path, constants: &[SuppliedConstant]) -> bool {
+    let sums = fs::read(dir.join(SUMS)).ok();
+    let sums: Option<Vec<(String, Digest)>> =
+        sums.and_then(|text| serde_json::from_slice(&text).ok());
+    let (Some(sums), Ok(linked), Ok(all)) = (sums, names(device_libs), names(dir)) else {
+        return false;
+    };
+    let made = constants.iter().zip(&sums).all(|(constant, (file, digest))| {
+        *file == constant.file
+            && fs::read(dir.join(file)).is_ok_and(|bytes| Digest::of(&bytes) == *digest)
+    });
+    let links = |name: &String| {
+        fs::read_link(dir.join(name)).is_ok_and(|target| target == device_libs.join(name))
+    };
+    made && sums.len() == constants.len()
+        && linked.iter().all(links)
+        && all.len() == linked.len() + constants.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_device_libraries() {
+        for (processor, number) in [
+            ("gfx803", 8003),
+            ("gfx906", 9006),
+            ("gfx90a", 9010),
+            ("gfx90c", 9012),
+            ("gfx942", 9402),
+            ("gfx950", 9500),
+            ("gfx1013", 10103),
+            ("gfx1030", 10300),
+            ("gfx1103", 11003),
+            ("gfx1152", 11502),
+            ("gfx1201", 12001),
+        ] {
+            assert_eq!(isa_version(processor), Some(number), "{processor}");
+        }
+        for none in ["gfx", "gfx9", "gfx9-generic", "x", "gfx9é"] {
+            assert_eq!(isa_version(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_tampered_with_is_not_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let (libs, dir) = (root.path().join("libs"), root.path().join("dir"));
+        let constant = SuppliedConstant {
+            file: "oclc_isa_version_942.bc".to_owned(),
+            symbol: ISA.to_owned(),
+            value: 9402,
+            gfx: Some("gfx942".to_owned()),
+        };
+        let constants = [constant];
+        let check = |change: &dyn Fn(), expected: bool| {
+            for dir in [&libs, &dir] {
+                fs::remove_dir_all(dir).ok();
+                fs::create_dir(dir).unwrap();
+            }
+            fs::write(libs.join("ocml.bc"), "").unwrap();
+            std::os::unix::fs::symlink(libs.join("ocml.bc"), dir.join("ocml.bc")).unwrap();
+            fs::write(dir.join(&constants[0].file), "made").unwrap();
+            let sums = [(&constants[0].file, Digest::of(b"made"))];
+            fs::write(dir.join(SUMS), serde_json::to_vec(&sums).unwrap()).unwrap();
+            change();
+            assert_eq!(is_sound(&dir, &libs, &constants), expected);
+        };
+        check(&|| {}, true);
+        check(&|| fs::write(dir.join(&constants[0].file), "mode").unwrap(), false);
+        check(&|| fs::remove_file(dir.join("ocml.bc")).unwrap(), false);
+        check(&|| fs::write(libs.join("hip.bc"), "").unwrap(), false);
+        check(&|| fs::write(dir.join("more.bc"), "").unwrap(), false);
+        check(&|| fs::write(dir.join(SUMS), "[]").unwrap(), false);
+        check(&|| fs::remove_file(dir.join(SUMS)).unwrap(), false);
+    }
+}

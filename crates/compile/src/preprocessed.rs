@@ -1,0 +1,244 @@
+//! Objects of earlier builds whose source differs in text only: what the
+//! preprocessor makes of both is the same, so the object is.
+//!
+//! A job is held against the job that its key was built with last. Nothing is
+//! preprocessed where there is none, so that a build of what is new pays
+//! nothing; and where one key of a changed source turns out different, the
+//! others of that source are compiled without asking.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{Digest, Language};
+
+use crate::engine::Engine;
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::history::{self, History, Record};
+use crate::process::{self, End, Program};
+use crate::store::{About, ObjectInfo, ObjectStore, preprocessed_path};
+
+/// Text in which an object can tell where on its line something stood, or
+/// what another file held: neither shows in preprocessed text.
+const TELLTALES: [&[u8]; 4] =
+    [b"__builtin_COLUMN", b"__builtin_source_location", b"source_location", b"incbin"];
+
+/// What earlier builds left that may be of use to this one.
+pub(crate) struct Earlier<'a> {
+    plan: &'a Plan,
+    store: &'a ObjectStore,
+    digests: &'a FileDigests,
+    /// By job: what its key was built from last.
+    candidates: HashMap<usize, Record>,
+    /// By source closures, before and now.
+    tried: Mutex<HashMap<(Digest, Digest), Tried>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tried {
+    /// By another worker, right now.
+    Trying,
+    Same,
+    Different,
+}
+
+impl<'a> Earlier<'a> {
+    /// Finds what was built last for the keys of the jobs that are missing.
+    pub(crate) fn of(
+        plan: &'a Plan,
+        missing: &[usize],
+        store: &'a ObjectStore,
+        digests: &'a FileDigests,
+    ) -> Self {
+        let mut histories: BTreeMap<String, History> = BTreeMap::new();
+        let mut candidates = HashMap::new();
+        let mut asked: HashMap<usize, ()> = missing.iter().map(|&job| (job, ())).collect();
+        for kdb in &plan.kdbs {
+            let id = kdb.target.id();
+            for row in &kdb.rows {
+                let job = &plan.jobs[row.job];
+                let preprocessed = job.language != Language::Assembly;
+                if !preprocessed || asked.remove(&row.job).is_none() || !has_no_locations(job) {
+                    continue;
+                }
+                let history =
+                    histories.entry(id.to_string()).or_insert_with(|| History::read(store, id));
+                let toolchain = plan.toolchains[job.toolchain].digest;
+                if let Some(record) = history.get(&row.key)
+                    && record.toolchain == toolchain
+                    && record.job != job.digest
+                    && record.source != plan.sources[job.source].digest()
+                {
+                    candidates.insert(row.job, record.clone());
+                }
+            }
+        }
+        Self { plan, store, digests, candidates, tried: Mutex::default() }
+    }
+
+    /// The object of an earlier job that gives the same bytes as this one,
+    /// stored for this one too. `stage` holds the job's source, `scratch` is
+    /// its own.
+    ///
+    /// # Errors
+    /// [`CompileError`] where the build can't go on.
+    pub(crate) fn find(
+        &self,
+        engine: &Engine<'_>,
+        index: usize,
+        stage: &Path,
+        scratch: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        let Some(record) = self.candidates.get(&index) else { return Ok(None) };
+        let job = &self.plan.jobs[index];
+        let pair = (record.source, self.plan.sources[job.source].digest());
+        {
+            let mut tried = self.tried.lock().expect("no panic inside");
+            match tried.get(&pair) {
+                Some(Tried::Trying | Tried::Different) => return Ok(None),
+                Some(Tried::Same) => {}
+                None => {
+                    tried.insert(pair, Tried::Trying);
+                }
+            }
+        }
+        let same = self.same(engine, job, record, stage, scratch)?;
+        let outcome = if same.is_some() { Tried::Same } else { Tried::Different };
+        self.tried.lock().expect("no panic inside").insert(pair, outcome);
+        Ok(same)
+    }
+
+    fn same(
+        &self,
+        engine: &Engine<'_>,
+        job: &Job,
+        record: &Record,
+        stage: &Path,
+        scratch: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        let about = self.store.about(record.job);
+        let fits = about.is_some_and(|about| {
+            about.arguments == job.arguments && about.target_id == job.target_id
+        });
+        // Only while the system's headers are those it was made with does its
+        // source preprocess to what it was made from.
+        if !fits || self.store.lookup(record.job, self.digests).is_none() {
+            return Ok(None);
+        }
+        let before = match self.known(record.job) {
+            Some(known) => known,
+            None => {
+                let Some(text) = self.preprocess_earlier(engine, job, record, scratch)? else {
+                    return Ok(None);
+                };
+                self.remember(record.job, text)?;
+                text
+            }
+        };
+        let Some(now) = preprocess(engine, job, stage, scratch)? else { return Ok(None) };
+        self.remember(job.digest, now)?;
+        if before != now {
+            return Ok(None);
+        }
+        tracing::debug!(key = %job.key, "the source differs in text only");
+        match self.store.insert_same(job.digest, record.job, &About::of(job)) {
+            Err(CompileError::CorruptObject(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn known(&self, job: Digest) -> Option<Digest> {
+        let text = self.store.read_file(&preprocessed_path(job)).ok()?;
+        String::from_utf8(text).ok()?.parse().ok()
+    }
+
+    fn remember(&self, job: Digest, text: Digest) -> Result<(), CompileError> {
+        self.store.write(&preprocessed_path(job), &[text.to_string().as_bytes()])
+    }
+
+    /// Preprocesses the source as it was when it was built last.
+    fn preprocess_earlier(
+        &self,
+        engine: &Engine<'_>,
+        job: &Job,
+        record: &Record,
+        scratch: &Path,
+    ) -> Result<Option<Digest>, CompileError> {
+        let Some(source) = history::source(self.store, record.source) else { return Ok(None) };
+        let dir = scratch.join("earlier");
+        for file in &source.files {
+            let Some(bytes) = history::content(self.store, file.digest) else { return Ok(None) };
+            let path = dir.join(&file.path);
+            let parent = path.parent().unwrap_or(&dir);
+            fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+            fs::write(&path, bytes).map_err(CompileError::io("write", &path))?;
+        }
+        let text = preprocess(engine, job, &dir, scratch)?;
+        fs::remove_dir_all(&dir).ok();
+        Ok(text)
+    }
+}
+
+/// Whether no option writes into the object where in the text things stood.
+fn has_no_locations(job: &Job) -> bool {
+    let telling = ["debug", "record", "-fsanitize", "-fcoverage", "-fxray"];
+    !job.arguments.iter().any(|word| {
+        let define = word.starts_with("-D") || word.starts_with("-U");
+        !define && (word.starts_with("-g") || telling.iter().any(|part| word.contains(part)))
+    })
+}
+
+/// The digest of what the preprocessor makes of a staged source, markers of
+/// files and lines included; `None` where it makes nothing of it, or where
+/// the text may not be all that decides.
+fn preprocess(
+    engine: &Engine<'_>,
+    job: &Job,
+    stage: &Path,
+    scratch: &Path,
+) -> Result<Option<Digest>, CompileError> {
+    let toolchain = &engine.toolchains[job.toolchain];
+    let file = scratch.join("i");
+    let mut arguments: Vec<OsString> =
+        job.arguments.iter().map(|word| toolchain.fill(word)).collect();
+    arguments.extend(["-E".into(), "-o".into(), file.clone().into()]);
+    let output = process::run(
+        &Program {
+            path: toolchain.program(job.program),
+            arguments,
+            directory: stage,
+            environment: &toolchain.environment,
+            temp_dir: scratch,
+            time_limit: engine.time_limit,
+        },
+        engine.cancel,
+    )?;
+    match output.end {
+        End::Cancelled => return Err(CompileError::Interrupted),
+        End::Exited(0) => {}
+        _ => return Ok(None),
+    }
+    let Ok(text) = fs::read(&file) else { return Ok(None) };
+    fs::remove_file(&file).ok();
+    Ok((!text.is_empty() && !has_telltale(&text)).then(|| Digest::of(&text)))
+}
+
+fn has_telltale(text: &[u8]) -> bool {
+    TELLTALES.iter().any(|telltale| text.windows(telltale.len()).any(|part| part == *telltale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tells_of_columns_is_seen() {
+        assert!(has_telltale(b"int f() { return __builtin_COLUMN(); }"));
+        assert!(has_telltale(b"asm(\".incbin \\\"x\\\"\");"));
+        assert!(!has_telltale(b"# 1 \"a.cpp\"\nint f() { return 7; }"));
+    }
+}

@@ -1,0 +1,311 @@
+//! Keeping the store in order: what it holds, what goes when it grows too
+//! large, and which of its files are damaged.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use gfxpack_plan::{Digest, KernelKey};
+use rayon::prelude::*;
+use rustix::fs::{FlockOperation, flock};
+
+use super::{LOCK, ObjectStore, TEMP, about, read_object, sweep};
+use crate::error::CompileError;
+
+/// Directories whose files may go: each can be made again.
+const KINDS: [&str; 5] = ["objects", "deps", "preprocessed", "history", "sources"];
+
+/// What a store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreStats {
+    /// Code objects.
+    pub objects: u64,
+    /// Bytes of their files.
+    pub object_bytes: u64,
+    /// Files that say what objects were made from.
+    pub others: u64,
+    /// Bytes of those.
+    pub other_bytes: u64,
+    /// Since the least recently used file was used.
+    pub oldest: Option<Duration>,
+}
+
+impl StoreStats {
+    /// Bytes in all, which [`Limits::size`] bounds.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.object_bytes + self.other_bytes
+    }
+}
+
+/// How much may stay.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// Bytes of all files.
+    pub size: Option<u64>,
+    /// How long ago a file may have been used last.
+    pub age: Option<Duration>,
+    /// Only say what would go.
+    pub dry_run: bool,
+}
+
+/// What went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Evicted {
+    /// Files that went.
+    pub files: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Files that stay.
+    pub files_left: u64,
+    /// Bytes of those.
+    pub bytes_left: u64,
+}
+
+/// An object whose bytes are not those that were stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// The file.
+    pub path: PathBuf,
+    /// The key that it was made for, if that can still be told.
+    pub key: Option<KernelKey>,
+}
+
+struct Entry {
+    path: PathBuf,
+    kind: &'static str,
+    bytes: u64,
+    used: SystemTime,
+}
+
+impl ObjectStore {
+    /// Counts what the store holds.
+    #[must_use]
+    pub fn stats(&self) -> StoreStats {
+        let mut stats = StoreStats::default();
+        for entry in self.entries() {
+            let (count, bytes) = match entry.kind {
+                "objects" => (&mut stats.objects, &mut stats.object_bytes),
+                _ => (&mut stats.others, &mut stats.other_bytes),
+            };
+            *count += 1;
+            *bytes += entry.bytes;
+            let age = entry.used.elapsed().unwrap_or_default();
+            stats.oldest = Some(stats.oldest.map_or(age, |oldest| oldest.max(age)));
+        }
+        stats
+    }
+
+    /// Removes what was not used for longest until the limits hold. `None`
+    /// where others use the store: whoever comes last evicts. What this store
+    /// value gave out may go too, so that it should not be used afterwards.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where the store can't be written.
+    pub fn evict(&self, limits: &Limits) -> Result<Option<Evicted>, CompileError> {
+        let path = self.dir.join(LOCK);
+        if !path.exists() {
+            return Ok(Some(Evicted::default()));
+        }
+        // Dropped at the end; a lock of our own is changed into this one.
+        let opened;
+        let lock = match &self.lock {
+            Some(lock) => lock,
+            None => {
+                let options = File::options().append(true).open(&path);
+                opened = options.map_err(CompileError::io("write", &path))?;
+                &opened
+            }
+        };
+        if flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            // Asking in vain gave up our own share: of builds that end at once,
+            // none must keep the others from it.
+            return Ok(None);
+        }
+        sweep(&self.dir.join(TEMP));
+        let mut entries = self.entries();
+        entries.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
+        let mut left = Evicted {
+            files_left: entries.len() as u64,
+            bytes_left: entries.iter().map(|entry| entry.bytes).sum(),
+            ..Evicted::default()
+        };
+        for entry in &entries {
+            let old =
+                limits.age.is_some_and(|limit| entry.used.elapsed().is_ok_and(|age| age > limit));
+            let much = limits.size.is_some_and(|limit| left.bytes_left > limit);
+            if !old && !much {
+                break;
+            }
+            if !limits.dry_run {
+                fs::remove_file(&entry.path).map_err(CompileError::io("remove", &entry.path))?;
+            }
+            left.files += 1;
+            left.bytes += entry.bytes;
+            left.files_left -= 1;
+            left.bytes_left -= entry.bytes;
+        }
+        // Whoever holds the store open goes on using it.
+        flock(lock, FlockOperation::LockShared).ok();
+        Ok(Some(left))
+    }
+
+    /// Reads and hashes every object, and removes those that are damaged,
+    /// in parallel. Builds may go on meanwhile. `false` from `go_on` ends it.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where one can't be read or removed,
+    /// [`CompileError::Interrupted`].
+    pub fn verify(
+        &self,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(u64, Vec<Damaged>), CompileError> {
+        let objects: Vec<Entry> =
+            self.entries().into_iter().filter(|entry| entry.kind == "objects").collect();
+        let check = |entry: &Entry| -> Result<Option<Damaged>, CompileError> {
+            if !go_on() {
+                return Err(CompileError::Interrupted);
+            }
+            let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+            let file = match File::open(&entry.path) {
+                Err(error) if gone(&error) => return Ok(None),
+                opened => opened.map_err(CompileError::io("read", &entry.path))?,
+            };
+            let read = read_object(file).map_err(CompileError::io("read", &entry.path))?;
+            let name = entry.path.file_name().and_then(|name| name.to_str());
+            if read.is_some() && name.is_some_and(|name| name.parse::<Digest>().is_ok()) {
+                return Ok(None);
+            }
+            let key =
+                File::open(&entry.path).ok().and_then(|file| about(&mut BufReader::new(file)));
+            match fs::remove_file(&entry.path) {
+                Err(error) if !gone(&error) => Err(CompileError::io("remove", &entry.path)(error)),
+                _ => {
+                    Ok(Some(Damaged { path: entry.path.clone(), key: key.map(|about| about.key) }))
+                }
+            }
+        };
+        let found: Result<Vec<_>, _> = objects.par_iter().map(check).collect();
+        let mut damaged: Vec<Damaged> = found?.into_iter().flatten().collect();
+        damaged.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok((objects.len() as u64, damaged))
+    }
+
+    /// Every file that may go.
+    fn entries(&self) -> Vec<Entry> {
+        KINDS
+            .into_iter()
+            .flat_map(|kind| files(&self.dir.join(kind)).map(move |file| (kind, file)))
+            .filter_map(|(kind, path)| {
+                let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+                Some(Entry { path, kind, bytes: meta.len(), used: meta.modified().ok()? })
+            })
+            .collect()
+    }
+}
+
+fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    walkdir::WalkDir::new(dir)
+        .min_depth(1)
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.file_type().is_file())
+        .map(walkdir::DirEntry::into_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::FileTimes;
+
+    use super::super::{About, object_path};
+    use super::*;
+    use crate::file_digest::FileDigests;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn about_it() -> About {
+        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
+        let arguments = ["-DA", "a.cl"].into_iter().collect();
+        About { key, target_id: "gfx906".parse().unwrap(), arguments }
+    }
+
+    /// Objects that were used so many hours ago.
+    fn store(dir: &Path, hours: &[u32]) -> Vec<Digest> {
+        let store = ObjectStore::open(dir).unwrap();
+        let object = |&hours: &u32| {
+            let job = Digest::of(&hours.to_le_bytes());
+            store.insert(job, &[7; 1000], &about_it(), Vec::new()).unwrap();
+            age(&store, job, hours);
+            job
+        };
+        hours.iter().map(object).collect()
+    }
+
+    fn age(store: &ObjectStore, job: Digest, hours: u32) {
+        let file = File::options().append(true).open(store.dir.join(object_path(job))).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_times(FileTimes::new().set_modified(now - HOUR * hours)).unwrap();
+    }
+
+    fn left(dir: &Path, jobs: &[Digest]) -> Vec<bool> {
+        let store = ObjectStore::open_to_look(dir);
+        let digests = FileDigests::in_memory();
+        jobs.iter().map(|&job| store.lookup(job, &digests).is_some()).collect()
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[2, 9, 5, 7]);
+        let opened = ObjectStore::open(dir.path()).unwrap();
+        // Reading is using.
+        opened.read(jobs[1]).unwrap();
+        let total = opened.stats().bytes();
+        let limits = |size| Limits { size: Some(size), ..Limits::default() };
+        let dry = Limits { dry_run: true, ..limits(0) };
+        assert_eq!(opened.evict(&dry).unwrap().unwrap().files, 4);
+        assert_eq!(opened.evict(&limits(total)).unwrap().unwrap().files, 0);
+        let evicted = opened.evict(&limits(total / 2)).unwrap().unwrap();
+        assert_eq!((evicted.files, evicted.files_left), (2, 2));
+        assert_eq!(left(dir.path(), &jobs), [true, true, false, false]);
+        let old = Limits { age: Some(HOUR), ..Limits::default() };
+        opened.evict(&old).unwrap();
+        assert_eq!(left(dir.path(), &jobs), [false, true, false, false]);
+    }
+
+    #[test]
+    fn nothing_goes_while_another_build_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[3]);
+        let everything = Limits { size: Some(0), ..Limits::default() };
+        let running = ObjectStore::open(dir.path()).unwrap();
+        let looking = ObjectStore::open_to_look(dir.path());
+        assert_eq!(looking.evict(&everything).unwrap(), None);
+        assert_eq!(left(dir.path(), &jobs), [true]);
+        drop(running);
+        assert_eq!(looking.evict(&everything).unwrap().unwrap().files, 1);
+        assert_eq!(left(dir.path(), &jobs), [false]);
+    }
+
+    #[test]
+    fn every_damaged_object_is_named_and_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[1, 2, 3, 4]);
+        let opened = ObjectStore::open_to_look(dir.path());
+        assert_eq!(opened.verify(&|| true).unwrap(), (4, Vec::new()));
+        let damage = |job: usize, change: &dyn Fn(&mut Vec<u8>)| {
+            let path = opened.dir.join(object_path(jobs[job]));
+            let mut bytes = fs::read(&path).unwrap();
+            change(&mut bytes);
+            fs::write(path, bytes).unwrap();
+        };
+        damage(0, &|bytes| bytes[500] ^= 1);
+        damage(2, &|bytes| bytes.truncate(500));
+        let (objects, damaged) = opened.verify(&|| true).unwrap();
+        assert_eq!((objects, damaged.len()), (4, 2));
+        assert!(damaged.iter().any(|one| one.key == Some(about_it().key)), "{damaged:?}");
+        assert_eq!(left(dir.path(), &jobs), [false, true, false, true]);
+        assert!(matches!(opened.verify(&|| false), Err(CompileError::Interrupted)));
+    }
+}

@@ -1,0 +1,129 @@
+//! Whether a compiler, HIP's headers and device libraries fit together, by
+//! compiling a kernel that uses all of them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::processors::PROCESSORS;
+use gfxpack_plan::words::Words;
+use gfxpack_plan::{Digest, Language, TargetId, arguments, code_object};
+
+use crate::error::CompileError;
+use crate::probe::Asker;
+use crate::toolchain::Toolchain;
+use crate::work::write_atomic;
+
+const HIP: &str = r#"#include <hip/hip_runtime.h>
+extern "C" __global__ __launch_bounds__(64) void trial(float* x, int n)
+{
+    __shared__ float part[64];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    part[threadIdx.x] = i < n ? sinf(x[i]) + expf(x[i]) : 0.0f;
+    __syncthreads();
+    if(i < n)
+        x[i] = part[63 - threadIdx.x] + __shfl_xor(part[threadIdx.x], 1);
+}
+"#;
+const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
+{
+    const int i = get_global_id(0);
+    if(i < n)
+        x[i] = sin(x[i]) + exp(x[i]);
+}
+";
+/// Words of a compiler that an installation mends without changing anything
+/// that the toolchain's digest covers.
+const PASSING: &str = "file not found";
+
+/// How a trial went: nothing to say, or the compiler's words.
+pub(crate) type Verdict = Result<(), String>;
+
+/// A trial as it would be run.
+pub(crate) struct Trial<'a> {
+    toolchain: &'a Toolchain,
+    source: &'static str,
+    file: &'static str,
+    target: TargetId,
+    language: Language,
+    words: Words,
+    arguments: Vec<OsString>,
+}
+
+impl<'a> Trial<'a> {
+    /// A trial of the newest processor that the toolchain says it can build
+    /// for; none for assembly, which needs clang alone.
+    pub(crate) fn new(toolchain: &'a Toolchain, language: Language) -> Option<Self> {
+        let (source, file) = match language {
+            Language::Hip => (HIP, "trial.cpp"),
+            Language::OpenclC => (OPENCL_C, "trial.cl"),
+            Language::Assembly => return None,
+        };
+        let mut newest_first = PROCESSORS.iter().rev();
+        let processor = newest_first.find(|processor| {
+            let builds = toolchain.buildable(processor.name);
+            builds.compiler && builds.device_libs
+        })?;
+        let target = TargetId::new(processor.name);
+        let facts = toolchain.for_plan().facts;
+        let (_, words) =
+            arguments::arguments(language, &Words::default(), &target, &facts, file, &[]);
+        let arguments = words.iter().map(|word| toolchain.fill(word)).collect();
+        Some(Self { toolchain, source, file, target, language, words, arguments })
+    }
+
+    /// What the verdict depends on.
+    fn digest(&self) -> Digest {
+        Hasher::new("gfxpack trial 1")
+            .field(self.toolchain.digest.as_ref())
+            .list(self.words.iter().map(str::as_bytes))
+            .field(self.source.as_bytes())
+            .finish()
+    }
+
+    /// The verdict of an earlier run, if `cache` has it.
+    pub(crate) fn known(&self, cache: &Path) -> Option<Verdict> {
+        let text = fs::read(self.file_in(cache)).ok()?;
+        serde_json::from_slice::<Option<String>>(&text).ok().map(|words| words.map_or(Ok(()), Err))
+    }
+
+    /// Keeps a verdict for later runs; where that is impossible, they try
+    /// again.
+    pub(crate) fn remember(&self, cache: &Path, verdict: &Verdict) {
+        let words = verdict.as_ref().err();
+        if !words.is_some_and(|words| words.contains(PASSING)) {
+            let text = serde_json::to_vec(&words).expect("plain data");
+            write_atomic(&self.file_in(cache), &[&text]).ok();
+        }
+    }
+
+    fn file_in(&self, cache: &Path) -> std::path::PathBuf {
+        cache.join("trials").join(self.digest().to_string())
+    }
+
+    /// Compiles the kernel. The toolchain's device libraries must be there.
+    pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, CompileError> {
+        let source = ask.scratch().join(self.file);
+        fs::write(&source, self.source).map_err(CompileError::io("write", &source))?;
+        let made = ask.scratch().join("trial.o");
+        let mut arguments = self.arguments.clone();
+        arguments.extend(["-o".into(), made.clone().into()]);
+        let program = self.toolchain.program_of(self.language);
+        let output = ask.attempt(program, arguments)?;
+        let verdict = if output.ok() {
+            let bytes = fs::read(&made).unwrap_or_default();
+            match code_object::targets(&bytes) {
+                Ok(targets) if targets.iter().all(|target| target.serves(&self.target)) => Ok(()),
+                Ok(_) => Err("it makes objects for other targets than asked".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        } else {
+            let told = output.stderr.lines().find(|line| line.contains("error:"));
+            let told = told.or(output.stderr.lines().last()).unwrap_or("it says nothing");
+            Err(told.trim().to_owned())
+        };
+        fs::remove_file(&made).ok();
+        Ok(verdict)
+    }
+}

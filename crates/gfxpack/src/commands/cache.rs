@@ -1,0 +1,106 @@
+//! `cache stats|gc|verify`: what the cache holds, and keeping it in order.
+
+use gfxpack_compile::{Cancel, Limits, ObjectStore};
+use serde_json::json;
+
+use crate::args::CacheCommand;
+use crate::cache;
+use crate::environment::Environment;
+use crate::fail::{self, Outcome};
+use crate::output::{Output, size};
+
+/// Runs a `cache` sub-command.
+pub(crate) fn run(
+    command: &CacheCommand,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
+    match command {
+        CacheCommand::Stats { dir } => {
+            let dir = cache::dir(dir, environment)?;
+            stats(&dir, environment.cache_size()?, output);
+            Ok(())
+        }
+        CacheCommand::Gc { dir, max_size, max_age, dry_run } => {
+            let dir = cache::existing(dir, environment)?;
+            let size = max_size.map_or_else(|| environment.cache_size(), |size| Ok(Some(size)))?;
+            if size.is_none() && max_age.is_none() {
+                return Err(fail::usage(
+                    "failed to start: no limit is given",
+                    "say how large the cache may be with --max-size, or for how long files may \
+                     lie unused with --max-age",
+                ));
+            }
+            gc(&dir, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
+        }
+        CacheCommand::Verify { dir } => {
+            let dir = cache::existing(dir, environment)?;
+            verify(&dir, cancel, output)
+        }
+    }
+}
+
+fn stats(dir: &std::path::Path, limit: Option<u64>, output: &Output) {
+    let stats = ObjectStore::open_to_look(dir).stats();
+    let body = json!({
+        "dir": dir, "objects": stats.objects, "object_bytes": stats.object_bytes,
+        "other_files": stats.others, "other_bytes": stats.other_bytes,
+        "bytes": stats.bytes(), "limit": limit,
+        "unused_seconds": stats.oldest.map(|age| age.as_secs()),
+    });
+    output.message("cache-stats", &body);
+    if output.json {
+        return;
+    }
+    output.data(&dir.display().to_string());
+    let line = |label: &str, value: String| output.data(&format!("  {label:<8} {value}"));
+    line("objects", format!("{}, {}", stats.objects, size(stats.object_bytes)));
+    line("others", format!("{}, {}", stats.others, size(stats.other_bytes)));
+    line("limit", limit.map_or_else(|| "none".to_owned(), size));
+    if let Some(age) = stats.oldest {
+        line("unused", format!("up to {} h", age.as_secs() / 3600));
+    }
+}
+
+fn gc(dir: &std::path::Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
+    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Outcome::InUse)?;
+    let body = json!({
+        "dir": dir, "dry_run": limits.dry_run, "removed_files": evicted.files,
+        "removed_bytes": evicted.bytes, "files": evicted.files_left,
+        "bytes": evicted.bytes_left,
+    });
+    output.message("cache-gc", &body);
+    if !output.json {
+        let verb = if limits.dry_run { "would remove" } else { "removed" };
+        output.data(&format!(
+            "{verb} {} files, {}; {} files, {} stay",
+            evicted.files,
+            size(evicted.bytes),
+            evicted.files_left,
+            size(evicted.bytes_left)
+        ));
+    }
+    Ok(())
+}
+
+fn verify(dir: &std::path::Path, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    let store = ObjectStore::open_to_look(dir);
+    let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
+    for one in &damaged {
+        output.message("damaged", &json!({ "file": one.path, "key": one.key }));
+        if !output.json {
+            let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
+            output.data(&format!("{}: damaged, removed{key}", one.path.display()));
+        }
+    }
+    let body = json!({ "dir": dir, "objects": objects, "damaged": damaged.len() });
+    output.message("cache-verified", &body);
+    if damaged.is_empty() {
+        if !output.json {
+            output.data(&format!("{}: sound, {objects} objects", dir.display()));
+        }
+        return Ok(());
+    }
+    Err(Outcome::Damaged(damaged.len()).into())
+}

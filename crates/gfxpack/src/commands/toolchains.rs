@@ -1,0 +1,152 @@
+//! `toolchains`: the compilers that were found, and what each builds.
+
+use std::collections::BTreeMap;
+
+use gfxpack_compile::{Cancel, FileDigests, Listed, Toolchain, Toolchains};
+use gfxpack_plan::Language;
+use serde_json::{Value, json};
+
+use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
+use crate::environment::Environment;
+use crate::output::Output;
+use crate::prepare;
+
+/// Lists all toolchains, in order of preference.
+pub(crate) fn run(
+    args: &ToolchainsCommand,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
+    for (index, listed) in
+        survey(&args.toolchain, &args.cache, environment, cancel)?.iter().enumerate()
+    {
+        if output.json {
+            output.message("toolchain", &message(listed));
+        } else {
+            if index > 0 {
+                output.data("");
+            }
+            print(listed, output);
+        }
+    }
+    Ok(())
+}
+
+/// Asks all toolchains. What that takes is kept in the cache directory, or
+/// where there can be none in a temporary one.
+pub(crate) fn survey(
+    toolchain: &ToolchainArgs,
+    cache: &CacheArgs,
+    environment: &Environment,
+    cancel: &Cancel,
+) -> anyhow::Result<Vec<Listed>> {
+    let scratch = tempfile::tempdir()?;
+    let cache = crate::cache::dir(&cache.dir, environment).ok();
+    let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
+    let digests = match &cache {
+        Some(dir) => FileDigests::open(&dir.join("file-digests.json")),
+        None => FileDigests::in_memory(),
+    };
+    let search = prepare::search(toolchain, environment);
+    let cache = cache.as_deref().unwrap_or(scratch.path());
+    let found = Toolchains::find(&search, &digests, (cache, true), cache, cancel);
+    let listed = found?.list()?;
+    digests.save();
+    Ok(listed)
+}
+
+/// What the device libraries lack, by the names of their files.
+fn constants(listed: &Listed) -> Vec<String> {
+    listed.constants.iter().map(|constant| constant.file.clone()).collect()
+}
+
+fn of_language(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
+    let found = listed.builds.iter().find(|(other, _)| *other == language);
+    found.map_or(&[], |(_, processors)| processors.as_slice())
+}
+
+/// The language as other messages spell it.
+fn word(language: Language) -> String {
+    json!(language).as_str().unwrap_or_default().to_owned()
+}
+
+fn message(listed: &Listed) -> Value {
+    let builds: BTreeMap<String, Vec<Value>> = listed
+        .builds
+        .iter()
+        .map(|(language, processors)| {
+            let each = processors.iter();
+            let each = each.map(|(gfx, supplied)| json!({ "gfx": gfx, "supplied": supplied }));
+            (word(*language), each.collect())
+        })
+        .collect();
+    let refused: BTreeMap<String, &String> =
+        listed.refused.iter().map(|(language, words)| (word(*language), words)).collect();
+    let toolchain = listed.toolchain.as_ref().ok();
+    let version = |toolchain: &Toolchain| {
+        toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
+    };
+    json!({
+        "program": listed.program,
+        "identity": toolchain.map(Toolchain::identity),
+        "unusable": listed.toolchain.as_ref().err(),
+        "clang": toolchain.map(|toolchain| &toolchain.clang),
+        "clang_version": toolchain.map(|toolchain| &toolchain.clang_version),
+        "hip_version": toolchain.and_then(version),
+        "rocm": toolchain.map(|toolchain| &toolchain.rocm),
+        "device_libs": toolchain.map(|toolchain| &toolchain.installed_libs),
+        "digest": toolchain.map(|toolchain| toolchain.digest),
+        "builds": builds,
+        "refused": refused,
+        "constants": listed.constants,
+    })
+}
+
+fn print(listed: &Listed, output: &Output) {
+    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    let toolchain = match &listed.toolchain {
+        Ok(toolchain) => toolchain,
+        Err(reason) => {
+            output.data(&listed.program.display().to_string());
+            line("unusable", reason);
+            return;
+        }
+    };
+    output.data(&format!("{}: {}", listed.program.display(), toolchain.identity()));
+    if toolchain.hipcc.is_some() {
+        line("clang", &toolchain.clang.display().to_string());
+    }
+    line("HIP headers", &toolchain.rocm.join("include/hip").display().to_string());
+    line("device libs", &toolchain.installed_libs.display().to_string());
+    // Often the same for all of them, and then said once.
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for language in [Language::Hip, Language::OpenclC, Language::Assembly] {
+        let text = builds(listed, language);
+        match lines.last_mut().filter(|(_, known)| *known == text) {
+            Some((languages, _)) => languages.push_str(&format!(", {language}")),
+            None => lines.push((language.to_string(), text)),
+        }
+    }
+    for (languages, text) in lines {
+        line("builds", &format!("{languages}: {text}"));
+    }
+    for (language, words) in &listed.refused {
+        line("fails at", &format!("{language}: {words}"));
+    }
+    let marked = listed.builds.iter().any(|(_, all)| all.iter().any(|(_, supplied)| *supplied));
+    if marked {
+        line("* supplied", &constants(listed).join(" "));
+    }
+}
+
+/// The processors, a star at those that need a constant supplied.
+fn builds(listed: &Listed, language: Language) -> String {
+    let processors = of_language(listed, language);
+    if processors.is_empty() {
+        return "nothing".to_owned();
+    }
+    let name =
+        |(gfx, supplied): &(&str, bool)| format!("{gfx}{}", if *supplied { "*" } else { "" });
+    processors.iter().map(name).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,120 @@
+//! A build's events as JSON messages, one a line.
+
+use std::time::{Duration, Instant};
+
+use gfxpack_compile::{Event, JobRun, Usage};
+use gfxpack_plan::plan::Plan;
+use serde_json::{Value, json};
+
+use crate::estimate::Estimator;
+use crate::output::Output;
+use crate::progress::{Progress, language_class};
+
+/// Tells machines of a build.
+pub(crate) struct Messages<'a> {
+    output: &'a Output,
+    begun: Instant,
+    estimator: Estimator,
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) fn new(output: &'a Output) -> Self {
+        Self { output, begun: Instant::now(), estimator: Estimator::default() }
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Where and when a job runs.
+    fn place(&self, body: &mut Value, run: &JobRun) {
+        body["worker"] = run.worker.into();
+        let start = run.started.saturating_duration_since(self.begun);
+        body["start_milliseconds"] = milliseconds(start);
+    }
+
+    fn ended(&mut self, body: &mut Value, job: usize) {
+        let now = self.now();
+        self.estimator.ended(job, now);
+        body["left_milliseconds"] = self.estimator.left(now).map_or(Value::Null, milliseconds);
+    }
+}
+
+fn milliseconds(duration: Duration) -> Value {
+    (duration.as_millis() as u64).into()
+}
+
+fn describe(plan: &Plan, job: usize) -> Value {
+    let job = &plan.jobs[job];
+    json!({
+        "job": job.digest, "kernel_name": job.key.kernel_name,
+        "kernel_args": job.key.kernel_args, "target": job.target_id, "language": job.language,
+    })
+}
+
+fn used(body: &mut Value, duration: Duration, usage: Usage) {
+    body["milliseconds"] = milliseconds(duration);
+    body["cpu_milliseconds"] = milliseconds(usage.cpu);
+    body["peak_memory"] = usage.peak_memory.into();
+}
+
+impl Progress for Messages<'_> {
+    fn event(&mut self, plan: &Plan, event: &Event) {
+        let output = self.output;
+        match event {
+            Event::Looked { cached } => {
+                let body = json!({ "jobs": plan.jobs.len(), "cached": cached.len() });
+                output.message("build-started", &body);
+                for (job, size) in cached {
+                    let mut body = describe(plan, *job);
+                    body["size"] = (*size).into();
+                    output.message("job-cached", &body);
+                }
+            }
+            Event::Queued { workers, jobs } => {
+                let now = self.now();
+                let queue = jobs.iter().map(|(job, expected)| {
+                    (*job, language_class(plan.jobs[*job].language), *expected)
+                });
+                self.estimator.queued(*workers, queue, now);
+                let expected: Duration = jobs.iter().map(|(_, expected)| *expected).sum();
+                output.message(
+                    "build-queued",
+                    &json!({
+                        "workers": workers, "jobs": jobs.len(),
+                        "start_milliseconds": milliseconds(now),
+                        "expected_milliseconds": milliseconds(expected),
+                    }),
+                );
+            }
+            Event::Started { job, run } => {
+                self.estimator.started(*job, self.now());
+                let mut body = describe(plan, *job);
+                self.place(&mut body, run);
+                output.message("job-started", &body);
+            }
+            Event::Finished { job, run, built } => {
+                let mut body = describe(plan, *job);
+                body["size"] = built.size.into();
+                self.place(&mut body, run);
+                used(&mut body, built.duration, built.usage);
+                self.ended(&mut body, *job);
+                output.message("job-finished", &body);
+            }
+            Event::Failed { job, run, failure } => {
+                let mut body = describe(plan, *job);
+                body["reason"] = failure.kind.name().into();
+                body["message"] = failure.kind.to_string().into();
+                body["output"] = failure.output.as_str().into();
+                self.place(&mut body, run);
+                used(&mut body, failure.duration, failure.usage);
+                self.ended(&mut body, *job);
+                output.message("job-failed", &body);
+            }
+        }
+    }
+
+    fn assembled(&mut self, _plan: &Plan, _kdb: usize, _rows: u64, _total: u64) {}
+
+    fn finish(&mut self) {}
+}

@@ -1,0 +1,158 @@
+//! A build on a terminal: bars that are redrawn.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gfxpack_compile::Event;
+use gfxpack_plan::plan::Plan;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use super::{Count, FailureTexts, Progress, say_at_the_end};
+use crate::estimate::brief;
+use crate::output::Output;
+
+/// Bars: one for everything, one per target, and the kernels in flight.
+pub(super) struct Bars<'a> {
+    output: &'a Output,
+    multi: MultiProgress,
+    /// Counts milliseconds of expected work.
+    all: ProgressBar,
+    targets: Vec<ProgressBar>,
+    /// By job: the targets whose kdbs want it.
+    wanted: Vec<Vec<usize>>,
+    in_flight: Vec<usize>,
+    count: Count,
+    failures: FailureTexts,
+    /// When the build will probably be done; the bar reads it as it is drawn.
+    end: Arc<Mutex<Option<Instant>>>,
+}
+
+impl<'a> Bars<'a> {
+    pub(super) fn new(output: &'a Output, plan: &Plan, report: Option<&Path>) -> Self {
+        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        let mut wanted = vec![Vec::new(); plan.jobs.len()];
+        let style = ProgressStyle::with_template("{prefix:>20} [{bar:30}] {pos}/{len} {msg}")
+            .expect("a valid template")
+            .progress_chars("=> ");
+        let width = 12;
+        let mut targets = Vec::new();
+        for (index, kdb) in plan.kdbs.iter().enumerate() {
+            for row in &kdb.rows {
+                if wanted[row.job].last() != Some(&index) && !wanted[row.job].contains(&index) {
+                    wanted[row.job].push(index);
+                }
+            }
+            let jobs = wanted.iter().filter(|targets| targets.last() == Some(&index)).count();
+            let bar = multi.add(ProgressBar::new(jobs as u64).with_style(style.clone()));
+            bar.set_prefix(format!("{:width$}", kdb.target.to_string()));
+            targets.push(bar);
+        }
+        let end: Arc<Mutex<Option<Instant>>> = Arc::default();
+        let known = Arc::clone(&end);
+        let left = move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
+            if let Some(end) = *known.lock().expect("no panic inside") {
+                let left = end.saturating_duration_since(Instant::now());
+                write!(text, "{} left, ", brief(left.max(Duration::from_secs(1)))).ok();
+            }
+        };
+        let style =
+            ProgressStyle::with_template("{prefix:>20} [{bar:30}] {percent:>3} % {left}{msg}")
+                .expect("a valid template")
+                .with_key("left", left)
+                .progress_chars("=> ");
+        let all = multi.add(ProgressBar::new(1).with_style(style));
+        all.set_prefix("all");
+        Self {
+            output,
+            multi,
+            all,
+            targets,
+            wanted,
+            in_flight: Vec::new(),
+            count: Count::new(),
+            failures: FailureTexts::new(report),
+            end,
+        }
+    }
+
+    fn advance(&self, job: usize) {
+        for &target in &self.wanted[job] {
+            self.targets[target].inc(1);
+        }
+    }
+
+    fn show(&self, plan: &Plan) {
+        let names: Vec<&str> = self
+            .in_flight
+            .iter()
+            .take(4)
+            .map(|&job| plan.jobs[job].key.source_name().unwrap_or_default())
+            .collect();
+        *self.end.lock().expect("no panic inside") =
+            self.count.left().map(|left| Instant::now() + left);
+        let Count { cached, compiled, to_do, .. } = self.count;
+        let failed = self.count.failed_words();
+        self.all.set_message(format!(
+            "{cached} cached, {compiled} of {to_do} compiled{failed} {}",
+            names.join(" ")
+        ));
+        if to_do > 0 {
+            // In parts that no bar shows.
+            self.all.set_length(10_000);
+            self.all.set_position((self.count.estimator.fraction() * 10_000.0) as u64);
+        }
+    }
+
+    fn ended(&mut self, job: usize) {
+        self.in_flight.retain(|&other| other != job);
+        self.advance(job);
+    }
+}
+
+impl Progress for Bars<'_> {
+    fn event(&mut self, plan: &Plan, event: &Event) {
+        self.count.event(plan, event);
+        match event {
+            Event::Looked { cached } => {
+                self.in_flight.clear();
+                self.targets.iter().for_each(|bar| bar.set_position(0));
+                for (job, _) in cached {
+                    self.advance(*job);
+                }
+                if self.count.to_do == 0 {
+                    self.all.set_position(1);
+                }
+            }
+            // The time left runs while nothing happens.
+            Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
+            Event::Started { job, .. } => self.in_flight.push(*job),
+            Event::Finished { job, .. } => self.ended(*job),
+            Event::Failed { job, failure, .. } => {
+                self.ended(*job);
+                if let Some(text) = self.failures.one(plan, *job, failure) {
+                    self.multi.suspend(|| self.output.stderr(&text));
+                }
+            }
+        }
+        self.show(plan);
+    }
+
+    fn assembled(&mut self, _plan: &Plan, kdb: usize, rows: u64, total: u64) {
+        let bar = &self.targets[kdb];
+        bar.set_message(if rows == total {
+            format!("kdb done: {total} kernels")
+        } else {
+            format!("assembling kdb {rows}/{total}")
+        });
+    }
+
+    fn finish(&mut self) {
+        self.all.disable_steady_tick();
+        // Above the bars, which stay as they are.
+        self.multi.suspend(|| say_at_the_end(self.output, &self.failures, &self.count));
+        for bar in self.targets.iter().chain([&self.all]) {
+            bar.abandon();
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Sizes and ages as people write them.
+
+use std::time::Duration;
+
+/// `20G`, `500 MB`, `1.5GiB`, or bytes; in powers of ten unless it says `i`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let unit = |unit: &str| {
+        let unit = unit.strip_suffix(['b', 'B']).unwrap_or(unit);
+        let (letter, base) = match unit.strip_suffix('i') {
+            Some(letter) => (letter, 1024_f64),
+            None => (unit, 1000.0),
+        };
+        let power = ["", "k", "m", "g", "t"].iter().position(|known| {
+            known.eq_ignore_ascii_case(letter) && (base < 1024.0 || !known.is_empty())
+        })?;
+        Some(base.powi(power as i32))
+    };
+    let bytes = quantity(text, unit).filter(|bytes| *bytes < 2_f64.powi(63));
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| {
+        "it is no size\nhint: write a number with kB, MB, GB or TB after it: 20GB".to_owned()
+    })
+}
+
+/// `30d`, `12h`, `90 min`, or seconds.
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+    let unit = |unit: &str| {
+        Some(match unit {
+            "" | "s" => 1.0,
+            "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => return None,
+        })
+    };
+    quantity(text, unit).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(
+        || {
+            "it is no length of time\nhint: write a number with min, h, d or w after it: 30d"
+                .to_owned()
+        },
+    )
+}
+
+fn quantity(text: &str, unit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some(number * unit(text[end..].trim())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let sizes = ["0", "17", "20G", "20GB", "1.5 kB", "1KiB", "2MiB", "3 tb"].map(parse_size);
+        let bytes = [0, 17, 20_000_000_000, 20_000_000_000, 1500, 1024, 2 << 20, 3_000_000_000_000];
+        assert_eq!(sizes, bytes.map(Ok));
+        for wrong in ["", "G", "-1", "1X", "1ib", "1e9", "99999999TB", "1.2.3"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ages_are_read() {
+        let ages = ["0", "90", "2 min", "1.5h", "30d", "1w"].map(parse_age);
+        let seconds = [0, 90, 120, 5400, 30 * 86_400, 7 * 86_400];
+        assert_eq!(ages, seconds.map(|seconds| Ok(Duration::from_secs(seconds))));
+        for wrong in ["", "d", "1y", "-1d", "1m"] {
+            assert!(parse_age(wrong).is_err(), "{wrong}");
+        }
+    }
+}

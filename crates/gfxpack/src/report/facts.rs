@@ -1,0 +1,214 @@
+//! What happened in a build, collected from its events.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gfxpack_compile::{Event, JobRun, Usage};
+use gfxpack_plan::Language;
+use gfxpack_plan::plan::Plan;
+use serde_json::{Value, json};
+
+use crate::failures::Groups;
+
+/// Bytes of compilers' output that are kept, above the first of each reason:
+/// nobody reads more, and browsers should still open the report.
+const OUTPUT_LIMIT: usize = 8 << 20;
+/// Bytes of one kernel's output.
+const ONE_OUTPUT_LIMIT: usize = 16 << 10;
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The store had its object.
+    Cached,
+    Compiled,
+    /// It is in this group of failures.
+    Failed(usize),
+}
+
+/// A job that ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Fact {
+    pub(crate) ended: Ended,
+    /// Of the object, in bytes.
+    pub(crate) size: u64,
+    /// Where and when it ran, since the build's start; all zero for one that
+    /// the store had.
+    pub(crate) worker: usize,
+    pub(crate) start: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
+    /// What the compiler wrote of one that failed, within limits.
+    pub(crate) output: Option<Arc<str>>,
+}
+
+/// A build's jobs by number, as far as they have come.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) begun: Instant,
+    pub(crate) workers: usize,
+    pub(crate) jobs: BTreeMap<usize, Fact>,
+    pub(crate) failures: Groups,
+    /// Each once: many kernels have the same words.
+    outputs: HashSet<Arc<str>>,
+    room: usize,
+}
+
+impl Facts {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            workers: 0,
+            jobs: BTreeMap::new(),
+            failures: Groups::default(),
+            outputs: HashSet::new(),
+            room: OUTPUT_LIMIT,
+        }
+    }
+
+    fn keep(&mut self, output: &str) -> Option<Arc<str>> {
+        let output = cut(output);
+        if let Some(kept) = self.outputs.get(output.as_str()) {
+            return Some(Arc::clone(kept));
+        }
+        if output.is_empty() || output.len() > self.room {
+            return None;
+        }
+        self.room -= output.len();
+        let kept: Arc<str> = output.into();
+        self.outputs.insert(Arc::clone(&kept));
+        Some(kept)
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) {
+        let ran = |run: &JobRun, duration, usage, begun: Instant| Fact {
+            ended: Ended::Compiled,
+            size: 0,
+            worker: run.worker,
+            start: run.started.saturating_duration_since(begun),
+            duration,
+            usage,
+            output: None,
+        };
+        match event {
+            Event::Looked { cached } => {
+                for (job, size) in cached {
+                    // What an earlier run of this build compiled stays that.
+                    self.jobs.entry(*job).or_insert_with(|| Fact {
+                        ended: Ended::Cached,
+                        size: *size,
+                        worker: 0,
+                        start: Duration::ZERO,
+                        duration: Duration::ZERO,
+                        usage: Usage::default(),
+                        output: None,
+                    });
+                }
+                // A repeated run tries these again.
+                self.failures = Groups::default();
+                self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
+            }
+            Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
+            Event::Started { .. } => {}
+            Event::Finished { job, run, built } => {
+                let fact = ran(run, built.duration, built.usage, self.begun);
+                self.jobs.insert(*job, Fact { size: built.size, ..fact });
+            }
+            Event::Failed { job, run, failure } => {
+                let (group, _) = self.failures.add(*job, failure);
+                let fact = ran(run, failure.duration, failure.usage, self.begun);
+                let output = self.keep(&failure.output);
+                self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
+            }
+        }
+    }
+
+    /// The whole, without single jobs. `seconds` is how long the build took,
+    /// `error` what ended it early.
+    pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
+        let mut groups: BTreeMap<(String, Language), Sum> = BTreeMap::new();
+        let mut all = Sum::default();
+        for (job, fact) in &self.jobs {
+            let job = &plan.jobs[*job];
+            groups.entry((job.target_id.to_string(), job.language)).or_default().add(fact);
+            all.add(fact);
+        }
+        let groups: Vec<Value> = groups
+            .iter()
+            .map(|((target, language), sum)| {
+                let mut body = json!({ "target": target, "language": language });
+                sum.describe(&mut body);
+                body
+            })
+            .collect();
+        let failures: Vec<Value> = self
+            .failures
+            .list()
+            .iter()
+            .map(|group| {
+                let first = group.jobs.first().map(|job| &plan.jobs[*job].key);
+                json!({
+                    "count": group.jobs.len(), "kind": group.example.kind.name(),
+                    "message": group.message, "reason": group.reason, "example": first,
+                    "output": cut(&group.example.output),
+                })
+            })
+            .collect();
+        let compilers: Vec<&str> =
+            plan.toolchains.iter().map(|toolchain| toolchain.identity.as_str()).collect();
+        let mut body = json!({
+            "compilers": compilers, "plan": plan.digest(),
+            "workers": self.workers, "jobs": plan.jobs.len(),
+            "milliseconds": seconds.as_millis() as u64, "error": error,
+        });
+        all.describe(&mut body);
+        body["groups"] = groups.into();
+        body["failures"] = failures.into();
+        body
+    }
+}
+
+fn cut(output: &str) -> String {
+    let mut end = output.len().min(ONE_OUTPUT_LIMIT);
+    while !output.is_char_boundary(end) {
+        end -= 1;
+    }
+    let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
+    format!("{}{more}", &output[..end])
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    cached: usize,
+    compiled: usize,
+    failed: usize,
+    size: u64,
+    run: Duration,
+    cpu: Duration,
+    peak_memory: u64,
+}
+
+impl Sum {
+    fn add(&mut self, fact: &Fact) {
+        *match fact.ended {
+            Ended::Cached => &mut self.cached,
+            Ended::Compiled => &mut self.compiled,
+            Ended::Failed(_) => &mut self.failed,
+        } += 1;
+        self.size += fact.size;
+        self.run += fact.duration;
+        self.cpu += fact.usage.cpu;
+        self.peak_memory = self.peak_memory.max(fact.usage.peak_memory);
+    }
+
+    fn describe(&self, body: &mut Value) {
+        body["cached"] = self.cached.into();
+        body["compiled"] = self.compiled.into();
+        body["failed"] = self.failed.into();
+        body["size"] = self.size.into();
+        body["compile_milliseconds"] = (self.run.as_millis() as u64).into();
+        body["cpu_milliseconds"] = (self.cpu.as_millis() as u64).into();
+        body["peak_memory"] = self.peak_memory.into();
+    }
+}

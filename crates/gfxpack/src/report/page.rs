@@ -1,0 +1,98 @@
+//! The report as one HTML page: a fixed page, its style and its script, and
+//! the facts as JSON that the script shows.
+
+use std::collections::HashMap;
+
+use gfxpack_plan::Language;
+use gfxpack_plan::plan::Plan;
+use serde_json::{Value, json};
+
+use super::facts::{Ended, Facts};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page.
+pub(super) fn page(facts: &Facts, plan: &Plan, summary: &Value) -> String {
+    let data = json!({ "summary": summary, "detail": detail(facts, plan) });
+    PAGE.replace("/*STYLE*/", STYLE)
+        .replace("/*SCRIPT*/", SCRIPT)
+        // Last, so that nothing is put into what a kernel is called.
+        .replace("/*FACTS*/", &in_html(&data))
+}
+
+/// JSON that ends no script element, whatever is in it.
+fn in_html(data: &Value) -> String {
+    let mut text = String::new();
+    for letter in data.to_string().chars() {
+        match letter {
+            // These occur in strings alone.
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Every job that ran, as rows of numbers; words are numbers into lists. What
+/// the cache had is in the summary.
+fn detail(facts: &Facts, plan: &Plan) -> Value {
+    let (mut names, mut arguments, mut targets) =
+        (Words::default(), Words::default(), Words::default());
+    let (mut languages, mut outputs) = (Words::default(), Words::default());
+    let mut rows = Vec::new();
+    for (job, fact) in &facts.jobs {
+        let group: i64 = match fact.ended {
+            Ended::Cached => continue,
+            Ended::Compiled => -1,
+            Ended::Failed(group) => group as i64,
+        };
+        let job = &plan.jobs[*job];
+        let output = fact.output.as_ref();
+        let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
+        rows.push(json!([
+            names.number(job.key.kernel_name.clone()),
+            arguments.number(job.key.kernel_args.clone()),
+            targets.number(job.target_id.to_string()),
+            languages.number(word(job.language)),
+            fact.worker,
+            fact.start.as_millis() as u64,
+            fact.duration.as_millis() as u64,
+            fact.usage.cpu.as_millis() as u64,
+            fact.usage.peak_memory >> 10,
+            fact.size,
+            group,
+            output,
+        ]));
+    }
+    json!({
+        "names": names.list, "arguments": arguments.list, "targets": targets.list,
+        "languages": languages.list, "outputs": outputs.list, "rows": rows,
+    })
+}
+
+/// The language as messages name it.
+fn word(language: Language) -> String {
+    json!(language).as_str().unwrap_or_default().to_owned()
+}
+
+/// Each word once.
+#[derive(Default)]
+struct Words {
+    list: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Words {
+    fn number(&mut self, word: String) -> usize {
+        if let Some(number) = self.numbers.get(&word) {
+            return *number;
+        }
+        self.list.push(word.clone());
+        self.numbers.insert(word, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}

@@ -1,0 +1,393 @@
+//! The page in a real browser, headless: no script error, every number where
+//! it belongs, and words from a build that are only words.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Usage};
+use gfxpack_plan::arguments::{CompilerFacts, Program};
+use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
+use gfxpack_plan::words::Words;
+use gfxpack_plan::{Digest, KernelKey, Language};
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::page::page;
+
+const WORKERS: usize = 8;
+
+/// A plan of so many jobs: every language, two targets.
+fn plan(jobs: usize) -> Plan {
+    let languages = [
+        (Language::Hip, "conv.cpp"),
+        (Language::OpenclC, "MIOpenPooling.cl"),
+        (Language::Assembly, "conv1x1u.s"),
+        (Language::Assembly, "conv3x3.s"),
+    ];
+    let source = |name: &str| Source {
+        name: name.to_owned(),
+        main: name.to_owned(),
+        include_dirs: Vec::new(),
+        files: Vec::new(),
+    };
+    let job = |number: usize| {
+        let kind = number % languages.len();
+        let target = ["gfx906", "gfx90a:xnack-"][number % 2];
+        Job {
+            digest: Digest::of(&number.to_le_bytes()),
+            key: Arc::new(KernelKey {
+                kernel_name: format!("{}.o", languages[kind].1),
+                kernel_args: format!(" -DTILE={} -DN={number} -mcpu={target}", number % 16),
+            }),
+            language: languages[kind].0,
+            target_id: target.parse().unwrap(),
+            source: kind,
+            toolchain: 0,
+            program: Program::Hipcc,
+            arguments: Words::default(),
+        }
+    };
+    Plan {
+        toolchains: vec![PlanToolchain {
+            identity: "hipcc 5.2.21153, clang 15.0.6".to_owned(),
+            digest: Digest::of(b"toolchain"),
+            opencl_c: Digest::of(b"toolchain"),
+            assembly: Digest::of(b"toolchain"),
+            supplied: Vec::new(),
+            facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
+        }],
+        sources: languages.iter().map(|(_, name)| source(name)).collect(),
+        jobs: (0..jobs).map(job).collect(),
+        kdbs: Vec::new(),
+    }
+}
+
+/// A build of the plan, longest languages first, in which every 50th kernel
+/// fails for one of two reasons.
+fn facts(plan: &Plan) -> Facts {
+    let mut facts = Facts::new();
+    let mut order: Vec<usize> = (0..plan.jobs.len()).collect();
+    order.sort_by_key(|&job| plan.jobs[job].language);
+    facts.event(&Event::Looked { cached: Vec::new() });
+    facts.event(&Event::Queued { workers: WORKERS, jobs: Vec::new() });
+    let mut free = [Duration::ZERO; WORKERS];
+    for job in order {
+        let worker = (0..WORKERS).min_by_key(|&worker| free[worker]).unwrap();
+        let spread = 60 + Digest::of(&job.to_le_bytes()).as_ref()[0] as u64;
+        let (time, memory) = match plan.jobs[job].language {
+            Language::Hip => (10 * spread, 200),
+            Language::OpenclC => (spread, 120),
+            Language::Assembly => (spread / 3, 60),
+        };
+        let duration = Duration::from_millis(time);
+        let run = JobRun { worker, started: facts.begun + free[worker] };
+        free[worker] += duration + Duration::from_millis(1);
+        let usage =
+            Usage { cpu: duration.mul_f64(0.9), peak_memory: (memory << 20) + job as u64 * 1024 };
+        facts.event(&if job % 50 == 3 {
+            let words = if job % 100 == 3 {
+                format!("x{job}.s:{job}:5: error: lds_direct is not supported on this GPU")
+            } else {
+                format!("x{job}.s:7:1: error: register index is out of range ({job})")
+            };
+            let (kind, output) = (FailureKind::Refused(1), words);
+            Event::Failed { job, run, failure: Failure { kind, output, duration, usage } }
+        } else {
+            let size = 4096 + job as u64;
+            Event::Finished { job, run, built: Built { size, duration, usage } }
+        });
+    }
+    facts
+}
+
+fn page_of(facts: &Facts, plan: &Plan, error: Option<&str>) -> String {
+    page(facts, plan, &facts.summary(plan, Duration::from_secs(500), error))
+}
+
+/// Opens the page in Chromium with a script added that ends by calling
+/// `done(value)`, and gives that value and the page's state.
+fn open(page: &str, flags: &[&str], script: &str) -> (Value, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    let probe = format!(
+        "<script type=module>const byId = (id) => document.getElementById(id);\n\
+         const all = (css) => [...document.querySelectorAll(css)];\n\
+         const done = (value) => {{ const made = document.createElement('pre'); made.id = 'probe'; \
+         made.textContent = btoa(unescape(encodeURIComponent(JSON.stringify({{ value, \
+         state: document.documentElement.dataset.state ?? 'none', \
+         errors: byId('script-error').textContent }})))); document.body.append(made); }};\n\
+         {script}</script></body>"
+    );
+    assert!(page.contains("</body>"));
+    std::fs::write(&file, page.replace("</body>", &probe)).unwrap();
+    let dom = chromium(dir.path(), &file, &[flags, &["--dump-dom"]].concat());
+    let said = dom.split_once("id=\"probe\">").and_then(|(_, rest)| rest.split_once('<'));
+    let (said, _) = said.unwrap_or_else(|| panic!("the page did not get to its end:\n{dom:.3000}"));
+    // Whoever reads base64 for a test only needs no crate for it.
+    let said: Value = serde_json::from_slice(&from_base64(said)).unwrap();
+    assert_eq!(said["errors"], "", "script errors");
+    (said["value"].clone(), said["state"].as_str().unwrap().to_owned())
+}
+
+fn chromium(profile: &Path, file: &Path, flags: &[&str]) -> String {
+    let names = ["chromium", "chromium-browser"];
+    let start = |name: &str| {
+        #[expect(clippy::disallowed_methods, reason = "the browser is what judges the page")]
+        let mut command = Command::new(name);
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+            .args(["--virtual-time-budget=30000", "--window-size=1400,1000"])
+            .arg(format!("--user-data-dir={}", profile.join("profile").display()))
+            .args(flags)
+            .arg(format!("file://{}", file.display()))
+            .stdin(Stdio::null())
+            .output()
+    };
+    let output = names
+        .into_iter()
+        .find_map(|name| start(name).ok())
+        .unwrap_or_else(|| panic!("chromium is needed: `cargo xtask test --setup` installs it"));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let value = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let letters: Vec<u8> = text.bytes().filter(|byte| *byte != b'=').map(value).collect();
+    let mut bytes = Vec::new();
+    for four in letters.chunks(4) {
+        let bits = four
+            .iter()
+            .enumerate()
+            .fold(0u32, |bits, (index, value)| bits | u32::from(*value) << (18 - 6 * index));
+        bytes.extend(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
+}
+
+#[test]
+fn ten_thousand_jobs_are_shown_sorted_filtered_and_zoomed() {
+    let plan = plan(10_000);
+    let facts = facts(&plan);
+    let script = "
+        const column = (n) => all(`#jobs tbody td:nth-child(${n})`).map((cell) => cell.textContent);
+        const sort = (name) => document.querySelector(`[data-sort=${name}]`).click();
+        const colours = (id) => {
+            const canvas = byId(id);
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const seen = new Map();
+            for (let at = 0; at < data.length; at += 4) {
+                const key = `${data[at]},${data[at + 1]},${data[at + 2]},${data[at + 3]}`;
+                seen.set(key, (seen.get(key) ?? 0) + 1);
+            }
+            return seen;
+        };
+        const before = { rows: column(1).length, matches: byId('matches').textContent };
+        const bySize = (sort('size'), column(7));
+        const bySizeUp = (sort('size'), column(7));
+        const byName = (sort('name'), column(1));
+        byId('more').click();
+        const more = column(1).length;
+        byId('filter').value = '-dn=4711 ';
+        byId('filter').dispatchEvent(new Event('input'));
+        const filtered = column(9);
+        const view = () => document.documentElement.dataset.view.split('-').map(Number);
+        const whole = view();
+        document.querySelector('[data-zoom=in]').click();
+        const half = view();
+        byId('lanes').dispatchEvent(new KeyboardEvent('keydown', { key: '+' }));
+        const quarter = view();
+        const zoomed = colours('lanes').size;
+        document.querySelector('[data-zoom=all]').click();
+        const box = byId('lanes').getBoundingClientRect();
+        byId('lanes').dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + 60, clientY: box.top + 5 }));
+        const tip = byId('tip').textContent;
+        all('#failure-groups > details > details').forEach((list) => (list.open = true));
+        setTimeout(() => done({
+            before, bySize, bySizeUp, byName, more, filtered, whole, half, quarter, zoomed, tip,
+            again: view(), lanes: [...colours('lanes').values()].filter((count) => count > 50).length,
+            memory: colours('memory').size, height: byId('lanes').clientHeight,
+            legend: all('#legend li').map((item) => item.textContent),
+            groups: all('#groups tbody tr').map((row) => [...row.cells].map((cell) => cell.textContent)),
+            failures: all('#failure-groups > details > summary').map((line) => line.textContent),
+            listed: all('#failure-groups .key').length,
+            tiles: all('#tiles div').map((tile) => [...tile.children].map((part) => part.textContent)),
+        }), 100);
+    ";
+    let (seen, state) = open(&page_of(&facts, &plan, None), &[], script);
+    assert_eq!(state, "ready");
+    assert_eq!(seen["before"], json!({ "rows": 50, "matches": "50 of 10,000 shown" }));
+    assert_eq!(seen["bySize"][0], "14.1 kB", "the largest object first");
+    assert_eq!(seen["bySizeUp"][0], "failed", "the smallest first");
+    assert_eq!(seen["byName"][0], "MIOpenPooling.cl.o");
+    assert_eq!(seen["more"], 200);
+    assert_eq!(seen["filtered"], json!(["-DTILE=7 -DN=4711 -mcpu=gfx90a:xnack-"]));
+    let span = |name: &str| seen[name][1].as_f64().unwrap() - seen[name][0].as_f64().unwrap();
+    assert!((span("half") * 2.0 - span("whole")).abs() < 3.0, "{seen}");
+    assert!((span("quarter") * 4.0 - span("whole")).abs() < 6.0, "{seen}");
+    assert_eq!(seen["again"], seen["whole"]);
+    assert!(seen["lanes"].as_u64() > Some(4), "languages, failures, lanes: {}", seen["lanes"]);
+    assert!(seen["zoomed"].as_u64() > Some(4) && seen["memory"].as_u64() > Some(1));
+    assert!(seen["height"].as_u64() < Some(700), "it fits a screen");
+    assert!(seen["tip"].as_str().unwrap().starts_with("conv.cpp.o"), "{}", seen["tip"]);
+    assert_eq!(
+        seen["legend"],
+        json!(["HIP (2,500)", "OpenCL C (2,400)", "Assembly (4,900)", "failed (200)"])
+    );
+    let groups = seen["groups"].as_array().unwrap();
+    let opencl = groups.iter().find(|row| row[1] == "OpenCL C").unwrap();
+    assert_eq!((groups.len(), &opencl[2], &opencl[4]), (4, &json!("2,400"), &json!("100")));
+    let failures = seen["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 2);
+    assert!(failures.iter().all(|line| line.as_str().unwrap().starts_with("100 × x")));
+    assert!(seen["listed"].as_u64() >= Some(200), "{}", seen["listed"]);
+    let tile = |label: &str| {
+        let tiles = seen["tiles"].as_array().unwrap();
+        tiles.iter().find(|tile| tile[0] == label).map(|tile| tile[1].clone())
+    };
+    assert_eq!(tile("Failed"), Some("200".into()));
+    assert_eq!(tile("Compiled"), Some("9,800".into()));
+    assert_eq!(tile("Not done"), None);
+}
+
+#[test]
+fn words_from_a_build_are_only_words() {
+    const HOSTILE: &str = "</script><script>document.documentElement.dataset.hacked=1</script>\
+        <!--<script> <img src=x onerror=document.documentElement.dataset.hacked=1> &lt; \u{2028} \
+        /*STYLE*/ /*FACTS*/ \"'`${1}";
+    let mut plan = plan(4);
+    plan.toolchains[0].identity = HOSTILE.to_owned();
+    for job in &mut plan.jobs {
+        job.key = Arc::new(KernelKey {
+            kernel_name: format!("{HOSTILE}.cl.o"),
+            kernel_args: HOSTILE.to_owned(),
+        });
+    }
+    let mut facts = facts(&plan);
+    let (duration, usage) = (Duration::from_secs(1), Usage::default());
+    for job in [0, 1] {
+        let run = JobRun { worker: job, started: Instant::now() };
+        let failure = Failure {
+            kind: FailureKind::WrongTarget { expected: HOSTILE.into(), found: HOSTILE.into() },
+            output: format!("error: {HOSTILE}\nmore {job}"),
+            duration,
+            usage,
+        };
+        facts.event(&Event::Failed { job, run, failure });
+    }
+    let script = "
+        all('details').forEach((one) => (one.open = true));
+        setTimeout(() => {
+            all('details').forEach((one) => (one.open = true));
+            done({
+                hacked: document.documentElement.dataset.hacked ?? null,
+                images: all('img').length, scripts: all('script').length,
+                compiler: byId('compilers').textContent, error: byId('build-error').textContent,
+                name: document.querySelector('#jobs td.name').textContent,
+                words: all('pre').map((one) => one.textContent),
+            });
+        }, 100);
+    ";
+    let page = page_of(&facts, &plan, Some(HOSTILE));
+    let own = page_of(&Facts::new(), &self::plan(0), None).matches("<script").count();
+    assert_eq!(page.matches("<script").count(), own, "no word begins an element");
+    let (seen, state) = open(&page, &[], script);
+    assert_eq!(state, "ready");
+    assert_eq!(seen["hacked"], Value::Null);
+    assert_eq!((&seen["images"], &seen["scripts"]), (&json!(0), &json!(own + 1)));
+    assert_eq!(seen["compiler"], HOSTILE);
+    assert_eq!(seen["name"], format!("{HOSTILE}.cl.o"));
+    assert!(seen["error"].as_str().unwrap().ends_with(HOSTILE));
+    let words: Vec<&str> =
+        seen["words"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+    for job in [0, 1] {
+        assert!(words.contains(&format!("error: {HOSTILE}\nmore {job}").as_str()), "{words:?}");
+    }
+}
+
+#[test]
+fn dark_follows_the_reader_and_a_narrow_window_holds_the_page() {
+    let plan = plan(300);
+    let page = page_of(&facts(&plan), &plan, None);
+    let script = "done({
+        dark: matchMedia('(prefers-color-scheme: dark)').matches,
+        back: getComputedStyle(document.body).backgroundColor,
+        overflow: document.documentElement.scrollWidth - innerWidth,
+        sections: all('section').filter((one) => !one.hidden).length,
+    });";
+    let light = open(&page, &["--blink-settings=preferredColorScheme=1"], script).0;
+    let narrow = ["--blink-settings=preferredColorScheme=0", "--window-size=500,900"];
+    let dark = open(&page, &narrow, script).0;
+    assert_eq!((&light["dark"], &dark["dark"]), (&json!(false), &json!(true)));
+    assert_ne!(light["back"], dark["back"]);
+    for seen in [light, dark] {
+        assert!(seen["overflow"].as_i64() <= Some(0), "nothing sticks out: {seen}");
+        assert_eq!(seen["sections"], 4);
+    }
+}
+
+#[test]
+fn a_warm_and_an_interrupted_build_have_a_page_too() {
+    let plan = plan(10);
+    let mut warm = Facts::new();
+    warm.event(&Event::Looked { cached: (0..10).map(|job| (job, 1000)).collect() });
+    let script = "done({
+        tiles: all('#tiles div').map((tile) => tile.textContent),
+        charts: !byId('timeline').hidden, error: byId('build-error').textContent,
+        rows: all('#groups tbody tr').length,
+    });";
+    let (seen, state) = open(&page_of(&warm, &plan, None), &[], script);
+    assert_eq!(state, "ready");
+    assert_eq!((&seen["charts"], &seen["error"]), (&json!(false), &json!("")));
+    assert!(seen["tiles"].to_string().contains("From the cache10100 %"), "{}", seen["tiles"]);
+    assert!(seen["rows"].as_u64() > Some(2));
+    let mut stopped = facts(&self::plan(4));
+    stopped.jobs.retain(|job, _| *job < 3);
+    let (seen, state) = open(&page_of(&stopped, &plan, Some("interrupted")), &[], script);
+    assert_eq!(state, "ready");
+    assert_eq!(seen["error"], "The build ended early: interrupted");
+    assert!(seen["tiles"].to_string().contains("Not done7"), "{}", seen["tiles"]);
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let page = page_of(&Facts::new(), &plan(1), None);
+    for outside in ["http:", "https:", "src=", "@import", "url(", "fetch("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(!page.contains("/*STYLE*/") && !page.contains("/*SCRIPT*/"));
+}
+
+#[test]
+fn much_output_is_cut_and_every_failure_is_there() {
+    let plan = plan(2000);
+    let mut facts = Facts::new();
+    for job in 0..2000 {
+        let run = JobRun { worker: 0, started: facts.begun };
+        let output = format!("error: no room\n{}", format!("é{job} ").repeat(10_000));
+        let (kind, duration, usage) =
+            (FailureKind::Refused(1), Duration::from_secs(1), Usage::default());
+        facts.event(&Event::Failed {
+            job,
+            run,
+            failure: Failure { kind, output, duration, usage },
+        });
+    }
+    let page = page_of(&facts, &plan, None);
+    assert!(page.len() < 12 << 20, "{}", page.len());
+    let summary = facts.summary(&plan, Duration::ZERO, None);
+    assert_eq!(
+        (&summary["failed"], &summary["failures"][0]["count"]),
+        (&json!(2000), &json!(2000))
+    );
+    assert!(summary["failures"][0]["output"].as_str().unwrap().ends_with("not shown here]"));
+    assert!((0..2000).all(|job| page.contains(&format!("-DN={job} "))));
+}

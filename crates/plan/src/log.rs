@@ -1,0 +1,294 @@
+//! MIOpen's log: the lines that tell which kernel was asked for, found, missed
+//! or saved, out of gigabytes that don't.
+//!
+//! ```
+//! use gfxpack_plan::log::{Event, Log};
+//!
+//! let text = b"MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: \"a.cl.o\"; \
+//!     args:  -DX=1 -mcpu=gfx906\n";
+//! let mut log = Log::default();
+//! let mut missed = Vec::new();
+//! let mut each = |record: gfxpack_plan::log::Record<'_>| {
+//!     if let Ok(message) = record.message
+//!         && message.event == Event::Missed
+//!     {
+//!         missed.push(message.key());
+//!     }
+//! };
+//! log.push(text, &mut each);
+//! log.finish(&mut each);
+//! assert_eq!(missed[0].kernel_args, " -DX=1 -mcpu=gfx906");
+//! ```
+
+use memchr::{memchr, memchr_iter, memmem, memrchr};
+
+use crate::key::KernelKey;
+
+/// Longest line that is looked at, in bytes: the largest key that a kdb takes,
+/// and what stands before it.
+pub const MAX_LINE_BYTES: usize = (1 << 20) + 4096;
+
+/// How MIOpen begins a message, after what may stand before it.
+const BEGIN: &[u8] = b"MIOpen(";
+/// The end of `[LoadBinary] ` and `[SaveBinary] `.
+const MARK: &[u8] = b"Binary] ";
+
+/// What was done about a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Event {
+    /// It is about to be looked up.
+    Asked,
+    /// A database had it.
+    Found,
+    /// No database had it: it is compiled next.
+    Missed,
+    /// It was compiled, and is stored in the user's database.
+    Saved,
+}
+
+/// One message about a kernel. Each holds the whole key, so that it does not
+/// matter which thread's message comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message<'a> {
+    /// What was done.
+    pub event: Event,
+    /// The kernel's name as the line has it, quotes removed.
+    name: &'a str,
+    /// The key's arguments, byte for byte.
+    pub args: &'a str,
+    /// Whether the name lacks the `.o` that it has in the database.
+    without_suffix: bool,
+    /// Whether the source was a text in MIOpen's memory; the name is that
+    /// text's MD5.
+    pub from_text: bool,
+}
+
+/// A line that tells of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The line's number, counted from 1.
+    pub line: u64,
+    /// What it tells, or why that can't be trusted.
+    pub message: Result<Message<'a>, LogError>,
+}
+
+/// Why a line that tells of a kernel can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// Another message begins before this one's end.
+    #[error("failed to find the message's end: another thread or process wrote into its line")]
+    Interleaved,
+    /// The line has more than [`MAX_LINE_BYTES`].
+    #[error("failed to read the line: it has more than {MAX_LINE_BYTES} bytes")]
+    TooLong,
+    /// The line is not UTF-8.
+    #[error("failed to read the key: it is not UTF-8")]
+    NotUtf8,
+    /// There is no name, or one that no source file has.
+    #[error("failed to find the kernel's name")]
+    Name,
+    /// There are no arguments.
+    #[error("failed to find the kernel's arguments")]
+    Args,
+    /// The arguments end in no device: the line was cut.
+    #[error("failed to find ` -mcpu=<device>` at the end of the arguments: the line is cut short")]
+    Device,
+}
+
+impl LogError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Interleaved => {
+                "let each process write a log of its own; most keys are told several times"
+            }
+            Self::TooLong | Self::NotUtf8 | Self::Name | Self::Args => {
+                "see whether the file is MIOpen's log, as it wrote it"
+            }
+            Self::Device => {
+                "see what cuts the log's lines: a terminal, or a limit of a log service"
+            }
+        }
+    }
+}
+
+impl Message<'_> {
+    /// What MIOpen asks its databases for.
+    #[must_use]
+    pub fn key(&self) -> KernelKey {
+        let suffix = if self.without_suffix { ".o" } else { "" };
+        KernelKey {
+            kernel_name: format!("{}{suffix}", self.name),
+            kernel_args: self.args.to_owned(),
+        }
+    }
+
+    /// The device that the arguments end in; none for MLIR kernels, whose keys
+    /// name none.
+    #[must_use]
+    pub fn device(&self) -> Option<&str> {
+        split_device(self.args)
+    }
+}
+
+/// A log that comes in pieces of any size. Memory is bounded by the longest
+/// line, [`MAX_LINE_BYTES`] of it; lines about other things are not even
+/// looked at one by one.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// Whole lines so far.
+    lines: u64,
+    /// The beginning of a line whose end is still to come.
+    carry: Vec<u8>,
+    /// Whether more of that line came than is carried.
+    cut: bool,
+}
+
+impl Log {
+    /// Takes the next piece, and tells of each line in it that ends there and
+    /// is about a kernel.
+    pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(Record<'_>)) {
+        let mut rest = piece;
+        if !self.carry.is_empty() || self.cut {
+            let end = memchr(b'\n', rest);
+            self.carry(&rest[..end.unwrap_or(rest.len())]);
+            let Some(end) = end else { return };
+            self.end_carried(each);
+            rest = &rest[end + 1..];
+        }
+        let whole = memrchr(b'\n', rest).map_or(0, |end| end + 1);
+        let (lines, tail) = rest.split_at(whole);
+        self.whole_lines(lines, each);
+        self.carry(tail);
+    }
+
+    /// Tells of the last line, which may have no end.
+    pub fn finish(mut self, each: &mut impl FnMut(Record<'_>)) {
+        if !self.carry.is_empty() {
+            self.end_carried(each);
+        }
+    }
+
+    fn carry(&mut self, bytes: &[u8]) {
+        let room = MAX_LINE_BYTES - self.carry.len();
+        self.carry.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.cut |= bytes.len() > room;
+    }
+
+    fn end_carried(&mut self, each: &mut impl FnMut(Record<'_>)) {
+        self.lines += 1;
+        if memmem::find(&self.carry, MARK).is_some() {
+            tell(self.lines, &self.carry, self.cut, each);
+        }
+        self.carry.clear();
+        self.cut = false;
+    }
+
+    fn whole_lines(&mut self, lines: &[u8], each: &mut impl FnMut(Record<'_>)) {
+        let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
+        let finder = memmem::Finder::new(MARK);
+        let mut rest = lines;
+        while let Some(mark) = finder.find(rest) {
+            let start = memrchr(b'\n', &rest[..mark]).map_or(0, |end| end + 1);
+            let end = mark + memchr(b'\n', &rest[mark..]).expect("lines that end");
+            self.lines += newlines(&rest[..start]) + 1;
+            let line = &rest[start..end];
+            let kept = &line[..line.len().min(MAX_LINE_BYTES)];
+            if mark + MARK.len() - start <= kept.len() {
+                tell(self.lines, kept, kept.len() < line.len(), each);
+            }
+            rest = &rest[end + 1..];
+        }
+        self.lines += newlines(rest);
+    }
+}
+
+/// What one line tells: as a rule one message, more where several were written
+/// at a time.
+fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(Record<'_>)) {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
+    while !rest.is_empty() {
+        let next = memmem::find(&rest[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
+        let (text, after) = rest.split_at(next.unwrap_or(rest.len()));
+        if let Some((event, rest)) = event(text) {
+            let message = match (next, cut) {
+                (Some(_), _) => Err(LogError::Interleaved),
+                (None, true) => Err(LogError::TooLong),
+                (None, false) => message(event, rest),
+            };
+            each(Record { line: number, message });
+        }
+        rest = after;
+    }
+}
+
+/// What a text from `MIOpen(` on is about, and what follows that.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary` and `SaveBinary` in
+/// binary_cache.cpp and `LoggingPrefix` in logger.cpp; the misspelled word in
+/// older releases.
+fn event(text: &[u8]) -> Option<(Event, &[u8])> {
+    let mark = memmem::find(text, MARK)?;
+    let (head, rest) = (&text[..mark], &text[mark + MARK.len()..]);
+    let bracket = memchr(b'[', head)?;
+    let (head, function) = (&head[..bracket], &head[bracket + 1..]);
+    // `MIOpen(HIP): Info2 `, and times and dates in any of its gaps.
+    if !head.contains(&b')') || !head.contains(&b':') {
+        return None;
+    }
+    let verbs: &[(&str, Event)] = match function {
+        b"Load" => &[
+            ("Loading binary for: ", Event::Asked),
+            ("Successfully loaded binary for: ", Event::Found),
+            ("Sucessfully loaded binary for: ", Event::Found),
+            ("Unable to load binary for: ", Event::Missed),
+        ],
+        b"Save" => &[("Saving binary for: ", Event::Saved)],
+        _ => return None,
+    };
+    verbs.iter().find_map(|(verb, event)| Some((*event, rest.strip_prefix(verb.as_bytes())?)))
+}
+
+/// `"X.cl.o"; args:  -DA=1 -mcpu=gfx906`; before MIOpen 3.3 without quotes,
+/// and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
+fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
+    let text = str::from_utf8(text).map_err(|_| LogError::NotUtf8)?;
+    let now = text.split_once("; args: ");
+    let before = text.split_once(" ;args: ").filter(|(name, _)| {
+        // The other one may stand in the arguments, though nobody has seen it.
+        now.is_none_or(|(other, _)| name.len() < other.len())
+    });
+    let without_suffix = before.is_some();
+    let (name, args) = before.or(now).ok_or(LogError::Args)?;
+    let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    let (name, from_text) = match unquoted.unwrap_or(name).split_once(" size=") {
+        Some((name, size)) if size.bytes().all(|b| b.is_ascii_digit()) => (name, true),
+        _ => (unquoted.unwrap_or(name), false),
+    };
+    let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\'' | '/' | '\\');
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(LogError::Name);
+    }
+    let mlir = name.ends_with(".mlir.o") || name.ends_with(".mlir");
+    if split_device(args).is_none() && !mlir {
+        return Err(LogError::Device);
+    }
+    Ok(Message { event, name, args, without_suffix, from_text })
+}
+
+/// The device at the end of a key's arguments.
+fn split_device(args: &str) -> Option<&str> {
+    let (_, device) = args.rsplit_once(" -mcpu=")?;
+    // A cut in the middle of the name leaves one that is none.
+    let digits = device.strip_prefix("gfx")?;
+    let plain = digits.len() >= 3 && digits.bytes().all(|b| b.is_ascii_alphanumeric());
+    plain.then_some(device)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! Lines as releases of MIOpen write them, and any bytes in any pieces.
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
+
+fn told<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
+    let mut told = Vec::new();
+    let mut each = |record: Record<'_>| {
+        let message = record.message.map(|message| (message.event, message.key()));
+        told.push((record.line, message));
+    };
+    let mut log = Log::default();
+    for piece in pieces {
+        log.push(piece, &mut each);
+    }
+    log.finish(&mut each);
+    told
+}
+
+#[track_caller]
+fn check(line: &str, event: Event, name: &str, args: &str) {
+    let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
+    assert_eq!(told([line.as_bytes()]), [(1, Ok((event, key)))], "{line}");
+}
+
+#[track_caller]
+fn refused(line: &str, error: LogError) {
+    assert_eq!(told([line.as_bytes()]), [(1, Err(error))], "{line}");
+    assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+}
+
+const ARGS: &str = " -DA=1 -mcpu=gfx906";
+
+#[test]
+fn each_event_is_told() {
+    for (text, event) in [
+        ("[LoadBinary] Loading binary for: ", Event::Asked),
+        ("[LoadBinary] Successfully loaded binary for: ", Event::Found),
+        ("[LoadBinary] Sucessfully loaded binary for: ", Event::Found),
+        ("[LoadBinary] Unable to load binary for: ", Event::Missed),
+        ("[SaveBinary] Saving binary for: ", Event::Saved),
+    ] {
+        let line = format!("MIOpen(HIP): Info2 {text}\"a.cl.o\"; args: {ARGS}\n");
+        check(&line, event, "a.cl.o", ARGS);
+    }
+}
+
+#[test]
+fn names_stand_as_the_release_has_them() {
+    let check = |text: &str, name: &str| {
+        let line = format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {text}{ARGS}\n");
+        check(&line, Event::Asked, name, ARGS);
+    };
+    check("\"a.cpp.o\"; args: ", "a.cpp.o");
+    check("a.cpp.o; args: ", "a.cpp.o");
+    check("a.cpp ;args: ", "a.cpp.o");
+    check("\"a b.s.o\"; args: ", "a b.s.o");
+    check("\"a.cl.obj\"; args: ", "a.cl.obj");
+    let md5 = "93b885adfe0da089cdf634904fd59f71.o";
+    check(&format!("{md5} size=1234; args: "), md5);
+}
+
+#[test]
+fn a_source_from_memory_is_told_apart() {
+    let mut from_text = Vec::new();
+    for name in ["93b885adfe0da089cdf634904fd59f71.o size=12", "a.cl.o size=x", "a.cl.o"] {
+        let line = format!("MIOpen(HIP): I [SaveBinary] Saving binary for: {name}; args: {ARGS}\n");
+        let mut each = |record: Record<'_>| from_text.push(record.message.unwrap().from_text);
+        Log::default().push(line.as_bytes(), &mut each);
+    }
+    assert_eq!(from_text, [true, false, false]);
+}
+
+#[test]
+fn anything_may_stand_around_the_words() {
+    for begin in [
+        "MIOpen(HIP): Info2",
+        "MIOpen(OpenCL): Info2",
+        "140300175522944 MIOpen(HIP): Info2",
+        "node-17 4242 140300175522944 MIOpen(HIP): Info2",
+        "   0.125 MIOpen(HIP): Info2",
+        "MIOpen(HIP)   0.125: Info2",
+        "MIOpen(HIP)(2024-10-01 12:00:00): Info2",
+        "MIOpen(HIP): (Tue Oct  1 12:00:00 2024) Info2",
+        "MIOpen(HIP): Trace",
+        "2024-10-01T12:00:00Z INFO [worker 3] - MIOpen(HIP): Info2",
+        "\u{1b}[32mMIOpen(HIP): Info2",
+    ] {
+        for end in ["", "\n", "\r\n"] {
+            let line =
+                format!("{begin} [LoadBinary] Loading binary for: \"a.cl.o\"; args: {ARGS}{end}");
+            check(&line, Event::Asked, "a.cl.o", ARGS);
+        }
+    }
+}
+
+#[test]
+fn arguments_are_kept_byte_for_byte() {
+    for args in [
+        " -mcpu=gfx90a",
+        "-DA -mcpu=gfx1030",
+        "   -DA=\"x y\"  -DB  -mcpu=gfx906",
+        " -mcpu=gfx900 -DX -mcpu=gfx906",
+        " -DX=; args: 1 -mcpu=gfx906",
+        " -DX= ;args: 1 -mcpu=gfx906",
+        " -DÜ=ß -mcpu=gfx906",
+    ] {
+        for name in ["\"a.cl.o\"; args: ", "a.cl ;args: "] {
+            let line = format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {name}{args}");
+            check(&line, Event::Asked, "a.cl.o", args);
+        }
+    }
+    let mlir = "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.mlir.o\"; args:  --x 1";
+    check(mlir, Event::Asked, "a.mlir.o", " --x 1");
+}
+
+#[test]
+fn the_device_is_the_last_one_named() {
+    let mut devices = Vec::new();
+    for args in [" -mcpu=gfx900 -DX -mcpu=gfx90a", " -mcpu=gfx1100", " --mlir"] {
+        let line =
+            format!("MIOpen(HIP): Info2 [SaveBinary] Saving binary for: a.mlir.o; args: {args}\n");
+        let mut each = |record: Record<'_>| {
+            devices.push(record.message.unwrap().device().map(str::to_owned));
+        };
+        Log::default().push(line.as_bytes(), &mut each);
+    }
+    assert_eq!(
+        devices.iter().map(Option::as_deref).collect::<Vec<_>>(),
+        [Some("gfx90a"), Some("gfx1100"), None]
+    );
+}
+
+#[test]
+fn other_lines_are_passed_over_and_counted() {
+    let other = "\
+Step 1
+MIOpen(HIP): Info [get_device_name] Raw device name: gfx906:sramecc+:xnack-
+MIOpen(HIP): Info2 [Prepare] SELECT kernel_blob FROM kern_db WHERE (kernel_name = 'a.cl.o') AND \
+(kernel_args = ' -mcpu=gfx906');
+MIOpen(HIP): Info2 [LoadBinary]
+MIOpen(HIP): Info2 [LoadBinary] Something else for: \"a.cl.o\"; args:  -mcpu=gfx906
+MIOpen(HIP): Info2 [SaveBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
+MIOpen(HIP): Info2 [ReloadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
+MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 128
+[LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
+MIOpen(HIP [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
+
+";
+    assert_eq!(told([other.as_bytes()]), []);
+    let line = format!("MIOpen(HIP): Info2 [SaveBinary] Saving binary for: a.s.o; args: {ARGS}");
+    let key = KernelKey::for_source("a.s", " -DA=1", "gfx906");
+    let after = other.lines().count() as u64 + 1;
+    let expected = [(after, Ok((Event::Saved, key)))];
+    assert_eq!(told([other.as_bytes(), line.as_bytes()]), expected);
+}
+
+#[test]
+fn what_is_damaged_is_told_as_such() {
+    let line = |text: &str| format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {text}\n");
+    refused(&line(""), LogError::Args);
+    refused(&line("\"a.cl.o\""), LogError::Args);
+    refused(&line("\"a.cl.o\"; args:"), LogError::Args);
+    refused(&line("\"a.cl.o\"; args:  -DA=1"), LogError::Device);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu="), LogError::Device);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx9"), LogError::Device);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx906 -DB"), LogError::Device);
+    refused(&line("\"\"; args:  -mcpu=gfx906"), LogError::Name);
+    refused(&line("\"a.cl.o; args:  -mcpu=gfx906"), LogError::Name);
+    refused(&line("\"../a.cl.o\"; args:  -mcpu=gfx906"), LogError::Name);
+    refused(&line("\"a\\\"b.cl.o\"; args:  -mcpu=gfx906"), LogError::Name);
+    let mut bytes = line("\"a.cl.o\"; args:  -mcpu=gfx906").into_bytes();
+    bytes[70] = 0xff;
+    assert_eq!(told([&bytes[..]]), [(1, Err(LogError::NotUtf8))]);
+}
+
+#[test]
+fn threads_that_write_into_each_others_lines_spoil_no_key() {
+    let message = "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args: ";
+    let key = KernelKey::for_source("a.cl", " -DA=1", "gfx906");
+    let whole = || (1, Ok((Event::Asked, key.clone())));
+    let spoiled = || (1, Err(LogError::Interleaved));
+    for between in ["", " ", "12345 "] {
+        let line = format!("{message}{ARGS}{between}{message}{ARGS}\n");
+        assert_eq!(told([line.as_bytes()]), [spoiled(), whole()], "{line}");
+    }
+    let line = format!("{message} -DA=MIOpen(HIP): Info2 [Prepare] SELECT 1\n");
+    assert_eq!(told([line.as_bytes()]), [spoiled()]);
+    let line = format!("MIOpen(HIP): Info2 [Prep{message}{ARGS}\n");
+    assert_eq!(told([line.as_bytes()]), [whole()]);
+}
+
+#[test]
+fn a_line_without_end_takes_no_more_memory_than_the_limit() {
+    let begin = b"MIOpen(HIP): Info2 [LoadBinary] Loading binary for: a.cl.o; args:  -DA=";
+    let mut told = Vec::new();
+    let mut each = |record: Record<'_>| told.push((record.line, record.message.map(|_| ())));
+    let mut log = Log::default();
+    log.push(begin, &mut each);
+    for _ in 0..64 {
+        log.push(&[b'x'; 1 << 16], &mut each);
+        assert!(log.carry.capacity() <= 2 * MAX_LINE_BYTES);
+    }
+    log.push(b"\n\n", &mut each);
+    log.push(
+        b"MIOpen(HIP): I [SaveBinary] Saving binary for: a.s.o; args:  -mcpu=gfx906",
+        &mut each,
+    );
+    log.finish(&mut each);
+    assert_eq!(told, [(1, Err(LogError::TooLong)), (3, Ok(()))]);
+}
+
+/// Text that looks like the log's, some of it broken.
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    let words: Vec<&[u8]> = vec![
+        b"MIOpen(HIP): ",
+        b"Info2 ",
+        b"[LoadBinary] ",
+        b"[SaveBinary] ",
+        b"Loading binary for: ",
+        b"Successfully loaded binary for: ",
+        b"Unable to load binary for: ",
+        b"Saving binary for: ",
+        b"\"a.cl.o\"",
+        b"a.cl",
+        b"; args: ",
+        b" ;args: ",
+        b" -DX=1",
+        b" -mcpu=gfx906",
+        b"\n",
+        b"\r\n",
+    ];
+    prop_oneof![
+        9 => proptest::sample::select(words).prop_map(<[u8]>::to_vec),
+        1 => proptest::collection::vec(any::<u8>(), 0..9),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_key_is_read_as_it_was_written(
+        name in "[A-Za-z_][A-Za-z0-9_. ]{0,30}\\.(cl|cpp|s)\\.o",
+        options in "( [-A-Za-z0-9=_,\"]{0,20}){0,8}",
+        device in "gfx[0-9a-f]{3,4}",
+        before in "[^\r\n\u{0}]{0,12}",
+        quoted in any::<bool>(),
+    ) {
+        prop_assume!(!before.contains("MIOpen("));
+        let args = format!("{options} -mcpu={device}");
+        let shown = if quoted { format!("\"{name}\"") } else { name.clone() };
+        let line = format!(
+            "{before}MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: {shown}; args: {args}\n"
+        );
+        let key = KernelKey { kernel_name: name, kernel_args: args };
+        prop_assert_eq!(told([line.as_bytes()]), [(1, Ok((Event::Missed, key)))]);
+    }
+
+    #[test]
+    fn pieces_of_any_size_tell_the_same(
+        pieces in proptest::collection::vec(piece(), 0..80),
+        sizes in proptest::collection::vec(1_usize..40, 1..10),
+    ) {
+        let text = pieces.concat();
+        let whole = told([&text[..]]);
+        let mut rest = &text[..];
+        let mut cut = Vec::new();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at(rest.len().min(*size));
+            cut.push(piece);
+            rest = after;
+        }
+        prop_assert_eq!(told(cut), whole.clone());
+        // Line by line is the same too.
+        let mut by_line = Vec::new();
+        for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+            by_line.extend(told([line]).into_iter().map(|(_, told)| (number, told)));
+        }
+        prop_assert_eq!(by_line, whole);
+    }
+}

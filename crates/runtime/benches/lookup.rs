@@ -1,0 +1,340 @@
+//! What a lookup costs, against opening both files for each as MIOpen does,
+//! and against nothing but decoding and hashing.
+//!
+//! `cargo bench -p gfxpack-runtime`: criterion's times, then ratios. Those are
+//! of the CPU time of the whole process, of short turns that take each other's
+//! place, so that a machine with other work gives about the same ones.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bzip2::bufread::BzDecoder;
+use criterion::{BenchmarkId, Criterion, Throughput};
+use gfxpack_kdb::{Blob, Row, WriteOptions, write};
+use gfxpack_runtime::{
+    Config, KernelCache, KernelKey, Layer, Places, Target, UserPlace, WarningSink,
+};
+use md5::{Digest as _, Md5};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rustix::time::{ClockId, clock_gettime};
+
+const RECORDS: usize = 10_000;
+const OBJECT_BYTES: usize = 40_000;
+const THREADS: [usize; 2] = [1, 8];
+/// As many numbers as a user's kdb holds.
+const USER_RECORDS: usize = 100;
+
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS `kern_db` (`id` INTEGER PRIMARY KEY ASC, \
+    `kernel_name` TEXT NOT NULL, `kernel_args` TEXT NOT NULL, `kernel_blob` BLOB NOT NULL, \
+    `kernel_hash` TEXT NOT NULL, `uncompressed_size` INT NOT NULL); \
+    CREATE UNIQUE INDEX IF NOT EXISTS `idx_kern_db` ON kern_db (kernel_name, kernel_args);";
+const SELECT: &str =
+    "SELECT kernel_blob, kernel_hash, uncompressed_size FROM kern_db WHERE (kernel_name = ";
+
+fn target() -> Target {
+    "gfx906@60".parse().expect("a target")
+}
+
+fn key(number: usize) -> KernelKey {
+    let options = format!(" -DMIO_BN_C={number} -DMIO_BN_HW=196 -DMIOPEN_USE_FP16=0");
+    KernelKey::for_source("MIOpenBatchNormFwdTrainSpatial.cl", &options, "gfx906")
+}
+
+/// A code object for gfx906, half of which compresses.
+fn object(number: usize) -> Vec<u8> {
+    let mut bytes = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
+    bytes.resize(64, 0);
+    bytes[18..20].copy_from_slice(&[0xe0, 0]);
+    bytes[48] = 0x2f;
+    let mut noise = Noise(number as u64 + 1);
+    while bytes.len() < OBJECT_BYTES {
+        bytes.extend(noise.next().to_le_bytes());
+        bytes.extend([number as u8; 8]);
+    }
+    bytes
+}
+
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.0 ^ self.0 >> 29
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 16) as usize % bound
+    }
+}
+
+/// A system directory with the kdb, and a user's with another one.
+struct Files {
+    directory: PathBuf,
+}
+
+impl Files {
+    /// Made once and kept in cargo's own temporary directory.
+    fn new(form: Blob) -> Self {
+        let name = format!("{RECORDS}-of-{OBJECT_BYTES}-{form:?}");
+        let files = Self { directory: Path::new(env!("CARGO_TARGET_TMPDIR")).join(name) };
+        let user = |directory: PathBuf| (directory, USER_RECORDS, 10 * RECORDS);
+        for (directory, records, first) in
+            [(files.system(), RECORDS, 0), user(files.user()), user(files.miopen_user())]
+        {
+            let user = first > 0;
+            let name = if user { target().ukdb_file_name() } else { target().kdb_file_name() };
+            std::fs::create_dir_all(&directory).expect("a directory for the kdb");
+            if directory.join(&name).exists() {
+                continue;
+            }
+            let mut kernels: Vec<_> =
+                (first..first + records).map(|number| (key(number), number)).collect();
+            kernels.sort();
+            let size = OBJECT_BYTES as u64;
+            let rows: Vec<_> = kernels.iter().map(|(key, _)| Row { key, size }).collect();
+            let mut options = WriteOptions::default();
+            options.blob = form;
+            let object = |index: usize| Ok::<_, Infallible>(object(kernels[index].1));
+            write(&directory.join(name), &rows, &options, object).expect("a kdb");
+        }
+        files
+    }
+
+    fn system(&self) -> PathBuf {
+        self.directory.join("system")
+    }
+
+    fn user(&self) -> PathBuf {
+        self.directory.join("user")
+    }
+
+    /// Which MIOpen puts into WAL mode.
+    fn miopen_user(&self) -> PathBuf {
+        self.directory.join("miopen-user")
+    }
+
+    fn cache(&self, keep_hits: bool) -> KernelCache {
+        let places = Places::new([self.system()], UserPlace::Dir(self.user()));
+        let mut config = Config::new(target(), places);
+        config.warnings = WarningSink::Silent;
+        config.keep_hits = keep_hits;
+        KernelCache::open(config)
+    }
+
+    fn blob(&self, number: usize) -> (Vec<u8>, i64) {
+        let kdb = self.system().join(target().kdb_file_name());
+        let connection = Connection::open(kdb).expect("a kdb");
+        let sql = "SELECT kernel_blob, uncompressed_size FROM kern_db WHERE kernel_args = ?1";
+        connection
+            .query_row(sql, [&key(number).kernel_args], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("a row")
+    }
+}
+
+/// A lookup as MIOpen does it, of the user's file and then the system's.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord`, `SQLiteBase`'s
+/// constructor and `KernDb::FindRecordUnsafe`.
+fn as_miopen(files: &Files, key: &KernelKey) -> Option<Vec<u8>> {
+    as_miopen_in(&files.miopen_user().join(target().ukdb_file_name()), false, key)
+        .or_else(|| as_miopen_in(&files.system().join(target().kdb_file_name()), true, key))
+}
+
+fn as_miopen_in(path: &Path, system: bool, key: &KernelKey) -> Option<Vec<u8>> {
+    let flags = if system {
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_FULL_MUTEX
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_FULL_MUTEX
+    };
+    let connection = Connection::open_with_flags(path, flags).expect("a kdb");
+    connection.busy_timeout(Duration::from_secs(60)).expect("a timeout");
+    if !system {
+        let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        connection.query_row("PRAGMA journal_mode=WAL;", (), mode).expect("a mode");
+        connection.execute_batch(CREATE).expect("a table");
+    }
+    let mut columns = connection.prepare("PRAGMA table_info(kern_db)").expect("a table");
+    let names = columns.query_map((), |row| row.get::<_, String>(1)).expect("columns");
+    assert!(names.flatten().filter(|name| name.starts_with("kernel_")).count() >= 3);
+    let (name, args) = (&key.kernel_name, &key.kernel_args);
+    let sql = format!("{SELECT}'{name}') AND (kernel_args = '{args}');");
+    let row = connection
+        .query_row(&sql, (), |row| {
+            let row: (Vec<u8>, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(row)
+        })
+        .optional();
+    let (blob, hash, size) = row.expect("a kdb that is whole")?;
+    let bytes = if size == 0 { blob } else { decode(&blob, size) };
+    assert_eq!(hash, md5(&bytes));
+    Some(bytes)
+}
+
+fn decode(blob: &[u8], size: i64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    BzDecoder::new(blob).read_to_end(&mut bytes).expect("bzip2");
+    bytes
+}
+
+fn md5(bytes: &[u8]) -> String {
+    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One side of a comparison: a lookup of the kernel of that number.
+type Side<'a> = (&'static str, Box<dyn Fn(usize) + Sync + 'a>);
+
+/// What is measured: a name, its sides, the first of them ours, and the
+/// target as a ratio of the second to the first.
+struct Case<'a> {
+    name: &'static str,
+    sides: Vec<Side<'a>>,
+    at_least: f64,
+    /// The last side is part of the first two, and told apart from the rest.
+    apart: bool,
+}
+
+fn cases<'a>(raw: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> {
+    let ours = |files: &Files, first: usize, hit: bool| -> Side<'a> {
+        let cache = files.cache(false);
+        let lookup = move |number: usize| {
+            let found = black_box(cache.get(&key(first + number))).found;
+            assert_eq!(found.map(|found| found.layer), hit.then_some(Layer::System));
+        };
+        ("gfxpack", Box::new(lookup))
+    };
+    let theirs = |files: &'a Files, first: usize, hit: bool| -> Side<'a> {
+        let lookup = move |number: usize| {
+            assert_eq!(black_box(as_miopen(files, &key(first + number))).is_some(), hit);
+        };
+        ("as MIOpen does it", Box::new(lookup))
+    };
+    let blobs: Vec<_> = (0..64).map(|number| bz2.blob(number)).collect();
+    let alone: Side<'a> = (
+        "bzip2 and MD5 alone",
+        Box::new(move |number| {
+            let (blob, size) = &blobs[number % blobs.len()];
+            black_box(md5(&decode(blob, *size)));
+        }),
+    );
+    let objects: Vec<_> = (0..64).map(object).collect();
+    let hash: Side<'a> = (
+        "MD5 alone",
+        Box::new(move |number| drop(black_box(md5(&objects[number % objects.len()])))),
+    );
+    // So few that the first turn has asked for most of them.
+    let cache = raw.cache(true);
+    let kept: Side<'a> = (
+        "gfxpack, kept hit",
+        Box::new(move |number| {
+            assert!(black_box(cache.get(&key(number % 64))).found.is_some());
+        }),
+    );
+    let absent = 20 * RECORDS;
+    vec![
+        Case {
+            name: "miss",
+            sides: vec![ours(raw, absent, false), theirs(raw, absent, false)],
+            at_least: 10.0,
+            apart: false,
+        },
+        Case {
+            name: "raw hit",
+            sides: vec![ours(raw, 0, true), theirs(raw, 0, true), kept, hash],
+            at_least: 10.0,
+            apart: true,
+        },
+        Case {
+            name: "bz2 hit",
+            sides: vec![ours(bz2, 0, true), alone, theirs(bz2, 0, true)],
+            at_least: 1.0 / 1.1,
+            apart: false,
+        },
+    ]
+}
+
+/// Lookups of all threads together, one after another in each.
+fn together(threads: usize, lookups: u64, lookup: &(dyn Fn(usize) + Sync)) -> Duration {
+    let share = lookups.div_ceil(threads as u64);
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for seed in 0..threads as u64 {
+            scope.spawn(move || {
+                let mut noise = Noise(seed + 1);
+                (0..share).for_each(|_| lookup(noise.below(RECORDS)));
+            });
+        }
+    });
+    start.elapsed().mul_f64(lookups as f64 / (share * threads as u64) as f64)
+}
+
+fn measure(criterion: &mut Criterion, cases: &[Case<'_>]) {
+    for case in cases {
+        let mut group = criterion.benchmark_group(case.name);
+        group.throughput(Throughput::Elements(1)).sample_size(20);
+        group.measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
+        for (name, lookup) in &case.sides {
+            for threads in THREADS {
+                let id = BenchmarkId::new(*name, format!("{threads} threads"));
+                group.bench_function(id, |bencher| {
+                    bencher.iter_custom(|lookups| together(threads, lookups, lookup));
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark's output")]
+fn compare(cases: &[Case<'_>]) {
+    const TURNS: u32 = 30;
+    const LOOKUPS: u32 = 100;
+    println!("\nCPU time of one lookup, {TURNS} turns of {LOOKUPS} each:");
+    for case in cases {
+        let mut spent = vec![0.0; case.sides.len()];
+        let mut noise = Noise(7);
+        for turn in 0..=TURNS {
+            for ((_, lookup), spent) in case.sides.iter().zip(&mut spent) {
+                let before = cpu_seconds();
+                (0..LOOKUPS).for_each(|_| lookup(noise.below(RECORDS)));
+                // The first turn fills caches.
+                if turn > 0 {
+                    *spent += cpu_seconds() - before;
+                }
+            }
+        }
+        for ((name, _), seconds) in case.sides.iter().zip(&spent) {
+            let each = seconds * 1e6 / f64::from(TURNS * LOOKUPS);
+            println!("  {:8} {name:20} {each:9.1} us, {:6.2}", case.name, seconds / spent[0]);
+        }
+        let met = |ratio: f64| if ratio >= case.at_least { "met" } else { "NOT met" };
+        let tell = |ratio: f64, what: &str| {
+            let (name, target) = (case.name, case.at_least);
+            println!("  {name:8} {ratio:.2}{what}, at least {target:.2} wanted: {}", met(ratio));
+        };
+        tell(spent[1] / spent[0], "");
+        if let Some(part) = spent.last().filter(|_| case.apart) {
+            let (name, _) = case.sides.last().expect("a side");
+            tell((spent[1] - part) / (spent[0] - part), &format!(" apart from {name}"));
+        }
+    }
+}
+
+fn main() {
+    let (raw, bz2) = (Files::new(Blob::Raw), Files::new(Blob::Bz2));
+    let cases = cases(&raw, &bz2);
+    let mut criterion = Criterion::default().configure_from_args();
+    measure(&mut criterion, &cases);
+    criterion.final_summary();
+    compare(&cases);
+}

@@ -1,0 +1,48 @@
+//! Any bytes as MIOpen's log: the same keys whatever the pieces it comes in,
+//! and each key told again by the line that it would be written as.
+#![no_main]
+
+use gfxpack_plan::KernelKey;
+use gfxpack_plan::log::{Event, Log, LogError, Record};
+use libfuzzer_sys::fuzz_target;
+
+type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
+
+fn told<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Told {
+    let mut told = Vec::new();
+    let mut each = |record: Record<'_>| {
+        if let Ok(message) = &record.message {
+            let device = message.device().map(str::to_owned);
+            assert!(device.is_none_or(|device| message.args.ends_with(&device)));
+        }
+        let message = record.message.map(|message| (message.event, message.key()));
+        told.push((record.line, message));
+    };
+    let mut log = Log::default();
+    for piece in pieces {
+        log.push(piece, &mut each);
+    }
+    log.finish(&mut each);
+    told
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((size, log)) = bytes.split_first() else { return };
+    let whole = told([log].into_iter());
+    assert!(told(log.chunks(usize::from(*size) + 1)) == whole, "pieces of {size} differ");
+
+    let lines = log.split(|byte| *byte == b'\n').count() as u64;
+    for (line, message) in whole {
+        assert!((1..=lines).contains(&line), "line {line} of {lines}");
+        match message {
+            Ok((_, key)) => {
+                let text = format!(
+                    "MIOpen(HIP): Info2 [SaveBinary] Saving binary for: \"{}\"; args: {}\n",
+                    key.kernel_name, key.kernel_args
+                );
+                assert_eq!(told([text.as_bytes()].into_iter()), [(1, Ok((Event::Saved, key)))]);
+            }
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+        }
+    }
+});

@@ -1,0 +1,215 @@
+//! What is compiled again when one thing changes, on copies of the
+//! toolchain's own files, and what `plan --explain` says of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_tests::project::{Project, Run, command, tool};
+use serde_json::Value;
+
+/// What hipcc of this machine uses.
+struct Toolchain {
+    clang: PathBuf,
+    lld: PathBuf,
+    resource_dir: PathBuf,
+    device_libs: PathBuf,
+    headers: PathBuf,
+}
+
+fn installed() -> Toolchain {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("x.hip"), "").unwrap();
+    let mut hipcc = command("hipcc");
+    hipcc.current_dir(dir.path());
+    let arguments = ["-###", "--offload-arch=gfx906", "--cuda-device-only", "-c", "x.hip"];
+    let output = hipcc.args(arguments).output().expect("hipcc starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let words: Vec<&str> = said.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let after = |option: &str| {
+        let at = words.iter().position(|word| *word == option).expect(option);
+        PathBuf::from(words[at + 1])
+    };
+    let clang = PathBuf::from(words[words.iter().position(|word| *word == "-cc1").unwrap() - 1]);
+    let lld = words.iter().find(|word| word.ends_with("/lld") || word.ends_with("ld.lld"));
+    Toolchain {
+        clang: fs::canonicalize(clang).unwrap(),
+        lld: fs::canonicalize(lld.expect("hipcc links with lld")).unwrap(),
+        resource_dir: after("-resource-dir"),
+        device_libs: after("-mlink-builtin-bitcode").parent().unwrap().to_owned(),
+        headers: PathBuf::from("/usr/include/hip"),
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    tool("cp", &["-rL", from.to_str().unwrap(), to.to_str().unwrap()], Path::new("/"));
+}
+
+/// A library of every language, and a toolchain of its own to change: a copy
+/// of each of its files, in an LLVM prefix beside a ROCm prefix.
+fn project() -> Project {
+    let project = Project::small();
+    let installed = installed();
+    let at = |path: &str| project.path().join(path);
+    copy(&installed.clang, &at("llvm/bin/clang"));
+    copy(&installed.lld, &at("llvm/bin/lld"));
+    std::os::unix::fs::symlink("lld", at("llvm/bin/ld.lld")).unwrap();
+    let version = installed.resource_dir.file_name().unwrap().to_str().unwrap().to_owned();
+    copy(
+        &installed.resource_dir.join("include"),
+        &at(&format!("llvm/lib/clang/{version}/include")),
+    );
+    copy(&installed.device_libs, &at("rocm/amdgcn/bitcode"));
+    copy(&installed.headers, &at("rocm/include/hip"));
+    project
+}
+
+const TOOLS: [&str; 8] = [
+    "--clang",
+    "llvm/bin/clang",
+    "--rocm-path",
+    "rocm",
+    "--device-libs",
+    "rocm/amdgcn/bitcode",
+    "--message-format",
+    "json",
+];
+const INPUT: [&str; 4] = ["--manifest", "kernels.toml", "--target", "gfx906"];
+
+fn build(project: &Project) -> Run {
+    let arguments = [&["build", "--out", "o"], &INPUT[..], &TOOLS].concat();
+    project.run(&arguments).expect_code(0)
+}
+
+/// Names of the kernels that a build compiles, each as often as it has keys.
+fn compiled(project: &Project) -> Vec<String> {
+    let run = build(project);
+    let finished = &run.of_type("build-finished")[0];
+    let mut names: Vec<String> = run
+        .of_type("job-finished")
+        .iter()
+        .map(|job| job["kernel_name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert_eq!(finished["compiled"], names.len(), "{finished}");
+    names
+}
+
+fn explained(project: &Project, key: &str) -> Value {
+    let arguments = [&["plan", "--explain", key], &INPUT[..], &TOOLS].concat();
+    let run = project.run(&arguments).expect_code(0);
+    run.of_type("explained").remove(0)
+}
+
+/// What is said of a kernel that would be compiled again.
+fn changes(project: &Project, key: &str) -> Vec<String> {
+    let said = explained(project, key);
+    let change = |change: &Value| {
+        let word = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+        [word("what"), word("name"), word("how")].join(" ")
+    };
+    said["changes"].as_array().unwrap().iter().map(change).collect()
+}
+
+/// Changes one byte of a file that was put there for that.
+fn append(project: &Project, file: &str, byte: &str) {
+    let path = project.path().join(file);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend(byte.as_bytes());
+    fs::write(&path, bytes).unwrap();
+}
+
+const HIP: &str = "add.cpp.o";
+const OPENCL: &str = "scale.cl.o";
+const ASSEMBLY: &str = "fill.s.o";
+
+#[test]
+fn one_byte_rebuilds_exactly_what_depends_on_it() {
+    let project = project();
+    let all = [HIP, HIP, ASSEMBLY, OPENCL, OPENCL];
+    assert_eq!(explained(&project, "add.cpp")["state"], "new");
+    assert_eq!(compiled(&project), all);
+    assert!(compiled(&project).is_empty(), "nothing changed");
+    assert_eq!(explained(&project, "add.cpp")["state"], "stored");
+
+    append(&project, "rocm/include/hip/hip_runtime.h", " ");
+    assert_eq!(changes(&project, "add.cpp"), ["header hip/hip_runtime.h changed"]);
+    assert_eq!(explained(&project, "scale.cl")["state"], "stored");
+    assert_eq!(compiled(&project), [HIP, HIP]);
+
+    // Of another processor: nothing that is linked, but of the libraries.
+    append(&project, "rocm/amdgcn/bitcode/oclc_isa_version_1030.bc", "\0");
+    let changed = ["device-library bitcode/oclc_isa_version_1030.bc changed"];
+    assert_eq!(changes(&project, "scale.cl"), changed);
+    assert_eq!(explained(&project, "fill.s")["state"], "stored");
+    assert_eq!(compiled(&project), [HIP, HIP, OPENCL, OPENCL]);
+
+    append(&project, "llvm/bin/clang", "\0");
+    assert_eq!(changes(&project, "fill.s"), ["compiler clang changed"]);
+    assert_eq!(compiled(&project), all);
+
+    append(&project, "llvm/bin/lld", "\0");
+    assert_eq!(changes(&project, "fill.s"), ["compiler lld changed"]);
+    assert_eq!(compiled(&project), all);
+
+    project.write("include/step.h", "#define STEP 5.0f\n");
+    assert_eq!(changes(&project, "scale.cl"), ["source i0/step.h changed"]);
+    assert_eq!(compiled(&project), [HIP, HIP, OPENCL, OPENCL]);
+
+    append(&project, "src/fill.s", "// more\n");
+    assert_eq!(changes(&project, "fill.s"), ["source src/fill.s changed"]);
+    assert_eq!(compiled(&project), [ASSEMBLY]);
+
+    let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
+    project.write("kernels.toml", &manifest.replace("FACTOR=2", "FACTOR=9"));
+    let said = explained(&project, "FACTOR=9");
+    assert_eq!(said["state"], "new");
+    assert_eq!(said["nearest"]["kernel_args"], " -DGROUP=64 -DFACTOR=2 -mcpu=gfx906");
+    let change = &said["changes"][0];
+    assert_eq!(
+        (&change["name"], &change["from"], &change["to"]),
+        (&"FACTOR".into(), &"2".into(), &"9".into())
+    );
+    assert_eq!(compiled(&project), [OPENCL]);
+    assert!(compiled(&project).is_empty());
+
+    let job = explained(&project, "fill.s")["job"].as_str().unwrap().to_owned();
+    fs::remove_file(project.path().join("cache/v1/objects").join(&job[..2]).join(&job)).unwrap();
+    assert_eq!(explained(&project, "fill.s")["state"], "gone");
+    assert_eq!(compiled(&project), [ASSEMBLY]);
+}
+
+#[test]
+fn what_an_edit_leaves_the_same_is_not_compiled_again() {
+    let project = Project::small();
+    let build = |out: &str| {
+        let arguments =
+            [&["build", "--message-format", "json", "--jobs", "1", "--out", out], &INPUT[..]];
+        let run = project.run(&arguments.concat()).expect_code(0);
+        let finished = run.of_type("build-finished").remove(0);
+        let number = |name: &str| finished[name].as_u64().unwrap();
+        (number("compiled"), number("reused"), number("cached"))
+    };
+    assert_eq!(build("o"), (5, 0, 0));
+    let before = project.tree("o/kdb");
+    // The same tokens on the same lines.
+    project.write("include/step.h", "#define STEP /* metres */ 3.0f\n");
+    assert_eq!(build("o"), (0, 4, 1));
+    assert!(project.tree("o/kdb") == before, "the objects are those of before");
+    assert_eq!(build("o"), (0, 0, 5));
+    // It is what a compiler makes of the new text, too.
+    fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
+    assert_eq!(build("o"), (5, 0, 0));
+    assert!(project.tree("o/kdb") == before);
+    // A macro that nothing uses, and then one that counts.
+    project.write("include/step.h", "#define STEP 3.0f\n#define UNUSED 1\n");
+    let (compiled, reused, _) = build("o");
+    assert_eq!(compiled + reused, 4);
+    assert!(project.tree("o/kdb") == before);
+    project.write("include/step.h", "#define STEP 4.0f\n");
+    assert_eq!(build("o"), (4, 0, 1));
+    assert!(project.tree("o/kdb") != before);
+    // A line more moves what follows: nobody can tell that it does no harm.
+    project.write("src/scale.cl", &format!("\n{}", project.text("src/scale.cl")));
+    assert_eq!(build("o"), (2, 0, 3));
+}

@@ -1,0 +1,280 @@
+//! What a build says of itself: messages, the report's facts, grouped
+//! failures; and what it learns for the next one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use gfxpack_tests::project::{Project, Run, command, finish};
+use serde_json::Value;
+
+fn dist(project: &Project, more: &[&str]) -> Run {
+    let arguments = ["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
+    project.run(&[&arguments, more].concat())
+}
+
+/// A project without HIP, whose kernels take the compiler a moment only.
+fn light() -> Project {
+    let project = Project::small();
+    let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
+    let (head, rest) = manifest.split_once("[[kernel]]").unwrap();
+    let (_, rest) = rest.split_once("[[kernel]]").unwrap();
+    project.write("kernels.toml", &format!("{head}[[kernel]]{rest}"));
+    project
+}
+
+/// The facts in a report.
+fn facts(page: &Path) -> Value {
+    let text = fs::read_to_string(page).unwrap();
+    let (_, rest) = text.split_once("<script type=\"application/json\" id=\"facts\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn sum(messages: &[Value], field: &str) -> u64 {
+    messages.iter().map(|message| message[field].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn messages_and_report_tell_the_same_of_every_job() {
+    let project = Project::small();
+    let json = ["--jobs", "2", "--report", "pages/r.html", "--message-format", "json"];
+    let cold = dist(&project, &json).expect_code(0);
+    let (started, finished) = (cold.of_type("job-started"), cold.of_type("job-finished"));
+    assert_eq!((started.len(), finished.len()), (5, 5));
+    for job in &finished {
+        assert!(job["worker"].as_u64() < Some(2), "{job}");
+        assert!(job["size"].as_u64() > Some(500), "{job}");
+        // Any compiler has more than that, and none of these needs a gigabyte.
+        let memory = job["peak_memory"].as_u64().unwrap();
+        assert!((10 << 20..1 << 30).contains(&memory), "{job}");
+        assert!(
+            job["milliseconds"].as_u64() > Some(0) && job["cpu_milliseconds"].is_u64(),
+            "{job}"
+        );
+        let start = started.iter().find(|start| start["job"] == job["job"]).unwrap();
+        assert_eq!(start["start_milliseconds"], job["start_milliseconds"]);
+        assert_eq!(start["worker"], job["worker"]);
+    }
+    let queued = &cold.of_type("build-queued")[0];
+    assert_eq!((&queued["workers"], &queued["jobs"]), (&2.into(), &5.into()));
+    let report = &cold.of_type("report")[0];
+    assert_eq!((&report["compiled"], &report["cached"]), (&5.into(), &0.into()));
+    assert_eq!(report["error"], Value::Null);
+    for (total, each) in [
+        ("size", "size"),
+        ("compile_milliseconds", "milliseconds"),
+        ("cpu_milliseconds", "cpu_milliseconds"),
+    ] {
+        let (total, each) = (report[total].as_u64().unwrap(), sum(&finished, each));
+        assert!(total >= each && total <= each + 5, "rounded each or as a whole: {total} {each}");
+    }
+    let groups = report["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 3, "a language each: {groups:?}");
+    assert_eq!(sum(groups, "compiled"), 5);
+
+    let page = facts(&project.path().join("pages/r.html"));
+    assert_eq!(page["detail"]["rows"].as_array().unwrap().len(), 5);
+    for (name, value) in page["summary"].as_object().unwrap() {
+        assert_eq!(value, &report[name], "{name}");
+    }
+
+    let warm = dist(&project, &json).expect_code(0);
+    assert_eq!(warm.of_type("job-started").len(), 0);
+    let cached = warm.of_type("job-cached");
+    assert_eq!((cached.len(), sum(&cached, "size")), (5, sum(&finished, "size")));
+    assert_eq!(warm.of_type("report")[0]["cached"], 5);
+    assert_eq!(facts(&project.path().join("pages/r.html"))["summary"]["cached"], 5);
+    let left: Vec<String> = project.tree("pages").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, ["r.html"], "written whole, nothing beside it");
+}
+
+#[test]
+fn a_report_that_can_t_be_written_is_told() {
+    let project = Project::small();
+    fs::create_dir(project.path().join("dir")).unwrap();
+    let run = dist(&project, &["--report", "dir"]).expect_code(2);
+    assert!(run.stderr.contains("it is a directory") && run.stderr.contains("hint:"));
+    assert_eq!(project.objects(), 0, "before anything is compiled");
+    let run = dist(&project, &["--report", "kernels.toml/r.html"]).expect_code(1);
+    assert!(run.stderr.contains("failed to write `kernels.toml/r.html`"), "{}", run.stderr);
+}
+
+/// Kernels of which `broken` stumble over one line each, and one over another.
+fn failing(broken: usize) -> Project {
+    let project = Project::new();
+    project.write(
+        "k.s",
+        ".if N == 1000\n.error \"a reason of its own\"\n.endif\n\
+         .macro fail n\n.if \\n\n.error \"register v256 is out of range\"\n.endif\n.endm\n\
+         .if N > 0\nfail N\n.endif\n.text\ns_endpgm\n",
+    );
+    let numbers: Vec<String> =
+        (0..=broken).chain([1000]).map(|number| format!("\"-Wa,-defsym,N={number}\"")).collect();
+    project.write(
+        "kernels.toml",
+        &format!(
+            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"k.s\"\n[[kernel.variant]]\noptions = [{}]\n",
+            numbers.join(", ")
+        ),
+    );
+    project
+}
+
+#[test]
+fn kernels_that_fail_for_one_reason_are_told_together() {
+    let project = failing(20);
+    let run = dist(&project, &["--jobs", "2"]).expect_code(100);
+    let named = run.stderr.matches("failed to compile `k.s.o").count();
+    assert!(named <= 7, "one in full, five by name, and the one of its own: {}", run.stderr);
+    assert!(run.stderr.contains("(exit code 1), as above: <instantiation>"), "{}", run.stderr);
+    let group = run.stderr.lines().find(|line| line.contains("kernels failed for one reason"));
+    let group = group.unwrap_or_else(|| panic!("{}", run.stderr));
+    // Each has a number of its own, which makes no other reason.
+    assert!(
+        group.starts_with("20 kernels failed for one reason (14 of them not named above)"),
+        "{group}"
+    );
+    assert!(group.contains("register v256 is out of range"), "{group}");
+    assert!(run.stderr.contains("error: a reason of its own"), "{}", run.stderr);
+    assert!(run.stderr.contains("--report FILE.html and --message-format json name every one"));
+
+    let run = dist(&project, &["--report", "r.html"]).expect_code(100);
+    assert!(run.stderr.contains("every failed kernel is in r.html"), "{}", run.stderr);
+    let page = facts(&project.path().join("r.html"));
+    let counts: Vec<u64> = page["summary"]["failures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| group["count"].as_u64().unwrap())
+        .collect();
+    assert!(counts == [20, 1] || counts == [1, 20], "{counts:?}");
+    let rows = page["detail"]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(|row| row[10].as_i64() >= Some(0)).count(), 21);
+    let json = dist(&project, &["--message-format", "json"]).expect_code(100);
+    assert_eq!(json.of_type("job-failed").len(), 21, "machines are told of each");
+    assert_eq!(json.of_type("report")[0]["failed"], 21);
+}
+
+/// The kernels in the order in which their compilers were started.
+fn order(run: &Run) -> Vec<String> {
+    let name = |message: &Value| message["kernel_name"].as_str().unwrap().to_owned();
+    run.of_type("job-started").iter().map(name).collect()
+}
+
+#[test]
+fn what_took_longest_last_time_is_started_first() {
+    let project = light();
+    let json = ["--jobs", "1", "--message-format", "json"];
+    let first = dist(&project, &json).expect_code(0);
+    assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
+    let costs = project.path().join("cache/v1/costs.jsonl");
+    let text = fs::read_to_string(&costs).unwrap();
+    assert_eq!(text.lines().count(), 3, "{text}");
+    // As if the assembly had taken an hour and OpenCL C no time.
+    let changed: String = text
+        .lines()
+        .map(|line| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            record[3] = if record[1] == "fill.s" { 3_600_000.into() } else { 1.into() };
+            format!("{record}\n")
+        })
+        .collect();
+    let again = |costs_file: &[u8]| {
+        fs::remove_dir_all(project.path().join("cache/v1/objects")).unwrap();
+        fs::write(&costs, costs_file).unwrap();
+        dist(&project, &json).expect_code(0)
+    };
+    let second = again(changed.as_bytes());
+    assert_eq!(order(&second)[0], "fill.s.o");
+    let expected = second.of_type("build-queued")[0]["expected_milliseconds"].clone();
+    assert!(expected.as_u64() > Some(3_600_000), "{expected}");
+    // A changed source is another job, of about the same cost.
+    project.write(
+        "src/fill.s",
+        &(fs::read_to_string(project.path().join("src/fill.s")).unwrap() + "\n.long 1\n"),
+    );
+    assert_eq!(order(&again(changed.as_bytes()))[0], "fill.s.o");
+    // Damage is as if nothing was known.
+    for damaged in [&b"\xff\0\xff\n{}\n[1,2]\n"[..], &changed.as_bytes()[..9], b""] {
+        assert_eq!(order(&again(damaged)), order(&first));
+    }
+    assert_eq!(fs::read_to_string(&costs).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn without_jobs_there_are_as_many_as_processors_may_be_used() {
+    let project = light();
+    let workers = |more: &[&str]| {
+        fs::remove_dir_all(project.path().join("cache")).ok();
+        let mut pinned = command("sh");
+        // Whichever processor this test itself may use.
+        pinned
+            .args([
+                "-c",
+                "exec taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" \"$@\"",
+                "sh",
+            ])
+            .arg(gfxpack_tests::project::binary())
+            .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
+            .args(["--message-format", "json"])
+            .args(more)
+            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+            .current_dir(project.path());
+        finish(pinned).expect_code(0).of_type("build-queued")[0]["workers"].clone()
+    };
+    assert_eq!(workers(&[]), 1);
+    assert_eq!(workers(&["--jobs", "3"]), 3, "who asks for more gets more");
+}
+
+#[test]
+fn an_interrupt_leaves_no_compiler_and_a_report() {
+    let project = Project::small();
+    let stand_in = project.write(
+        "bin/hipcc",
+        "#!/bin/sh\ncase \"$*\" in *-DTYPE=double*)\n\
+         here=$(dirname \"$0\"); sleep 100000 & echo $! > \"$here/pid.new\"; mv \"$here/pid.new\" \"$here/pid\"\n\
+         wait;; esac\nexec hipcc \"$@\"\n",
+    );
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut shell = command("sh");
+    // The second signal may come before or after the first has stopped it.
+    shell
+        .args([
+            "-c",
+            "\"$@\" & pid=$!; while [ ! -e bin/pid ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
+                kill -TERM $pid; kill -TERM $pid; wait $pid",
+            "sh",
+        ])
+        .arg(gfxpack_tests::project::binary())
+        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
+        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2"])
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .current_dir(project.path());
+    let twice = finish(shell).expect_code(130);
+    let child = fs::read_to_string(project.path().join("bin/pid")).unwrap();
+    // The kernel may take a moment to bury it; a zombie is dead too.
+    let stat = format!("/proc/{}/stat", child.trim());
+    while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
+        std::thread::yield_now();
+    }
+    fs::remove_file(project.path().join("bin/pid")).unwrap();
+    let mut shell = command("sh");
+    shell
+        .args([
+            "-c",
+            "\"$@\" & pid=$!; while [ ! -e bin/pid ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
+                kill -TERM $pid; wait $pid",
+            "sh",
+        ])
+        .arg(gfxpack_tests::project::binary())
+        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
+        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2", "--report", "r.html"])
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .current_dir(project.path());
+    let once = finish(shell).expect_code(130);
+    assert!(once.stderr.contains("are compiled and kept"), "{}", once.stderr);
+    assert!(once.stderr.contains("hint: run the same command again"), "{}", once.stderr);
+    let page = facts(&project.path().join("r.html"));
+    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{twice:?}");
+}
