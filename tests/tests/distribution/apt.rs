@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_tests::project::binary;
+
+use crate::choice::{MI50, sysfs};
 use crate::lab::{Lab, as_root, ok, other, said};
 
 /// A system that has nothing but dpkg's and apt's directories.
@@ -153,6 +156,11 @@ fn an_index_grows_with_the_directory_and_only_signed_ones_are_taken() {
     for field in ["X-ROCm-GPU-Architecture: gfx906\n", "Modaliases: amdgpu(pci:v00001002d"] {
         assert!(shown.contains(field), "{shown}");
     }
+    // What this machine would need if it had an MI50.
+    let sysfs = sysfs(&lab, MI50);
+    let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt"];
+    ok(root.command(&lab, binary().to_str().expect("UTF-8")).args(words));
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
     // The index made step by step is the one made at once.
     lab.dist("repository/b", &["--target", "gfx906_60"]);
     lab.repo("repository");

@@ -4,20 +4,23 @@ use std::fs;
 
 use crate::lab::Lab;
 
-/// sysfs of a machine with an MI210 and without a driver.
-fn sysfs(lab: &Lab) -> String {
+/// sysfs of a machine that has that device of AMD's and no driver for it.
+pub(crate) fn sysfs(lab: &Lab, id: &str) -> String {
     let device = lab.path("sys/bus/pci/devices/0000:03:00.0");
     fs::create_dir_all(&device).expect("made");
-    for (name, text) in [("vendor", "0x1002"), ("device", "0x740f"), ("class", "0x038000")] {
+    for (name, text) in [("vendor", "0x1002"), ("device", id), ("class", "0x038000")] {
         fs::write(device.join(name), format!("{text}\n")).expect("written");
     }
     lab.path("sys").display().to_string()
 }
 
+const MI210: &str = "0x740f";
+pub(crate) const MI50: &str = "0x66a1";
+
 #[test]
 fn the_package_of_the_gpu_is_taken_from_a_directory() {
     let lab = Lab::new();
-    let sysfs = sysfs(&lab);
+    let sysfs = sysfs(&lab, MI210);
     lab.dist("packages", &["--target", "gfx90a,gfx90a@104,gfx906"]);
     let install = |manager: &str, more: &[&str]| {
         let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use gfxpack_tests::project::binary;
+
+use crate::choice::{MI50, sysfs};
 use crate::lab::{Lab, as_root, files, ok, other, said};
 
 struct Root {
@@ -38,12 +41,19 @@ impl Root {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut dnf = as_root("dnf");
-        dnf.arg(format!("--installroot={}", self.dir.display()))
-            .arg(format!("--setopt=reposdir={}", self.settings.display()))
-            .arg(format!("--setopt=cachedir={}", self.cache.display()))
-            .args(["--setopt=plugins=0", "--releasever=9", "--assumeyes"])
-            .args(words);
+        dnf.args(self.options()).args(words);
         dnf
+    }
+
+    fn options(&self) -> Vec<String> {
+        vec![
+            format!("--installroot={}", self.dir.display()),
+            format!("--setopt=reposdir={}", self.settings.display()),
+            format!("--setopt=cachedir={}", self.cache.display()),
+            "--setopt=plugins=0".to_owned(),
+            "--releasever=9".to_owned(),
+            "--assumeyes".to_owned(),
+        ]
     }
 
     #[track_caller]
@@ -136,6 +146,13 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     lab.dist("repository", &["--target", "gfx906"]);
     lab.repo("repository");
     let root = Root::new(&lab, "repository");
+    // What this machine would need if it had an MI50; words after -- are dnf's.
+    let sysfs = sysfs(&lab, MI50);
+    let mut install = as_root(binary().to_str().expect("UTF-8"));
+    install.args(["install", "--no-hip", "--sysfs", &sysfs, "--with", "dnf", "--"]);
+    ok(install.args(root.options()));
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+    root.dnf(&["remove", "miopen-hip-gfx906kdb"]);
     // A package that somebody signed with no key of ours: with none.
     for rpm in files(&lab.path("repository"), ".rpm") {
         fs::remove_file(rpm).expect("removed");
