@@ -228,6 +228,7 @@ pub(crate) fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipe::OUTPUT_LIMIT;
 
     fn sh(script: &str, limit: Duration, cancel: &Cancel) -> Output {
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
