@@ -248,7 +248,7 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
         ])
         .arg(gfxpack_tests::project::binary())
         .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-        .args(["--hipcc", "bin/hipcc", "--jobs", "2"])
+        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2"])
         .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
         .current_dir(project.path());
     let twice = finish(shell).expect_code(130);
@@ -269,7 +269,7 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
         ])
         .arg(gfxpack_tests::project::binary())
         .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-        .args(["--hipcc", "bin/hipcc", "--jobs", "2", "--report", "r.html"])
+        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2", "--report", "r.html"])
         .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
         .current_dir(project.path());
     let once = finish(shell).expect_code(130);

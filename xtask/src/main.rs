@@ -1,8 +1,10 @@
-//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `fuzz`, `tidy`.
+//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `bench`, `fuzz`,
+//! `tidy`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
 
+mod bench;
 mod ci;
 mod dist;
 mod fuzz;
@@ -27,6 +29,7 @@ enum Xtask {
     Dist(dist::Dist),
     Test(test::Test),
     Ci(ci::Ci),
+    Bench(bench::Bench),
     Fuzz(fuzz::Fuzz),
     Tidy(tidy::Tidy),
 }
@@ -48,6 +51,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Dist(dist) => dist.run(&sh, passed),
         Xtask::Test(test) => test.run(&sh, passed),
         Xtask::Ci(ci) => ci.run(&sh),
+        Xtask::Bench(bench) => bench.run(&sh),
         Xtask::Fuzz(fuzz) => fuzz.run(&sh),
         Xtask::Tidy(tidy) => tidy.run(),
     }

@@ -226,7 +226,10 @@ impl SourceSet {
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that
     /// a file edited meanwhile can't get under a wrong digest.
-    pub(crate) fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where they can't be written.
+    pub fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
         for (staged, file) in &self.closures[source] {
             let path = dir.join(staged);
             let parent = path.parent().unwrap_or(dir);

@@ -74,7 +74,9 @@ pub(crate) fn unbuildable(
     let isa = processor.trim_start_matches("gfx");
     let mut reasons: Vec<String> = Vec::new();
     for (toolchain, words) in toolchains {
-        let clang = toolchain.clang.display();
+        // The same one is known by several names.
+        let clang = std::fs::canonicalize(&toolchain.clang);
+        let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
         let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);
         let reason = match words {
             Some(words) => {
@@ -89,7 +91,6 @@ pub(crate) fn unbuildable(
                 toolchain.installed_libs.display()
             ),
         };
-        // hipcc's clang may stand there by itself too.
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }

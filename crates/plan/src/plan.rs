@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{self, CompilerFacts, Program};
@@ -160,6 +159,11 @@ pub struct TargetRequest {
     pub keys: Vec<(Arc<KeyRequest>, usize)>,
 }
 
+/// How many keys' commands are held beside the plan.
+const KEYS_AT_ONCE: usize = 16 * 1024;
+/// Starting a thread takes as long as a few keys.
+const KEYS_WORTH_A_THREAD: usize = 256;
+
 /// Makes the plan. The same input gives the same plan, whatever the order of
 /// keys; jobs that agree in everything are one job.
 ///
@@ -182,14 +186,11 @@ pub fn plan(
         let mut rows = Vec::with_capacity(request.keys.len());
         // In parts, so that what several targets have in common is held twice
         // for a moment only.
-        for keys in request.keys.chunks(4096) {
-            let commands: Vec<_> = keys
-                .par_iter()
-                .map(|(key, source)| {
-                    let digest = source_digests[*source];
-                    command(key, &sources[*source], digest, toolchain, request.target.id())
-                })
-                .collect();
+        for keys in request.keys.chunks(KEYS_AT_ONCE) {
+            let commands = on_all_processors(keys, |(key, source)| {
+                let digest = source_digests[*source];
+                command(key, &sources[*source], digest, toolchain, request.target.id())
+            });
             for ((key, source), command) in keys.iter().zip(commands) {
                 let Command { digest, program, arguments } = command?;
                 let job = *by_digest.entry(digest).or_insert_with(|| {
@@ -208,10 +209,31 @@ pub fn plan(
                 rows.push(Row { key: Arc::clone(&key.key), job });
             }
         }
-        rows.par_sort_by(|a, b| a.key.cmp(&b.key));
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
     }
     Ok(Plan { toolchains, sources, jobs, kdbs })
+}
+
+/// Does the same to every item, in as many threads as there are processors.
+///
+/// By hand and not by rayon, which the runtime would carry along.
+fn on_all_processors<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(threads).max(KEYS_WORTH_A_THREAD);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let mut shares = items.chunks(share);
+        let first = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        let mut results: Vec<R> = first.iter().map(work).collect();
+        for other in others {
+            results.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    })
 }
 
 /// What makes one object, with its digest.

@@ -119,8 +119,8 @@ impl ObjectStore {
             }
         };
         if flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            // What asks in vain loses what it had.
-            flock(lock, FlockOperation::LockShared).ok();
+            // Asking in vain gave up our own share: of builds that end at once,
+            // none must keep the others from it.
             return Ok(None);
         }
         sweep(&self.dir.join(TEMP));

@@ -1,8 +1,11 @@
 //! `plan`: what a build would do, without doing it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
-use gfxpack_compile::Cancel;
+use gfxpack_compile::{Cancel, write_atomic};
 use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
 use rayon::prelude::*;
@@ -12,6 +15,7 @@ use super::why;
 use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
+use crate::fail;
 use crate::output::Output;
 use crate::prepare::{self, Prepared, Purpose};
 
@@ -28,10 +32,14 @@ pub(crate) fn run(
         &args.cache,
         environment,
         false,
-        Purpose::Look,
+        // What the commands name has to stay.
+        if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         cancel,
     )?;
     warn(&prepared, output);
+    if let Some(dir) = &args.stage {
+        stage(&prepared, dir)?;
+    }
     match &args.explain {
         Some(text) => why::run(&prepared, text, output),
         None => {
@@ -39,6 +47,24 @@ pub(crate) fn run(
             Ok(())
         }
     }
+}
+
+/// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
+/// job for a shell in DIR, which makes `objects/DIGEST.o`.
+fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
+    let objects = dir.join("objects");
+    fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
+    for source in 0..prepared.plan.sources.len() {
+        prepared.sources.stage(source, &dir.join(format!("source-{source}")))?;
+    }
+    let mut lines = String::new();
+    for job in &prepared.plan.jobs {
+        let command = prepared.toolchains[job.toolchain].command_line(job);
+        let (source, digest) = (job.source, job.digest);
+        writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
+            .expect("writing to a string");
+    }
+    Ok(write_atomic(&dir.join("commands"), &[lines.as_bytes()])?)
 }
 
 #[derive(Serialize)]

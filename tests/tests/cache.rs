@@ -1,0 +1,209 @@
+//! The cache: its commands and limits, and that nothing wrong ever gets out of
+//! it, whatever happens to it.
+
+use std::fs;
+use std::path::Path;
+
+use gfxpack_tests::project::{Project, Run, binary, command, finish, python_reads};
+use serde_json::Value;
+
+const GFX906: u32 = 0x2f;
+const BUILD: [&str; 9] = [
+    "build",
+    "--manifest",
+    "kernels.toml",
+    "--target",
+    "gfx906",
+    "--message-format",
+    "json",
+    "--out",
+    "o",
+];
+
+fn build(project: &Project, more: &[&str]) -> Run {
+    project.run(&[&BUILD, more].concat())
+}
+
+/// The last message of a type.
+fn message(run: &Run, kind: &str) -> Value {
+    run.of_type(kind).pop().unwrap_or_else(|| panic!("no {kind} in {}", run.stdout))
+}
+
+fn compiled(run: &Run) -> u64 {
+    message(run, "build-finished")["compiled"].as_u64().unwrap()
+}
+
+/// The kdb of a build that nothing happened to.
+fn undisturbed() -> Vec<(String, Vec<u8>)> {
+    let project = Project::small();
+    build(&project, &[]).expect_code(0);
+    project.tree("o/kdb")
+}
+
+fn cache(project: &Project, arguments: &[&str]) -> Run {
+    project.run(&[&["cache", "--message-format", "json"], arguments].concat())
+}
+
+fn stats(project: &Project) -> Value {
+    message(&cache(project, &["stats"]).expect_code(0), "cache-stats")
+}
+
+#[test]
+fn the_cache_is_counted_limited_and_checked() {
+    let project = Project::small();
+    cache(&project, &["gc", "--max-size", "0"]).expect_code(2);
+    assert_eq!(stats(&project)["objects"], 0);
+    build(&project, &[]).expect_code(0);
+    let full = stats(&project);
+    assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
+    let bytes: u64 = ["objects", "deps", "preprocessed", "history", "sources"]
+        .iter()
+        .flat_map(|kind| project.tree(&format!("cache/v1/{kind}")))
+        .map(|(_, bytes)| bytes.len() as u64)
+        .sum();
+    assert_eq!(full["bytes"], bytes);
+    let usage = cache(&project, &["gc"]).expect_code(2);
+    assert!(usage.stdout.contains("--max-size"), "{}", usage.stdout);
+
+    let dry = cache(&project, &["gc", "--max-size", "0", "--dry-run"]).expect_code(0);
+    assert_eq!(message(&dry, "cache-gc")["files"], 0);
+    assert_eq!(stats(&project), full);
+    let kept = cache(&project, &["gc", "--max-size", "1TB", "--max-age", "30d"]).expect_code(0);
+    assert_eq!(message(&kept, "cache-gc")["removed_files"], 0);
+    assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 0);
+
+    let sound = cache(&project, &["verify"]).expect_code(0);
+    assert_eq!(message(&sound, "cache-verified")["objects"], 5);
+    let (name, mut object) = project.tree("cache/v1/objects").remove(2);
+    let middle = object.len() / 2;
+    object[middle] ^= 0x10;
+    fs::write(project.path().join("cache/v1/objects").join(name), object).unwrap();
+    let damaged = cache(&project, &["verify"]).expect_code(101);
+    let named = message(&damaged, "damaged");
+    assert!(named["key"]["kernel_name"].as_str().is_some_and(|name| name.ends_with(".o")));
+    cache(&project, &["verify"]).expect_code(0);
+    assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 1);
+
+    // The limit holds when the build is done, and harms no build.
+    build(&project, &["--cache-size", "0"]).expect_code(0);
+    assert_eq!(stats(&project)["bytes"], 0);
+    let mut limited = project.command(&BUILD);
+    limited.env("GFXPACK_CACHE_SIZE", "20kB");
+    assert_eq!(compiled(&finish(limited).expect_code(0)), 5);
+    assert!(stats(&project)["bytes"].as_u64().unwrap() <= 20_000);
+    assert_eq!(project.tree("o/kdb"), undisturbed());
+    let mut wrong = project.command(&BUILD);
+    wrong.env("GFXPACK_CACHE_SIZE", "much");
+    let wrong = finish(wrong).expect_code(2);
+    assert!(wrong.stdout.contains("GFXPACK_CACHE_SIZE"), "{}", wrong.stdout);
+}
+
+#[test]
+fn builds_that_are_killed_leave_a_store_to_go_on_with() {
+    let project = Project::small();
+    // Wherever the kill strikes, before the probe or after the last object.
+    for tenths in [2, 6, 11, 17, 24] {
+        let mut killed = command("timeout");
+        killed
+            .args(["--signal=KILL", &format!("{}.{}", tenths / 10, tenths % 10)])
+            .arg(binary())
+            .args(BUILD)
+            .args(["--jobs", "2", "--cache-size", "1MB"])
+            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+            .current_dir(project.path());
+        let _ = finish(killed);
+        if project.path().join("cache").is_dir() {
+            cache(&project, &["verify"]).expect_code(0);
+        }
+    }
+    build(&project, &[]).expect_code(0);
+    assert!(project.tree("o/kdb") == undisturbed());
+    assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 0);
+}
+
+#[test]
+fn builds_at_once_on_one_store_do_not_disturb_each_other() {
+    let project = Project::small();
+    let expected = undisturbed();
+    // The second round finds everything, and evicts it under the others.
+    for size in ["1GB", "0"] {
+        let start = |out: &str| {
+            let mut command = project.command(&BUILD[..7]);
+            command.args(["--out", out, "--jobs", "2", "--cache-size", size]);
+            std::thread::spawn(move || finish(command))
+        };
+        let builds: Vec<_> = ["a", "b", "c"].map(|out| (out, start(out))).into();
+        for (out, build) in builds {
+            build.join().unwrap().expect_code(0);
+            assert!(project.tree(&format!("{out}/kdb")) == expected, "{out}");
+        }
+        cache(&project, &["verify"]).expect_code(0);
+    }
+    assert_eq!(stats(&project)["bytes"], 0, "whoever came last evicted");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that was not run says so")]
+fn a_store_that_cannot_be_written_is_read() {
+    let project = Project::small();
+    build(&project, &[]).expect_code(0);
+    let expected = project.tree("o/kdb");
+    // One object less, so that there is something to compile.
+    let (name, _) = project.tree("cache/v1/objects").remove(0);
+    fs::remove_file(project.path().join("cache/v1/objects").join(name)).unwrap();
+    let before = project.tree("cache");
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"";
+    let namespace = |script: &str| {
+        let mut shell = command("unshare");
+        shell.args(["--map-root-user", "--mount", "sh", "-c", script]);
+        shell.arg(project.path().join("cache"));
+        shell
+    };
+    if finish(namespace(mount)).code != Some(0) {
+        eprintln!("skipped: mounts are not permitted here, and root may write anywhere");
+        return;
+    }
+    fs::remove_dir_all(project.path().join("o")).unwrap();
+    let mut shell = namespace(&format!("{mount} && exec \"$@\""));
+    shell
+        .arg(binary())
+        .args(BUILD)
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .current_dir(project.path());
+    let run = finish(shell).expect_code(0);
+    let warning = message(&run, "warning")["message"].as_str().unwrap().to_owned();
+    assert!(warning.contains("can't be written"), "{warning}");
+    let finished = message(&run, "build-finished");
+    assert_eq!((&finished["cached"], &finished["compiled"]), (&4.into(), &1.into()));
+    assert!(project.tree("o/kdb") == expected);
+    assert!(project.tree("cache") == before);
+}
+
+#[test]
+fn no_flipped_bit_gets_into_a_kdb() {
+    let project = Project::small();
+    build(&project, &[]).expect_code(0);
+    let expected = project.tree("o/kdb");
+    let root = project.path().join("cache/v1");
+    let flip = |path: &Path, part: usize| {
+        let mut bytes = fs::read(path).unwrap();
+        let at = (bytes.len() - 1) * part / 16;
+        bytes[at] ^= 1 << (part % 8);
+        fs::write(path, bytes).unwrap();
+    };
+    // In every file: objects, what they are for, what they were made from.
+    for part in [0, 6, 11, 16] {
+        // An edit that changes nothing asks for all of it.
+        project.write("include/step.h", &format!("#define STEP /* {part} */ 3.0f\n"));
+        for (name, bytes) in project.tree("cache/v1") {
+            if !bytes.is_empty() {
+                flip(&root.join(name), part);
+            }
+        }
+        fs::remove_dir_all(project.path().join("o")).unwrap();
+        build(&project, &[]).expect_code(0);
+        assert!(project.tree("o/kdb") == expected, "flipped at {part} of 16");
+    }
+    let keys = python_reads(&project.path().join("o/kdb/gfx906.kdb"), GFX906);
+    assert_eq!(keys.len(), 5);
+}

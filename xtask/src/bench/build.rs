@@ -1,0 +1,376 @@
+//! `cargo xtask bench build`: compiling, beside hipcc started by xargs and
+//! make on the same list, and beside itself without each shortcut.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use serde_json::Value;
+use wait4::Wait4;
+use xshell::{Shell, cmd};
+
+use super::table::{Row, Table, median, write_section};
+use crate::root;
+use crate::say::say;
+
+/// Compile the built-in kernels, or any others, in every way
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    /// How often each way is measured, in turn
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// GPU to build for
+    #[arg(long, default_value = "gfx906_60")]
+    target: String,
+    /// Another manifest than the built-in one
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Kernel keys instead of a manifest
+    #[arg(long, value_name = "FILE", requires = "source_dir", conflicts_with = "manifest")]
+    keys: Option<PathBuf>,
+    /// Where the sources of keys are
+    #[arg(long, value_name = "DIR")]
+    source_dir: Vec<PathBuf>,
+    /// Section of docs/benchmarks.md to write; none is written without
+    #[arg(long, value_name = "NAME")]
+    section: Option<String>,
+    /// Only the ways whose names contain this; repeatable, or with commas
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+/// A way to get the objects, or to find that they are there.
+struct Way {
+    name: &'static str,
+    run: Run,
+    measured: Vec<Measured>,
+}
+
+enum Run {
+    /// The list by languages, each by itself, a shell for each line.
+    Xargs,
+    Make,
+    /// gfxpack with nothing in its cache, and these options.
+    Cold(&'static [&'static str]),
+    /// gfxpack once more, with everything in its cache.
+    Warm,
+    /// Planning only.
+    Plan,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Measured {
+    seconds: f64,
+    /// Of all processes.
+    cpu: f64,
+    /// CPU seconds by language.
+    languages: BTreeMap<String, f64>,
+}
+
+/// Where things lie, and what is built.
+struct Ground {
+    dir: PathBuf,
+    gfxpack: PathBuf,
+    inputs: Vec<String>,
+    cores: String,
+}
+
+impl Build {
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        let ground = self.ground(sh)?;
+        let jobs = ground.stage(sh)?;
+        let mut ways = ways();
+        ways.retain(|way| {
+            self.only.is_empty() || self.only.iter().any(|text| way.name.contains(text.as_str()))
+        });
+        for round in 1..=self.rounds {
+            for way in &mut ways {
+                let measured = ground.measure(sh, &way.run)?;
+                let Measured { seconds, cpu, .. } = measured;
+                say(&format!("round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s", way.name));
+                way.measured.push(measured);
+            }
+        }
+        let same = ground.compare(sh)?;
+        let text = self.text(&ways, jobs, &ground.cores, same);
+        say(&text);
+        match &self.section {
+            Some(section) => write_section(&root().join("docs/benchmarks.md"), section, &text),
+            None => Ok(()),
+        }
+    }
+
+    fn ground(&self, sh: &Shell) -> anyhow::Result<Ground> {
+        let gfxpack = super::gfxpack(sh)?;
+        let mut inputs = vec!["--target".to_owned(), self.target.clone()];
+        let mut add = |option: &str, path: &Path| {
+            inputs.extend([option.to_owned(), path.display().to_string()]);
+        };
+        match (&self.keys, &self.manifest) {
+            (Some(keys), _) => {
+                add("--keys", keys);
+                self.source_dir.iter().for_each(|dir| add("--source-dir", dir));
+            }
+            (None, Some(manifest)) => add("--manifest", manifest),
+            (None, None) => add("--manifest", &root().join("packaging/kernels/kernels.toml")),
+        }
+        let dir = super::dir().join("build");
+        let cores = std::thread::available_parallelism()?.to_string();
+        Ok(Ground { dir, gfxpack, inputs, cores })
+    }
+
+    fn text(&self, ways: &[Way], jobs: usize, cores: &str, same: Option<usize>) -> String {
+        let rows = ways.iter().map(|way| Row {
+            name: way.name.to_owned(),
+            seconds: way.measured.iter().map(|one| one.seconds).collect(),
+            more: {
+                let cpu = |way: &Way| {
+                    median(&way.measured.iter().map(|one| one.cpu).collect::<Vec<f64>>())
+                };
+                vec![format!("{:.2}", cpu(way)), format!("{:.2}", cpu(&ways[0]) / cpu(way))]
+            },
+        });
+        let table = Table {
+            title: format!("{jobs} objects for {}", self.target),
+            columns: vec!["CPU seconds", "times less CPU"],
+            rows: rows.collect(),
+        };
+        let mut text = format!(
+            "Medians of {} rounds in turn on {cores} cores; seconds are on the clock, CPU seconds \
+             those of all processes together.\n\n{}",
+            self.rounds,
+            table.markdown()
+        );
+        if let Some(same) = same {
+            text.push_str(&format!(
+                "\nAll {same} different objects that hipcc and clang made are, byte for byte, those \
+                 in gfxpack's kdb.\n"
+            ));
+        }
+        text.push_str(&by_language(ways));
+        text.push_str(&beside_the_compilers(ways));
+        text
+    }
+}
+
+fn ways() -> Vec<Way> {
+    let way = |name, run| Way { name, run, measured: Vec::new() };
+    vec![
+        way("xargs, hipcc and clang", Run::Xargs),
+        way("make, hipcc and clang", Run::Make),
+        way("gfxpack, by hipcc and clang", Run::Cold(&["--via", "hipcc"])),
+        way("gfxpack, direct starts alone", Run::Cold(&["--via", "direct"])),
+        way("gfxpack without the fork server", Run::Cold(&["--no-shortcut", "fork-server"])),
+        way(
+            "gfxpack without precompiled headers",
+            Run::Cold(&["--no-shortcut", "precompiled-header"]),
+        ),
+        way(
+            "gfxpack without the reduced library",
+            Run::Cold(&["--no-shortcut", "reduced-library"]),
+        ),
+        way("gfxpack", Run::Cold(&[])),
+        way("gfxpack, all in the cache", Run::Warm),
+        way("gfxpack, planning only", Run::Plan),
+    ]
+}
+
+/// CPU seconds of each language's compilers.
+fn by_language(ways: &[Way]) -> String {
+    let of = |name: &str, language: &str| -> Option<f64> {
+        let way = ways.iter().find(|way| way.name == name)?;
+        let all = way.measured.iter().map(|one| one.languages.get(language).copied());
+        Some(median(&all.collect::<Option<Vec<f64>>>()?))
+    };
+    let mut text = "\n| language | hipcc and clang | gfxpack | times less CPU |\n\
+                    | --- | ---: | ---: | ---: |\n"
+        .to_owned();
+    for language in ["hip", "opencl-c", "assembly"] {
+        if let Some(theirs) = of("xargs, hipcc and clang", language)
+            && let Some(ours) = of("gfxpack", language)
+        {
+            let ratio = theirs / ours;
+            text.push_str(&format!("| {language} | {theirs:.2} | {ours:.2} | {ratio:.2} |\n"));
+        }
+    }
+    text
+}
+
+/// What a cold build spends besides compiling kernels.
+fn beside_the_compilers(ways: &[Way]) -> String {
+    let cold = ways.iter().filter(|way| way.name == "gfxpack").flat_map(|way| &way.measured);
+    let shares: Vec<f64> =
+        cold.map(|one| 1.0 - one.languages.values().sum::<f64>() / one.cpu).collect();
+    if shares.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nOf a cold build's CPU time {:.1} % is not the compiler's work on a kernel but gfxpack's: \
+         finding and digesting the toolchain, planning, precompiling headers, cutting the library \
+         down, trying both, staging, storing, assembling, verifying.\n",
+        100.0 * median(&shares)
+    )
+}
+
+impl Ground {
+    /// Lays the sources out, and gives the number of commands.
+    fn stage(&self, sh: &Shell) -> anyhow::Result<usize> {
+        let stage = self.dir.join("stage");
+        remove(&stage)?;
+        fs::create_dir_all(&self.dir)?;
+        let (gfxpack, inputs, cache) = (&self.gfxpack, &self.inputs, self.dir.join("plan-cache"));
+        cmd!(sh, "{gfxpack} plan {inputs...} --stage {stage} --cache-dir {cache}")
+            .quiet()
+            .read()?;
+        let commands = fs::read_to_string(stage.join("commands"))?;
+        let mut lists: BTreeMap<&str, String> = BTreeMap::new();
+        let mut makefile = String::from("all:");
+        let mut rules = String::new();
+        for line in commands.lines() {
+            let list = lists.entry(language(line)).or_default();
+            list.push_str(line);
+            list.push('\n');
+            let object = line.rsplit_once(" -o ../").map_or("", |(_, object)| object);
+            makefile.push_str(&format!(" {object}"));
+            let line = line.replace('$', "$$").replace('#', "\\#");
+            rules.push_str(&format!("{object}:\n\t@{line}\n"));
+        }
+        fs::write(stage.join("Makefile"), format!("{makefile}\n{rules}"))?;
+        for (language, list) in lists {
+            fs::write(stage.join(language), list)?;
+        }
+        Ok(commands.lines().count())
+    }
+
+    fn measure(&self, sh: &Shell, run: &Run) -> anyhow::Result<Measured> {
+        let (stage, cores) = (self.dir.join("stage"), &self.cores);
+        match run {
+            Run::Xargs => {
+                empty(&stage.join("objects"))?;
+                let mut all = Measured::default();
+                for language in ["hip", "opencl-c", "assembly"] {
+                    let list = stage.join(language);
+                    if !list.is_file() {
+                        continue;
+                    }
+                    let xargs = "xargs -a \"$0\" -d '\\n' -n 1 -P \"$1\" sh -c";
+                    let command = cmd!(sh, "sh -c {xargs} {list} {cores}");
+                    let one = time(Command::from(command).current_dir(&stage), true)?.0;
+                    all.seconds += one.seconds;
+                    all.cpu += one.cpu;
+                    all.languages.insert(language.to_owned(), one.cpu);
+                }
+                Ok(all)
+            }
+            Run::Make => {
+                empty(&stage.join("objects"))?;
+                let command = cmd!(sh, "make -k -s -j {cores}");
+                Ok(time(Command::from(command).current_dir(&stage), true)?.0)
+            }
+            Run::Cold(options) => {
+                remove(&self.dir.join("cache"))?;
+                self.build(sh, options)
+            }
+            Run::Warm => self.build(sh, &[]),
+            Run::Plan => {
+                let (gfxpack, inputs, cache) =
+                    (&self.gfxpack, &self.inputs, self.dir.join("cache"));
+                let command = cmd!(sh, "{gfxpack} plan {inputs...} --cache-dir {cache}");
+                Ok(time(&mut Command::from(command), false)?.0)
+            }
+        }
+    }
+
+    fn build(&self, sh: &Shell, options: &[&str]) -> anyhow::Result<Measured> {
+        let (gfxpack, inputs, cache) = (&self.gfxpack, &self.inputs, self.dir.join("cache"));
+        let out = self.dir.join("out");
+        remove(&out)?;
+        let command = cmd!(
+            sh,
+            "{gfxpack} build {inputs...} {options...} --cache-dir {cache} --out {out}
+             --allow-partial --message-format json"
+        );
+        let (mut measured, said) = time(&mut Command::from(command), false)?;
+        for line in said.lines() {
+            let message: Value = serde_json::from_str(line)?;
+            if message["type"] == "job-finished" || message["type"] == "job-failed" {
+                let language = message["language"].as_str().unwrap_or_default();
+                let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
+                *measured.languages.entry(language.to_owned()).or_default() += cpu;
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Compares what xargs or make left with the rows of gfxpack's kdb; gives
+    /// how many different objects there are.
+    fn compare(&self, sh: &Shell) -> anyhow::Result<Option<usize>> {
+        let objects = self.dir.join("stage/objects");
+        let files: Vec<PathBuf> = fs::read_dir(&objects)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<anyhow::Result<_>>()?;
+        let kdb = fs::read_dir(self.dir.join("out/kdb")).ok().and_then(|mut dir| dir.next());
+        let Some(kdb) = kdb.filter(|_| !files.is_empty()) else { return Ok(None) };
+        let (gfxpack, kdb) = (&self.gfxpack, kdb?.path());
+        let mut theirs = BTreeSet::new();
+        for files in files.chunks(1000) {
+            let sums = cmd!(sh, "md5sum {files...}").quiet().read()?;
+            let sums = sums.lines().filter_map(|line| line.split_whitespace().next());
+            theirs.extend(sums.map(str::to_owned));
+        }
+        let rows = cmd!(sh, "{gfxpack} kdb list {kdb} --message-format json").quiet().read()?;
+        let mut ours = BTreeSet::new();
+        for row in rows.lines() {
+            let row: Value = serde_json::from_str(row)?;
+            ours.extend(row["md5"].as_str().map(str::to_owned));
+        }
+        let different = theirs.symmetric_difference(&ours).count();
+        ensure!(different == 0, "failed to get the same bytes: {different} objects differ");
+        Ok(Some(ours.len()))
+    }
+}
+
+/// Which list a command belongs to.
+fn language(line: &str) -> &'static str {
+    if line.contains(" -x cl ") {
+        "opencl-c"
+    } else if line.contains(" -x assembler ") {
+        "assembly"
+    } else {
+        "hip"
+    }
+}
+
+/// Runs a command to its end; gives what it took and what it printed. One
+/// whose kernels may be refused may fail.
+fn time(command: &mut Command, may_fail: bool) -> anyhow::Result<(Measured, String)> {
+    let dir = tempfile::tempdir()?;
+    let (out, err) = (dir.path().join("out"), dir.path().join("err"));
+    command.stdin(Stdio::null()).stdout(fs::File::create(&out)?).stderr(fs::File::create(&err)?);
+    let started = Instant::now();
+    let used = command.spawn().context("failed to start a command")?.wait4()?;
+    let seconds = started.elapsed().as_secs_f64();
+    let said = fs::read_to_string(&out)?;
+    let words = fs::read_to_string(&err)?;
+    ensure!(used.status.success() || may_fail, "failed to run a command: {words}{said}");
+    let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
+    Ok((Measured { seconds, cpu, languages: BTreeMap::new() }, said))
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("failed to remove `{}`", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn empty(path: &Path) -> anyhow::Result<()> {
+    remove(path)?;
+    fs::create_dir_all(path).with_context(|| format!("failed to create `{}`", path.display()))
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: how fast gfxpack is, beside what it is held against,
+//! in one run.
+
+mod build;
+mod kdb;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use xshell::{Shell, cmd};
+
+use crate::root;
+
+/// Measure, print a table, and write it into docs/benchmarks.md
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Build(build::Build),
+    Kdb(kdb::Kdb),
+}
+
+impl Bench {
+    /// # Errors
+    /// Where something can't be built or run.
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        sh.change_dir(root());
+        match &self.what {
+            What::Build(build) => build.run(sh),
+            What::Kdb(kdb) => kdb.run(sh),
+        }
+    }
+}
+
+/// Where benchmarks put their files; kept, since what they build is costly.
+fn dir() -> PathBuf {
+    root().join("target/bench")
+}
+
+/// The gfxpack to measure, built for release.
+fn gfxpack(sh: &Shell) -> anyhow::Result<PathBuf> {
+    cmd!(sh, "cargo build --release --package gfxpack --bin gfxpack").run()?;
+    Ok(root().join("target/release/gfxpack"))
+}
