@@ -62,7 +62,8 @@ impl Package {
         let cores = std::thread::available_parallelism()?;
         let mut text = format!(
             "{} MB in one file; medians of {} rounds in turn on {cores} cores. CPU time is all \
-             processes' together, memory the largest of them.\n",
+             processes' together, memory the largest of them. nfpm and cargo-deb have levels of \
+             their own. gfxpack also hashes the package and brings it to the disk.\n",
             self.megabytes, self.rounds
         );
         for (what, payload) in [("code objects", &code), ("noise", &noise)] {
