@@ -34,7 +34,7 @@ pub use error::{ReadError, RowError, WriteError};
 pub use fault::Fault;
 pub use header::{Header, Journal};
 pub use info::Info;
-pub use read::{Entry, ReadOptions, Reader, Record};
+pub use read::{Entry, Fetched, ReadOptions, Reader, Record};
 pub use report::{Finding, FindingClass, Report};
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 pub use user::{UserKdb, UserOptions};
