@@ -143,6 +143,7 @@ fn builds_at_once_on_one_store_do_not_disturb_each_other() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that was not run says so")]
 fn a_store_that_cannot_be_written_is_read() {
     let project = Project::small();
     build(&project, &[]).expect_code(0);

@@ -56,6 +56,12 @@ const NEEDS: &[Need] = &[
         dnf: Some("sqlite"),
     },
     Need {
+        probe: Probe::Program("llvm-objdump"),
+        why: "disassemble kernels",
+        apt: "llvm",
+        dnf: Some("llvm"),
+    },
+    Need {
         probe: Probe::Program("dpkg-deb"),
         why: "install and verify .deb packages",
         apt: "dpkg",

@@ -88,7 +88,7 @@ impl Search {
         !(self.hipcc.is_empty() && self.clang.is_empty() && self.rocm_path.is_empty())
     }
 
-    fn path(&self) -> OsString {
+    pub(crate) fn path(&self) -> OsString {
         let path = self.environment.iter().find(|(name, _)| name == "PATH");
         path.map(|(_, value)| value.clone()).unwrap_or_default()
     }

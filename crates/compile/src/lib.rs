@@ -7,6 +7,7 @@
 mod children;
 mod choose;
 mod costs;
+mod disassemble;
 mod discover;
 mod engine;
 mod error;
@@ -32,6 +33,7 @@ mod work;
 
 pub use children::kill_children;
 pub use choose::{Listed, Toolchains};
+pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;

@@ -1,7 +1,7 @@
 //! What a program writes, read as it comes, from several pipes at once.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub(crate) const OUTPUT_LIMIT: usize = 256 * 1024;
 /// One of a program's pipes, read only where something is there.
 pub(crate) struct Capture {
     pipe: File,
+    /// Where all of it goes, instead of being kept.
+    file: Option<File>,
     limit: usize,
     pub(crate) kept: Vec<u8>,
     dropped: bool,
@@ -26,7 +28,13 @@ impl Capture {
 
     /// One that keeps so many bytes.
     pub(crate) fn up_to(limit: usize, pipe: impl Into<OwnedFd>) -> Self {
-        Self { pipe: File::from(pipe.into()), limit, kept: Vec::new(), dropped: false, open: true }
+        let pipe = File::from(pipe.into());
+        Self { pipe, file: None, limit, kept: Vec::new(), dropped: false, open: true }
+    }
+
+    /// One that keeps nothing and writes all of it to a file.
+    pub(crate) fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
+        Self { file: Some(file), ..Self::up_to(0, pipe) }
     }
 
     fn read_once(&mut self) -> io::Result<()> {
@@ -37,6 +45,9 @@ impl Capture {
             other => other?,
         };
         self.open = count > 0;
+        if let Some(file) = &mut self.file {
+            return file.write_all(&buffer[..count]);
+        }
         let room = self.limit - self.kept.len();
         self.kept.extend_from_slice(&buffer[..count.min(room)]);
         self.dropped |= count > room;

@@ -2,9 +2,10 @@
 //! limit, and nothing left running.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use wait4::{ResUse, Wait4};
 
 use crate::error::CompileError;
-use crate::pipe::{Capture, OUTPUT_LIMIT, wait_readable};
+use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 
 /// How often a waiting thread looks at the clock and at [`Cancel`].
@@ -89,13 +90,30 @@ impl Output {
 /// process group of its own, which is killed as a whole, so that a wrapper's
 /// children never outlive it.
 pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, CompileError> {
-    run_keeping(OUTPUT_LIMIT, program, cancel)
+    run_capturing(program, Capture::new, cancel)
 }
 
 /// The same for a program whose output is wanted up to a larger size.
 pub(crate) fn run_keeping(
     bytes: usize,
     program: &Program<'_>,
+    cancel: &Cancel,
+) -> Result<Output, CompileError> {
+    run_capturing(program, |pipe| Capture::up_to(bytes, pipe), cancel)
+}
+
+/// The same with all of the program's standard output going into a file.
+pub(crate) fn run_into(
+    file: File,
+    program: &Program<'_>,
+    cancel: &Cancel,
+) -> Result<Output, CompileError> {
+    run_capturing(program, |pipe| Capture::into_file(file, pipe), cancel)
+}
+
+fn run_capturing(
+    program: &Program<'_>,
+    capture: impl FnOnce(ChildStdout) -> Capture,
     cancel: &Cancel,
 ) -> Result<Output, CompileError> {
     let start_error = |source| CompileError::Start { program: program.path.to_owned(), source };
@@ -115,7 +133,7 @@ pub(crate) fn run_keeping(
     let mut child = Group::new(command.spawn().map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
-    let mut stdout = Capture::up_to(bytes, child.child().stdout.take().expect("stdout is piped"));
+    let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
     let started = Instant::now();
     let stopped = loop {
@@ -210,6 +228,7 @@ pub(crate) fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipe::OUTPUT_LIMIT;
 
     fn sh(script: &str, limit: Duration, cancel: &Cancel) -> Output {
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];

@@ -125,6 +125,12 @@ impl Toolchain {
         })
     }
 
+    /// The clang that compiles, by whatever wrapper.
+    #[must_use]
+    pub fn clang(&self) -> &Path {
+        &self.clang
+    }
+
     /// The same toolchain with the constants that its device libraries lack
     /// in a directory below `cache`, which is not made yet; none where
     /// nothing is lacking, or hipcc chooses the device libraries.

@@ -1,5 +1,7 @@
 //! The command line as clap reads it.
 
+mod kdb;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -20,7 +23,8 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
     3 kernel not found (lookup), 100 kernels that could not be compiled, \
-    101 verification failed, or `doctor` found something wrong, 130 interrupted.\n\
+    101 verification failed, rows were lost to `kdb repair`, \
+    `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
     Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
@@ -73,7 +77,7 @@ pub(crate) enum Command {
     Build(Box<Build>),
     /// Package kdbs that exist
     Package(Box<Package>),
-    /// Look into kdbs
+    /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
     /// Look after the cache of compiled objects
@@ -154,6 +158,13 @@ pub(crate) struct Build {
     /// How code objects are stored in a kdb
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) blob: BlobArg,
+    /// How a kdb lays out its rows
+    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
+    pub(crate) kdb_layout: KdbLayout,
+    /// Record in the kdb what each code object was made of: compiler, source,
+    /// gfxpack version
+    #[arg(long, help_heading = "Build")]
+    pub(crate) provenance: bool,
     /// Write a page about the build: time, memory and size of every kernel,
     /// and what failed
     #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
@@ -366,51 +377,6 @@ pub(crate) enum LayoutArg {
     Fhs,
     /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
     Debian,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Kdb {
-    /// Check everything: database, keys, code objects, hashes, gfx targets
-    Verify {
-        /// The kdbs
-        #[arg(required = true, value_name = "KDB")]
-        files: Vec<PathBuf>,
-        /// The target the kdbs must serve [default: as their names say]
-        #[arg(long, short, value_parser = parse_target)]
-        target: Option<Target>,
-    },
-    /// Summarise what is in a kdb
-    Info {
-        /// The kdbs
-        #[arg(required = true, value_name = "KDB")]
-        files: Vec<PathBuf>,
-    },
-    /// List the kernels of a kdb
-    List {
-        /// The kdb
-        #[arg(value_name = "KDB")]
-        file: PathBuf,
-        /// Only kernels whose name or arguments contain this
-        #[arg(long, value_name = "TEXT")]
-        filter: Option<String>,
-        /// Print JSON Lines that --keys of `dist` reads
-        #[arg(long)]
-        keys: bool,
-    },
-    /// Write the code object of one kernel
-    Get {
-        /// The kdb
-        #[arg(value_name = "KDB")]
-        file: PathBuf,
-        /// The kernel's name: MIOpenConvDirUni.cl.o
-        name: String,
-        /// Its arguments, byte for byte, with ` -mcpu=` at the end
-        #[arg(allow_hyphen_values = true)]
-        args: String,
-        /// Where to write it [default: stdout]
-        #[arg(long, short, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
 }
 
 #[derive(Debug, ClapArgs)]

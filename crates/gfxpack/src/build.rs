@@ -7,14 +7,15 @@ use std::time::Duration;
 use gfxpack_compile::{
     Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
 };
-use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_plan::{Digest, KernelKey, Target};
 
-use crate::args::{BlobArg, Build};
+use crate::args::Build;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
+use crate::provenance::Provenance;
 use crate::record::Origin;
 use crate::report::Facts;
 
@@ -158,10 +159,11 @@ fn assemble(
         };
         let mut write_options = WriteOptions::default();
         write_options.progress = Some(&report);
-        write_options.blob = match args.blob {
-            BlobArg::Auto => Blob::Auto,
-            BlobArg::Raw => Blob::Raw,
-        };
+        write_options.blob = args.blob.into();
+        write_options.layout = args.kdb_layout.into();
+        let origins = args.provenance.then(|| Provenance::of(plan, index));
+        let origin = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+        write_options.origin = Some(&origin);
         let object = |position: usize| {
             if cancel.is_cancelled() {
                 return Err(CompileError::Interrupted);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::CompileError;
-use gfxpack_kdb::{ReadError, WriteError};
+use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_plan::{InputError, TargetError};
 
 use crate::args::{Common, MessageFormat};
@@ -42,6 +42,12 @@ pub(crate) enum Outcome {
     /// Verification found something.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// Two kdbs differ, and the user wanted to know.
+    #[error("failed to find the kdbs equal: {0} differences")]
+    Differ(u64),
+    /// A repair could not save all rows.
+    #[error("failed to save {lost} of {total} kernels of `{file}`")]
+    Lost { file: String, lost: u64, total: u64 },
     /// A panic, which has told itself already.
     #[error("failed because of a defect in gfxpack")]
     Defect,
@@ -137,6 +143,11 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unsound(_) => {
                         (UNSOUND, Some("build the file again, or replace it".to_owned()))
                     }
+                    Outcome::Differ(_) => (UNSOUND, Some("each is listed above".to_owned())),
+                    Outcome::Lost { .. } => (
+                        UNSOUND,
+                        Some("what could be saved is written; build the others again".to_owned()),
+                    ),
                     Outcome::Defect => {
                         (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
@@ -181,6 +192,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<CopyError>() {
+                let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
+                Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<WriteError>() {
                 Some((INTERNAL, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {

@@ -15,6 +15,7 @@ mod output;
 mod packages;
 mod prepare;
 mod progress;
+mod provenance;
 mod quantity;
 mod record;
 mod report;

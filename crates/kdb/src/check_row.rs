@@ -182,7 +182,7 @@ fn loaded_by(id: &TargetId) -> TargetId {
 fn class_of(fault: &RowError) -> FindingClass {
     match fault {
         RowError::ColumnType { .. } | RowError::NotUtf8 { .. } => FindingClass::Column,
-        RowError::OtherKey(_) => FindingClass::Integrity,
+        RowError::OtherKey(_) | RowError::Unreachable => FindingClass::Integrity,
         RowError::HashForm(_) => FindingClass::HashForm,
         RowError::HashMismatch { .. } => FindingClass::Hash,
         RowError::Size { .. }

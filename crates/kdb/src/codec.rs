@@ -5,6 +5,7 @@ use std::io::Read as _;
 
 use bzip2::bufread::BzDecoder;
 use bzip2::{Action, Compress, Compression, Status};
+use gfxpack_plan::KernelKey;
 use md5::{Digest as _, Md5};
 
 use crate::error::RowError;
@@ -121,10 +122,26 @@ pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
     }
 }
 
-fn md5_hex(bytes: &[u8]) -> String {
+/// What the dense layout stores beside a key: the first eight bytes of the MD5
+/// of name, NUL and arguments.
+pub(crate) fn key_check(key: &KernelKey) -> [u8; 8] {
+    let mut digest = Md5::new();
+    digest.update(&key.kernel_name);
+    digest.update([0]);
+    digest.update(&key.kernel_args);
+    digest.finalize()[..8].try_into().expect("16 bytes")
+}
+
+/// MD5 as a row stores it.
+pub(crate) fn md5_hex(bytes: &[u8]) -> String {
+    hex(&Md5::digest(bytes))
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    let mut hex = String::with_capacity(32);
-    for byte in Md5::digest(bytes) {
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         write!(hex, "{byte:02x}").expect("a String takes all");
     }
     hex

@@ -55,6 +55,21 @@ pub enum ReadError {
         /// The first column missing.
         column: &'static str,
     },
+    /// A table without the unique index that lookups go through, so that its
+    /// rows can't be had in order.
+    #[error("failed to read kdb `{path}`: kern_db has no unique index on its keys")]
+    NoIndex {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The index, or a view, gives keys out of order or twice.
+    #[error("failed to read kdb `{path}` in order: kernel `{key}` does not stand in its place")]
+    Order {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: Box<KernelKey>,
+    },
     /// SQLite refuses: a damaged or hostile file.
     #[error("failed to read kdb `{path}`")]
     Sqlite {
@@ -107,8 +122,10 @@ impl ReadError {
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
-            Self::Sqlite { .. } | Self::Row { .. } => {
-                "`gfxpack kdb verify` lists all that is wrong; build the file or install its package again"
+            Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
+                "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
+                 or build the file or install its package again"
             }
             Self::Runaway { .. } => "the file was made to do this: do not use it",
         }
@@ -171,6 +188,9 @@ pub enum RowError {
     /// The index leads to the row of another key.
     #[error("failed to reach the kernel: the index leads to `{0}`")]
     OtherKey(KernelKey),
+    /// The key is listed, and its row can't be found.
+    #[error("failed to reach the kernel: its key leads to no row")]
+    Unreachable,
 }
 
 /// Why a kdb was not written. The destination is then as it was.
@@ -263,6 +283,42 @@ impl WriteError {
             Self::ReadBack { .. } => "remove the file: it is damaged",
             Self::Io { .. } | Self::Sqlite { .. } => {
                 "check that the directory exists, may be written, and has room for the file"
+            }
+        }
+    }
+}
+
+/// Why rows were not carried over into another kdb.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// A file that is read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file that is written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Two files have different code objects for one key.
+    #[error("failed to merge kernel `{key}`: `{first}` and `{second}` differ in it")]
+    Conflict {
+        /// The key.
+        key: Box<KernelKey>,
+        /// A file that has it.
+        first: PathBuf,
+        /// Another one.
+        second: PathBuf,
+    },
+}
+
+impl CopyError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Read(error) => error.hint(),
+            Self::Write(error) => error.hint(),
+            Self::Conflict { .. } => {
+                "--on-conflict first or newest says which to take; `gfxpack kdb diff` lists all"
             }
         }
     }

@@ -40,12 +40,14 @@ impl ReadError {
             Self::Io { source, .. } => of_io(source),
             Self::NotAFile { .. } => Fault::Denied,
             Self::TooSmall { .. } => Fault::TooSmall,
-            Self::NotSqlite { .. } | Self::Runaway { .. } => Fault::Corrupt,
+            Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
             Self::JournalMode { .. } => Fault::Journal,
-            Self::Schema { .. } => Fault::Schema,
+            Self::Schema { .. } | Self::NoIndex { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => of_sqlite(source),
             // What stands in an index concerns more than the one row.
-            Self::Row { source: RowError::OtherKey(_), .. } => Fault::Corrupt,
+            Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {
+                Fault::Corrupt
+            }
             Self::Row { .. } => Fault::Row,
         }
     }

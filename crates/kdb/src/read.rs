@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_plan::KernelKey;
 use rusqlite::{Connection, Rows};
@@ -10,11 +11,13 @@ use crate::codec;
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::info::{Collect, Info};
+use crate::layout::Layout;
 use crate::open::{self, Budget, sqlite_error};
+use crate::origin::{NoteReader, Origin};
 use crate::row;
 use crate::schema::{
-    COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID,
-    TABLE,
+    COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_FIRST_ENTRIES,
+    SELECT_NEXT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID, TABLE,
 };
 
 /// How a kdb is read.
@@ -23,11 +26,14 @@ use crate::schema::{
 pub struct ReadOptions {
     /// Largest code object that is handed out, in bytes.
     pub max_object_bytes: u64,
+    /// Whether a file in WAL mode is read where it has no log beside it: a
+    /// user's kdb that nobody has open, as MIOpen leaves it.
+    pub wal: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_object_bytes: MAX_OBJECT_BYTES }
+        Self { max_object_bytes: MAX_OBJECT_BYTES, wal: false }
     }
 }
 
@@ -43,6 +49,7 @@ pub struct Reader {
     file_bytes: u64,
     options: ReadOptions,
     select_one: &'static str,
+    layout: Option<Layout>,
 }
 
 /// A row without its code object.
@@ -79,6 +86,14 @@ pub struct Fetched {
     pub hashed_row: Option<i64>,
 }
 
+/// A row's content as it is stored, looked at by nobody yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) blob: Vec<u8>,
+    pub(crate) hash: String,
+    pub(crate) size: i64,
+}
+
 impl Reader {
     /// Opens a kdb with the default options.
     ///
@@ -96,7 +111,8 @@ impl Reader {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let (header, file_bytes) = open::probe(path)?;
-        if header.journal != Journal::Delete {
+        let at_rest = options.wal && header.journal == Journal::Wal && !has_log(path);
+        if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
         }
@@ -122,8 +138,9 @@ impl Reader {
             Ok(_) => SELECT_ONE,
             Err(_) => SELECT_ONE_WITHOUT_ROWID,
         };
+        let layout = Layout::of(&connection).map_err(|source| sqlite_error(path, source))?;
         let path = path.to_owned();
-        Ok(Self { path, connection, budget, header, file_bytes, options, select_one })
+        Ok(Self { path, connection, budget, header, file_bytes, options, select_one, layout })
     }
 
     /// For another statement, with its own budget.
@@ -136,6 +153,18 @@ impl Reader {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How the rows are laid out; none where `kern_db` is somebody else's view.
+    #[must_use]
+    pub fn layout(&self) -> Option<Layout> {
+        self.layout
+    }
+
+    /// Size of the file in bytes.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
     }
 
     /// The code object of one key, decoded and held against its hash; none
@@ -161,6 +190,36 @@ impl Reader {
         key: &KernelKey,
         is_known: impl FnOnce(i64) -> bool,
     ) -> Result<Option<Fetched>, ReadError> {
+        self.with_row(key, |row| {
+            let is_raw = row::integer(row, 4, "uncompressed_size")? == 0;
+            let id = row::id(row, 5).filter(|_| is_raw);
+            if id.is_some_and(is_known) {
+                let code_object = self.unpack(row)?.into_owned();
+                return Ok(Fetched { code_object, hashed_row: None });
+            }
+            Ok(Fetched { code_object: self.decode(row)?, hashed_row: id })
+        })
+    }
+
+    /// The row of one key as it is stored, looked at by nobody yet.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<Stored>, ReadError> {
+        self.with_row(key, |row| {
+            Ok(Stored {
+                blob: row::blob(row, 2, "kernel_blob")?.to_vec(),
+                hash: row::text(row, 3, "kernel_hash")?.to_owned(),
+                size: row::integer(row, 4, "uncompressed_size")?,
+            })
+        })
+    }
+
+    fn with_row<T>(
+        &self,
+        key: &KernelKey,
+        take: impl FnOnce(&rusqlite::Row<'_>) -> Result<T, RowError>,
+    ) -> Result<Option<T>, ReadError> {
         let mut statement = self.prepare_cached(self.select_one)?;
         let found = statement.query((&key.kernel_name, &key.kernel_args));
         let mut rows = Steps::new(self, found.map_err(|source| self.sqlite(source))?);
@@ -170,14 +229,32 @@ impl Reader {
         if name != key.kernel_name || args != key.kernel_args {
             return Err(fault(RowError::OtherKey(shown_key(row))));
         }
-        let is_raw = row::integer(row, 4, "uncompressed_size").map_err(fault)? == 0;
-        let id = row::id(row, 5).filter(|_| is_raw);
-        if id.is_some_and(is_known) {
-            let code_object = self.unpack(row).map_err(fault)?.into_owned();
-            return Ok(Some(Fetched { code_object, hashed_row: None }));
+        take(row).map(Some).map_err(fault)
+    }
+
+    /// Up to `limit` entries after a key, in canonical order; from the first
+    /// on without one.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_entry`].
+    pub(crate) fn entries_after(
+        &self,
+        key: Option<&KernelKey>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, ReadError> {
+        let mut entries = Vec::new();
+        let each = |row: &rusqlite::Row<'_>| {
+            let entry = entry(row).map_err(|source| self.row(shown_key(row), source))?;
+            entries.push(entry);
+            Ok::<(), ReadError>(())
+        };
+        match key {
+            None => self.for_each(SELECT_FIRST_ENTRIES, [limit], each)?,
+            Some(KernelKey { kernel_name, kernel_args }) => {
+                self.for_each(SELECT_NEXT_ENTRIES, (kernel_name, kernel_args, limit), each)?;
+            }
         }
-        let code_object = self.decode(row).map_err(fault)?;
-        Ok(Some(Fetched { code_object, hashed_row: id }))
+        Ok(entries)
     }
 
     /// Every row without its code object, by name and then by arguments,
@@ -189,7 +266,7 @@ impl Reader {
         &self,
         mut each: impl FnMut(Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.for_each(SELECT_ENTRIES, |row| {
+        self.for_each(SELECT_ENTRIES, (), |row| {
             let entry = entry(row).map_err(|source| self.row(shown_key(row), source))?;
             each(entry)
         })
@@ -204,11 +281,30 @@ impl Reader {
         &self,
         mut each: impl FnMut(Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.for_each(SELECT_ALL, |row| {
+        self.for_each(SELECT_ALL, (), |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
             let code_object = self.decode(row).map_err(fault)?;
             each(Record { key, code_object })
+        })
+    }
+
+    /// Every key with where its code object came from, as far as the file says,
+    /// by name and then by arguments, bytewise.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_entry`].
+    pub fn for_each_origin<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(KernelKey, Option<Arc<Origin>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sqlite = |source| self.sqlite(source);
+        let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;
+        let mut row = 0;
+        self.for_each_entry(|entry| {
+            row += 1;
+            let note = notes.note(&self.connection, row).map_err(sqlite)?;
+            each(entry.key, note.origin)
         })
     }
 
@@ -228,10 +324,11 @@ impl Reader {
     fn for_each<E: From<ReadError>>(
         &self,
         sql: &str,
+        params: impl rusqlite::Params,
         mut each: impl FnMut(&rusqlite::Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut statement = self.prepare_cached(sql)?;
-        let found = statement.query(()).map_err(|source| self.sqlite(source))?;
+        let found = statement.query(params).map_err(|source| self.sqlite(source))?;
         let mut rows = Steps::new(self, found);
         while let Some(row) = rows.next()? {
             each(row)?;
@@ -258,11 +355,11 @@ impl Reader {
         codec::unpack(blob, size, self.options.max_object_bytes)
     }
 
-    fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
         sqlite_error(&self.path, source)
     }
 
-    fn row(&self, key: KernelKey, source: RowError) -> ReadError {
+    pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {
         ReadError::Row { path: self.path.clone(), key: Box::new(key), source }
     }
 }
@@ -303,6 +400,13 @@ pub(crate) fn missing_column(
     let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
     let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
     Ok(missing.next())
+}
+
+/// Whether changes to the file stand in a log beside it.
+pub(crate) fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 fn key(row: &rusqlite::Row<'_>) -> Result<KernelKey, RowError> {

@@ -79,3 +79,14 @@ pub(crate) const SELECT_ALL: &str =
 pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
     octet_length(kernel_blob), kernel_hash, uncompressed_size \
     FROM kern_db ORDER BY kernel_name, kernel_args";
+
+/// The first rows without their blobs, in canonical order.
+pub(crate) const SELECT_FIRST_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
+    octet_length(kernel_blob), kernel_hash, uncompressed_size \
+    FROM kern_db ORDER BY kernel_name, kernel_args LIMIT ?1";
+
+/// The same of the rows after a key.
+pub(crate) const SELECT_NEXT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
+    octet_length(kernel_blob), kernel_hash, uncompressed_size \
+    FROM kern_db WHERE (kernel_name, kernel_args) > (?1, ?2) \
+    ORDER BY kernel_name, kernel_args LIMIT ?3";

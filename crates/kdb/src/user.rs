@@ -97,7 +97,7 @@ impl UserKdb {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
         let header =
             Header { page_size: pragma("page_size").map_err(sqlite)?, journal, sqlite_version: 0 };
-        let read = ReadOptions { max_object_bytes: options.max_object_bytes };
+        let read = ReadOptions { max_object_bytes: options.max_object_bytes, wal: options.wal };
         // The file grows while it is open, so its size bounds nothing.
         let reader = Reader::over(path, connection, budget, header, u64::MAX, read)?;
         let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;

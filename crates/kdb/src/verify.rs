@@ -3,12 +3,14 @@
 
 use std::path::Path;
 
-use gfxpack_plan::Target;
+use gfxpack_plan::{KernelKey, Target};
 use rusqlite::Connection;
 
 use crate::check_row::{self, StoredRow};
+use crate::codec;
 use crate::error::ReadError;
 use crate::header::Journal;
+use crate::layout::{COUNT_STRAY, Layout};
 use crate::open::{self, Budget, sqlite_error};
 use crate::pipeline;
 use crate::read::missing_column;
@@ -95,7 +97,7 @@ impl Run<'_> {
         if let Err(error) = self.integrity(&connection, &budget) {
             self.add_error(sqlite(error));
         }
-        self.schema(&connection).map_err(sqlite)?;
+        self.schema(&connection, &budget).map_err(sqlite)?;
         if missing_column(&connection).map_err(sqlite)?.is_none() {
             self.rows(&connection, &budget, file_bytes)?;
         }
@@ -121,7 +123,7 @@ impl Run<'_> {
 
     /// Compares a table's columns and index with MIOpen's. A view needs the
     /// columns alone: nobody could insert through it.
-    fn schema(&mut self, connection: &Connection) -> Result<(), rusqlite::Error> {
+    fn schema(&mut self, connection: &Connection, budget: &Budget) -> Result<(), rusqlite::Error> {
         let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
         let found = statement
             .query_map((), |row| {
@@ -155,6 +157,19 @@ impl Run<'_> {
                     }
                 }
                 Some(_) => {}
+            }
+        }
+        if Layout::of(connection)? == Some(Layout::Dense) {
+            for (sql, what) in COUNT_STRAY {
+                let count = connection.query_row(sql, (), |row| row.get::<_, i64>(0))?;
+                if count > 0 {
+                    self.file(FindingClass::Integrity, format!("{count} {what}"));
+                }
+            }
+            let damaged = damaged_keys(connection, budget)?;
+            if damaged > 0 {
+                let detail = format!("{damaged} keys do not match the check beside them");
+                self.file(FindingClass::Integrity, detail);
             }
         }
         if kind == "table" && !has_key_index(connection)? {
@@ -250,8 +265,25 @@ impl Run<'_> {
     }
 }
 
+/// Keys of the dense layout whose text is not what was written.
+fn damaged_keys(connection: &Connection, budget: &Budget) -> Result<u64, rusqlite::Error> {
+    let mut statement = connection.prepare("SELECT name, args, key_check FROM kern_keys")?;
+    let mut rows = statement.query(())?;
+    let mut damaged = 0;
+    loop {
+        budget.renew();
+        let Some(row) = rows.next()? else { return Ok(damaged) };
+        let text = |index| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
+        let holds = || {
+            let key = KernelKey { kernel_name: text(0)?, kernel_args: text(1)? };
+            Some(row.get_ref(2).ok()?.as_blob().ok()? == codec::key_check(&key))
+        };
+        damaged += u64::from(holds() != Some(true));
+    }
+}
+
 /// Whether a unique index of the whole table stands on exactly the key.
-fn has_key_index(connection: &Connection) -> Result<bool, rusqlite::Error> {
+pub(crate) fn has_key_index(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let mut statement = connection.prepare(
         "SELECT group_concat(info.name ORDER BY info.seqno) \
          FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info \

@@ -40,13 +40,21 @@ pub enum CodeObjectError {
 /// # Errors
 /// [`CodeObjectError`] where the bytes are neither, or cut short.
 pub fn targets(bytes: &[u8]) -> Result<Vec<TargetId>, CodeObjectError> {
+    Ok(elf_files(bytes)?.into_iter().map(|(target, _)| target).collect())
+}
+
+/// The ELF code objects in the bytes, each with its gfx target.
+///
+/// # Errors
+/// As [`targets`].
+pub fn elf_files(bytes: &[u8]) -> Result<Vec<(TargetId, &[u8])>, CodeObjectError> {
     if bytes.starts_with(ELF_MAGIC) {
-        return Ok(vec![elf_target(bytes)?]);
+        return Ok(vec![(elf_target(bytes)?, bytes)]);
     }
     if !bytes.starts_with(BUNDLE_MAGIC) {
         return Err(CodeObjectError::Unknown(bytes.len()));
     }
-    let mut targets = Vec::new();
+    let mut files = Vec::new();
     let mut at = BUNDLE_MAGIC.len();
     let entries = u64_at(bytes, &mut at)?;
     for _ in 0..entries.min(MAX_BUNDLE_ENTRIES) {
@@ -58,10 +66,10 @@ pub fn targets(bytes: &[u8]) -> Result<Vec<TargetId>, CodeObjectError> {
         let entry = slice(bytes, offset, size)?;
         // Host entries are empty or for the host's machine.
         if entry.starts_with(ELF_MAGIC) && elf_machine(entry)? == EM_AMDGPU {
-            targets.push(elf_target(entry)?);
+            files.push((elf_target(entry)?, entry));
         }
     }
-    if targets.is_empty() { Err(CodeObjectError::EmptyBundle) } else { Ok(targets) }
+    if files.is_empty() { Err(CodeObjectError::EmptyBundle) } else { Ok(files) }
 }
 
 fn slice(bytes: &[u8], offset: u64, size: u64) -> Result<&[u8], CodeObjectError> {

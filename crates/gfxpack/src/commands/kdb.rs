@@ -1,18 +1,25 @@
-//! `kdb verify|info|list|get`: looking into files.
+//! `kdb`: looking into files, and the commands that make others of them.
 
+mod copy;
+mod diff;
+mod object;
+mod stats;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use gfxpack_kdb::{ReadError, Reader, VerifyOptions};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_kdb::{Layout, ReadError, Reader, VerifyOptions};
+use gfxpack_plan::Target;
 use serde_json::json;
 
-use crate::args::Kdb;
+use crate::args::{Kdb, SelectObject};
+use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::record;
 
 /// Runs a `kdb` sub-command.
-pub(crate) fn run(kdb: Kdb, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyhow::Result<()> {
     match kdb {
         Kdb::Verify { files, target } => {
             let mut names = Vec::new();
@@ -37,9 +44,20 @@ pub(crate) fn run(kdb: Kdb, output: &Output) -> anyhow::Result<()> {
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
         Kdb::Get { file, name, args, out } => {
-            let key = KernelKey { kernel_name: name, kernel_args: args };
-            get(&file, &key, out.as_deref(), output)
+            get(&SelectObject { file, name, args }, out.as_deref(), output)
         }
+        Kdb::Merge { files, out, on_conflict, copy } => {
+            copy::merge(&files, &out, on_conflict, &copy, output)
+        }
+        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, output),
+        Kdb::Split { file, out, by, copy } => copy::split(&file, &out, by, &copy, output),
+        Kdb::Convert { file, out, copy } => copy::convert(&file, &out, &copy, output),
+        Kdb::Stats { file, html, top } => stats::run(&file, html.as_deref(), top, output),
+        Kdb::Repair { file, out, copy } => copy::repair(&file, &out, &copy, output),
+        Kdb::Disasm { object, toolchain, cache } => {
+            object::disasm(&object, &toolchain, &cache, environment, output)
+        }
+        Kdb::Symbols { object } => object::symbols(&object, output),
     }
 }
 
@@ -81,7 +99,17 @@ fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Resu
 }
 
 fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
-    let info = Reader::open(file)?.info()?;
+    let reader = Reader::open(file)?;
+    let (info, layout) = (reader.info()?, reader.layout().map(Layout::name));
+    // Generator and compiler, with the number of their rows.
+    let mut made_by: BTreeMap<(String, String), u64> = BTreeMap::new();
+    reader.for_each_origin(|_, origin| {
+        if let Some(origin) = origin {
+            let by = (origin.generator.clone(), origin.compiler.clone());
+            *made_by.entry(by).or_default() += 1;
+        }
+        Ok::<(), ReadError>(())
+    })?;
     let languages: Vec<(String, u64)> = info
         .languages
         .iter()
@@ -98,7 +126,13 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
             "stored_bytes": info.stored_bytes, "object_bytes": info.object_bytes,
             "languages": languages, "devices": info.devices,
             "journal": info.header.journal.name(), "page_size": info.header.page_size,
-            "sqlite_version": info.header.sqlite_version,
+            "sqlite_version": info.header.sqlite_version, "layout": layout,
+            "made_by": made_by
+                .iter()
+                .map(|((generator, compiler), rows)| {
+                    json!({ "generator": generator, "compiler": compiler, "rows": rows })
+                })
+                .collect::<Vec<_>>(),
         });
         output.message("kdb-info", &body);
         return Ok(());
@@ -130,7 +164,11 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
             info.rows
         ),
     );
+    line("layout", layout.unwrap_or("a view of its own").to_owned());
     line("journal", info.header.journal.name().to_owned());
+    for ((generator, compiler), rows) in &made_by {
+        line("made by", format!("{generator} with {compiler} ({rows})"));
+    }
     Ok(())
 }
 
@@ -160,15 +198,8 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyho
     Ok(())
 }
 
-fn get(file: &Path, key: &KernelKey, out: Option<&Path>, output: &Output) -> anyhow::Result<()> {
-    let found = Reader::open(file)?.get(key)?;
-    let bytes = found.ok_or_else(|| {
-        fail::usage(
-            format!("failed to find `{key}` in `{}`", file.display()),
-            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; \
-             `gfxpack kdb list --filter TEXT` shows them",
-        )
-    })?;
+fn get(select: &SelectObject, out: Option<&Path>, output: &Output) -> anyhow::Result<()> {
+    let bytes = object::find(select)?;
     match out {
         Some(path) => record::replace(path, &bytes).map_err(fail::io("write", path)),
         None => {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Cache(cache) => {
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
-        Command::Kdb(kdb) => kdb::run(kdb, output),
+        Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }
@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
 /// once, and its compilers with it; what it leaves is swept up by the next
 /// build.
-fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
+pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {

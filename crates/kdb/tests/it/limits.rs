@@ -6,7 +6,8 @@ use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions, verify, wr
 use gfxpack_plan::KernelKey;
 
 use crate::support::{
-    GFX906, child_path, code_object, kernels, key, listing, rows, run_child, write_kernels, written,
+    GFX906, assert_peak_memory, child_path, code_object, kernels, key, listing, rows, run_child,
+    write_kernels, written,
 };
 
 fn large(count: u64, size: usize) -> Vec<(KernelKey, Vec<u8>)> {
@@ -65,7 +66,6 @@ fn what_a_killed_writer_left_goes_and_a_living_ones_stays() {
 
 const OBJECT_BYTES: usize = 2 << 20;
 const OBJECTS: u64 = 128;
-const MEMORY_MIB: u64 = 200;
 
 /// The contract is on files of 2 GB; with 256 MiB of objects, one that holds
 /// the file, or what comes out of it, is over the limit already.
@@ -109,15 +109,6 @@ fn child_verifies_much() {
     assert!(report.is_sound(), "{:?}", report.findings);
     assert_eq!(report.object_bytes, OBJECTS * OBJECT_BYTES as u64);
     assert_peak_memory();
-}
-
-/// Peak resident memory of this process, as Linux counts it.
-fn assert_peak_memory() {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    assert!(kib > 1024, "a number that means something");
-    assert!(kib >> 10 < MEMORY_MIB, "{} MiB in memory", kib >> 10);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gfxpack_kdb::{Blob, Row, WriteOptions, Written, write};
+use gfxpack_kdb::{Blob, Layout, Row, WriteOptions, Written, write};
 use gfxpack_plan::KernelKey;
 
 /// Pseudo-random words that a seed determines.
@@ -80,8 +80,18 @@ pub(crate) fn rows(kernels: &[(KernelKey, Vec<u8>)]) -> Vec<Row<'_>> {
 }
 
 pub(crate) fn write_kernels(path: &Path, kernels: &[(KernelKey, Vec<u8>)], blob: Blob) -> Written {
+    write_laid_out(path, kernels, blob, Layout::Miopen)
+}
+
+pub(crate) fn write_laid_out(
+    path: &Path,
+    kernels: &[(KernelKey, Vec<u8>)],
+    blob: Blob,
+    layout: Layout,
+) -> Written {
     let mut options = WriteOptions::default();
     options.blob = blob;
+    options.layout = layout;
     write(path, &rows(kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
         .expect("the kernels are in order and the disk has room")
 }
@@ -147,4 +157,15 @@ const CHILD_PATH: &str = "GFXPACK_KDB_TEST_PATH";
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told its path")]
 pub(crate) fn child_path() -> PathBuf {
     std::env::var_os(CHILD_PATH).expect("started by run_child").into()
+}
+
+const MEMORY_MIB: u64 = 200;
+
+/// Peak resident memory of this process, as Linux counts it.
+pub(crate) fn assert_peak_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib > 1024, "a number that means something");
+    assert!(kib >> 10 < MEMORY_MIB, "{} MiB in memory", kib >> 10);
 }

@@ -1,0 +1,86 @@
+//! Disassembling code objects with LLVM's own program.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::discover::Search;
+use crate::error::CompileError;
+use crate::process::{self, Cancel, End, Program, find_in_path};
+use crate::toolchain::Toolchain;
+
+const PROGRAM: &str = "llvm-objdump";
+/// The largest kernels give some hundred megabytes of text.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
+
+/// A disassembler of code objects.
+#[derive(Debug)]
+pub struct Disassembler {
+    program: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Disassembler {
+    /// Finds llvm-objdump beside the toolchain's clang, so that it knows the
+    /// same processors, or in `PATH`.
+    ///
+    /// # Errors
+    /// [`CompileError::NoProgram`].
+    pub fn find(search: &Search, toolchain: Option<&Toolchain>) -> Result<Self, CompileError> {
+        let beside = toolchain.and_then(|toolchain| {
+            // A distribution's /usr/bin/clang-15 is a link into LLVM's directory.
+            let clang = std::fs::canonicalize(toolchain.clang()).ok()?;
+            Some(clang.parent()?.join(PROGRAM)).filter(|file| file.is_file())
+        });
+        let program = beside
+            .or_else(|| find_in_path(PROGRAM, &search.path()))
+            .ok_or_else(|| CompileError::NoProgram(PROGRAM.into()))?;
+        Ok(Self { program, environment: search.environment.clone() })
+    }
+
+    /// The text of one ELF code object, in a file without a name that stands
+    /// at its beginning.
+    ///
+    /// # Errors
+    /// [`CompileError`] where the program does not start or fails, scratch
+    /// space is lacking, or someone asked to stop.
+    pub fn run(
+        &self,
+        code_object: &[u8],
+        processor: &str,
+        cancel: &Cancel,
+    ) -> Result<File, CompileError> {
+        let scratch = tempfile::tempdir().map_err(CompileError::io("create", "."))?;
+        let name = scratch.path().join("kernel.o");
+        let io = |source| CompileError::io("write", &name)(source);
+        File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
+        let mut text = tempfile::tempfile().map_err(io)?;
+        let mcpu = format!("--mcpu={processor}");
+        let arguments = ["--disassemble", "--triple=amdgcn-amd-amdhsa", &mcpu, "kernel.o"];
+        let output = process::run_into(
+            text.try_clone().map_err(io)?,
+            &Program {
+                path: &self.program,
+                arguments: arguments.iter().map(OsString::from).collect(),
+                directory: scratch.path(),
+                environment: &self.environment,
+                temp_dir: scratch.path(),
+                time_limit: TIME_LIMIT,
+            },
+            cancel,
+        )?;
+        match output.end {
+            End::Exited(0) => {}
+            End::Cancelled => return Err(CompileError::Interrupted),
+            _ => {
+                let words = output.stderr.lines().last().unwrap_or("no output").trim().to_owned();
+                let reason = format!("`{}`: {words}", arguments.join(" "));
+                return Err(CompileError::Probe { program: self.program.clone(), reason });
+            }
+        }
+        text.seek(SeekFrom::Start(0)).map_err(io)?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,267 @@
+//! The command line of `kdb`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
+use gfxpack_plan::Target;
+
+use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kdb {
+    /// Check everything: database, keys, code objects, hashes, gfx targets
+    Verify {
+        /// The kdbs
+        #[arg(required = true, value_name = "KDB")]
+        files: Vec<PathBuf>,
+        /// The target the kdbs must serve [default: as their names say]
+        #[arg(long, short, value_parser = parse_target)]
+        target: Option<Target>,
+    },
+    /// Summarise what is in a kdb
+    Info {
+        /// The kdbs
+        #[arg(required = true, value_name = "KDB")]
+        files: Vec<PathBuf>,
+    },
+    /// List the kernels of a kdb
+    List {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Only kernels whose name or arguments contain this
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+        /// Print JSON Lines that --keys of `dist` reads
+        #[arg(long)]
+        keys: bool,
+    },
+    /// Write the code object of one kernel
+    Get {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// The kernel's name: MIOpenConvDirUni.cl.o
+        name: String,
+        /// Its arguments, byte for byte, with ` -mcpu=` at the end
+        #[arg(allow_hyphen_values = true)]
+        args: String,
+        /// Where to write it [default: stdout]
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Write the union of several kdbs
+    Merge {
+        /// The kdbs, and users' kdbs (.ukdb) that nobody has open
+        #[arg(required = true, value_name = "KDB")]
+        files: Vec<PathBuf>,
+        /// Where to write it
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        /// What to do where files have different code objects for one key
+        #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+        on_conflict: ConflictArg,
+        #[command(flatten)]
+        copy: Copy,
+    },
+    /// List what two kdbs differ in: keys, and code objects by their hashes
+    Diff {
+        /// The older kdb
+        #[arg(value_name = "OLD")]
+        old: PathBuf,
+        /// The newer kdb
+        #[arg(value_name = "NEW")]
+        new: PathBuf,
+        /// Exit with 101 where MIOpen would get different answers
+        #[arg(long)]
+        exit_code: bool,
+    },
+    /// Write a kdb in parts, each DIR/PART/NAME.kdb
+    Split {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Where to put the parts
+        #[arg(long, short, value_name = "DIR")]
+        out: PathBuf,
+        /// A part for each kernel name, or files up to a size: 100MB, 64MiB
+        #[arg(long, value_name = "kernel|SIZE", value_parser = parse_split)]
+        by: SplitBy,
+        #[command(flatten)]
+        copy: Copy,
+    },
+    /// Write a kdb anew, with code objects stored or rows laid out otherwise
+    Convert {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Where to write it; may be the kdb itself
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        #[command(flatten)]
+        copy: Copy,
+    },
+    /// Say what the bytes of a kdb go to
+    Stats {
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Write a page with plots to this file, which needs no other
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// How many kernels are listed, those with the most bytes first
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        top: usize,
+    },
+    /// Save the whole rows of a damaged kdb, and list the lost
+    Repair {
+        /// The damaged kdb, which is left as it is
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// Where to write what is saved
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        #[command(flatten)]
+        copy: Copy,
+    },
+    /// Disassemble one kernel with llvm-objdump
+    Disasm {
+        #[command(flatten)]
+        object: SelectObject,
+        #[command(flatten)]
+        toolchain: ToolchainArgs,
+        #[command(flatten)]
+        cache: CacheArgs,
+    },
+    /// List the symbols of one kernel, with registers and memory it needs
+    Symbols {
+        #[command(flatten)]
+        object: SelectObject,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KdbLayout {
+    /// One table, as MIOpen itself makes it.
+    #[default]
+    Miopen,
+    /// Equal code objects and the text of keys once; MIOpen reads it too.
+    Dense,
+}
+
+impl From<KdbLayout> for Layout {
+    fn from(layout: KdbLayout) -> Self {
+        match layout {
+            KdbLayout::Miopen => Self::Miopen,
+            KdbLayout::Dense => Self::Dense,
+        }
+    }
+}
+
+impl From<BlobArg> for Blob {
+    fn from(blob: BlobArg) -> Self {
+        match blob {
+            BlobArg::Auto => Self::Auto,
+            BlobArg::Raw => Self::Raw,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConflictArg {
+    /// Write nothing.
+    #[default]
+    Error,
+    /// Take the file named first.
+    First,
+    /// Take the file changed last.
+    Newest,
+}
+
+impl From<ConflictArg> for Conflict {
+    fn from(conflict: ConflictArg) -> Self {
+        match conflict {
+            ConflictArg::Error => Self::Error,
+            ConflictArg::First => Self::First,
+            ConflictArg::Newest => Self::Newest,
+        }
+    }
+}
+
+/// How rows are carried over from file to file.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Copy {
+    /// How rows are laid out [default: as they were; MIOpen's by merge and repair]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
+    pub(crate) layout: Option<KdbLayout>,
+    /// How code objects are stored [default: as they were]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub(crate) blob: Option<BlobArg>,
+}
+
+impl Copy {
+    pub(crate) fn options(&self) -> CopyOptions<'static> {
+        let mut options = CopyOptions::default();
+        options.layout = self.layout.map(Into::into);
+        options.blob = self.blob.map(Into::into);
+        options
+    }
+}
+
+/// One kernel of a kdb.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SelectObject {
+    /// The kdb
+    #[arg(value_name = "KDB")]
+    pub(crate) file: PathBuf,
+    /// The kernel's name: MIOpenConvDirUni.cl.o
+    pub(crate) name: String,
+    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) args: String,
+}
+
+fn parse_split(text: &str) -> Result<SplitBy, String> {
+    if text == "kernel" {
+        return Ok(SplitBy::Kernel);
+    }
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" | "B" => Some(1),
+        "kB" | "KB" => Some(1000),
+        "MB" => Some(1_000_000),
+        "GB" => Some(1_000_000_000),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1_u64 << 30),
+        _ => None,
+    };
+    let number = number.parse::<u64>().ok().filter(|number| *number > 0);
+    let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
+    bytes.map(SplitBy::Size).ok_or_else(|| {
+        "it is neither `kernel` nor a size\nhint: write a number with its unit, as 100MB or 64MiB"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let size = |text: &str| match parse_split(text) {
+            Ok(SplitBy::Size(bytes)) => Some(bytes),
+            _ => None,
+        };
+        assert_eq!(parse_split("kernel"), Ok(SplitBy::Kernel));
+        assert_eq!(size("100MB"), Some(100_000_000));
+        assert_eq!(size("64MiB"), Some(64 << 20));
+        assert_eq!(size("4096"), Some(4096));
+        for wrong in ["", "0", "MB", "-1MB", "1.5GB", "10 MB", "99999999999999GB", "kernels"] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `kdb diff`: what two kdbs differ in.
+
+use std::path::Path;
+
+use gfxpack_kdb::{Change, Entry, ReadError};
+use serde_json::{Value, json};
+
+use crate::fail::Outcome;
+use crate::output::Output;
+
+/// Prints every difference.
+pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> anyhow::Result<()> {
+    let found = gfxpack_kdb::diff(old, new, |change| {
+        let (sign, kind, old, new) = match &change {
+            Change::Added(new) => ('+', "added", None, Some(new)),
+            Change::Removed(old) => ('-', "removed", Some(old), None),
+            Change::Changed { old, new } => ('~', "changed", Some(old), Some(new)),
+            Change::Recoded { old, new } => ('=', "recoded", Some(old), Some(new)),
+            _ => return Ok::<(), ReadError>(()),
+        };
+        let Some(entry) = new.or(old) else { return Ok(()) };
+        if output.json {
+            let body = json!({
+                "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
+            });
+            output.message("difference", &body);
+        // Other bytes of the same code object are nobody's concern but a machine's.
+        } else if sign != '=' || output.verbose {
+            output.data(&format!("{sign} {}", entry.key));
+        }
+        Ok(())
+    })?;
+    let body = json!({
+        "old": old, "new": new, "same": found.same, "recoded": found.recoded,
+        "added": found.added, "removed": found.removed, "changed": found.changed,
+    });
+    output.message("diff", &body);
+    let recoded = match found.recoded {
+        0 => String::new(),
+        count => format!(" ({count} stored otherwise)"),
+    };
+    output.say(&format!(
+        "{} added, {} removed, {} changed, {} the same{recoded}",
+        found.added, found.removed, found.changed, found.same
+    ));
+    if exit_code && !found.is_none() {
+        return Err(Outcome::Differ(found.added + found.removed + found.changed).into());
+    }
+    Ok(())
+}
+
+fn side(entry: &Entry) -> Value {
+    json!({
+        "md5": entry.hash, "stored_bytes": entry.stored_bytes,
+        "object_bytes": entry.object_bytes, "compressed": entry.compressed,
+    })
+}

@@ -1,0 +1,138 @@
+//! `kdb stats`: what the bytes of a kdb go to, as a table, JSON or a page.
+
+mod page;
+
+use std::path::Path;
+
+use gfxpack_kdb::{Layout, Reader, Stats, Sums};
+use serde_json::{Value, json};
+
+use crate::fail;
+use crate::output::{Output, size};
+use crate::record;
+
+/// Prints the sums.
+pub(super) fn run(
+    file: &Path,
+    html: Option<&Path>,
+    top: usize,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let stats = Reader::open(file)?.stats()?;
+    if let Some(path) = html {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let page = page::render(&name, &stats, &largest(&stats, usize::MAX));
+        record::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
+        output.say(&path.display().to_string());
+    }
+    if output.json {
+        let kernels: Vec<Value> = largest(&stats, usize::MAX)
+            .into_iter()
+            .map(|(name, sums)| json!({ "kernel_name": name, "sums": of(sums) }))
+            .collect();
+        let body = json!({
+            "file": file, "file_bytes": stats.file_bytes,
+            "layout": stats.layout.map(Layout::name), "all": of(&stats.all),
+            "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
+            "kernels": kernels,
+        });
+        output.message("kdb-stats", &body);
+        return Ok(());
+    }
+    if html.is_none() {
+        table(file, &stats, top, output);
+    }
+    Ok(())
+}
+
+fn of(sums: &Sums) -> Value {
+    json!({
+        "rows": sums.rows, "raw_rows": sums.raw_rows, "stored_bytes": sums.stored_bytes,
+        "object_bytes": sums.object_bytes, "key_bytes": sums.key_bytes,
+        "repeated_rows": sums.repeated_rows, "repeated_bytes": sums.repeated_bytes,
+    })
+}
+
+/// Kernels by what they take of the file, the largest first.
+fn largest(stats: &Stats, top: usize) -> Vec<(&str, &Sums)> {
+    let mut kernels: Vec<(&str, &Sums)> =
+        stats.kernels.iter().map(|(name, sums)| (name.as_str(), sums)).collect();
+    kernels.sort_by_key(|(name, sums)| (std::cmp::Reverse(sums.stored_bytes), *name));
+    kernels.truncate(top);
+    kernels
+}
+
+/// `31 %`, of what was before compression.
+fn ratio(sums: &Sums) -> String {
+    match sums.object_bytes {
+        0 => "-".to_owned(),
+        bytes => format!("{:.0} %", 100.0 * sums.stored_bytes as f64 / bytes as f64),
+    }
+}
+
+/// The file's parts, with what they are.
+fn parts(stats: &Stats) -> Vec<(&'static str, u64, String)> {
+    let all = &stats.all;
+    let dense = stats.layout == Some(Layout::Dense);
+    let objects =
+        all.stored_bytes - if dense { all.repeated_bytes.min(all.stored_bytes) } else { 0 };
+    let keys = all.key_bytes * if dense { 1 } else { 2 };
+    let rest = stats.file_bytes.saturating_sub(objects + keys);
+    let mut parts = vec![
+        (
+            "objects",
+            objects,
+            format!(
+                "{} uncompressed, {} of {} raw",
+                size(all.object_bytes),
+                all.raw_rows,
+                all.rows
+            ),
+        ),
+        (
+            "keys",
+            keys,
+            if dense { "once each" } else { "in the table and in its index" }.to_owned(),
+        ),
+        ("rest", rest, "hashes, page headers, unused ends of pages".to_owned()),
+    ];
+    if all.repeated_rows > 0 {
+        let what = if dense { ", stored once" } else { "; --layout dense stores them once" };
+        let rows = format!("{} rows with the code object of another{what}", all.repeated_rows);
+        parts.push(("duplicates", all.repeated_bytes, rows));
+    }
+    parts
+}
+
+fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
+    let layout = stats.layout.map_or("a view of its own", Layout::name);
+    output.data(&format!(
+        "{}: {}, {} kernels, layout {layout}",
+        file.display(),
+        size(stats.file_bytes),
+        stats.all.rows
+    ));
+    for (name, bytes, what) in parts(stats) {
+        output.data(&format!("  {name:<11}{:>10}  {what}", size(bytes)));
+    }
+    let kernels = largest(stats, top);
+    if kernels.is_empty() {
+        return;
+    }
+    output.data(&format!(
+        "  {:>7} {:>10} {:>10} {:>6}  kernel",
+        "rows", "stored", "objects", "ratio"
+    ));
+    for (name, sums) in &kernels {
+        output.data(&format!(
+            "  {:>7} {:>10} {:>10} {:>6}  {name}",
+            sums.rows,
+            size(sums.stored_bytes),
+            size(sums.object_bytes),
+            ratio(sums)
+        ));
+    }
+    if stats.kernels.len() > kernels.len() {
+        output.data(&format!("  {} more: --top N", stats.kernels.len() - kernels.len()));
+    }
+}

@@ -1,0 +1,138 @@
+//! Rows out of kdbs into another: each decoded, held against its hash, and
+//! stored in the form asked for, in parallel and in order.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::KernelKey;
+
+use crate::codec::{self, Encoded};
+use crate::cursor::Cursor;
+use crate::error::{CopyError, ReadError, RowError};
+use crate::layout::Layout;
+use crate::origin::Note;
+use crate::pipeline;
+use crate::read::Stored;
+use crate::schema::MAX_OBJECT_BYTES;
+use crate::sink::Sink;
+use crate::write::{Blob, Progress, Written, check_key};
+
+/// How rows are carried over.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct CopyOptions<'a> {
+    /// How rows are laid out; as in the file they come from without it.
+    pub layout: Option<Layout>,
+    /// How code objects are stored; as they were without it.
+    pub blob: Option<Blob>,
+    /// Bytes of code objects in memory at a time. Never shows in the file.
+    pub window_bytes: u64,
+    /// Largest code object accepted, in bytes.
+    pub max_object_bytes: u64,
+    /// Called on the calling thread after every row. The total is 0 where it
+    /// is not known.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl Default for CopyOptions<'_> {
+    fn default() -> Self {
+        Self {
+            layout: None,
+            blob: None,
+            window_bytes: 64 << 20,
+            max_object_bytes: MAX_OBJECT_BYTES,
+            progress: None,
+        }
+    }
+}
+
+/// A row on its way, with the file it is from.
+pub(crate) struct Passing {
+    pub(crate) path: PathBuf,
+    pub(crate) key: KernelKey,
+    pub(crate) stored: Stored,
+    pub(crate) note: Note,
+}
+
+/// Hands every row that `next` gives to `finish`, checked and encoded, in
+/// order. A row that is no kernel is an error.
+pub(crate) fn transfer(
+    options: &CopyOptions<'_>,
+    mut next: impl FnMut() -> Result<Option<Passing>, CopyError>,
+    mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
+) -> Result<(), CopyError> {
+    let CopyOptions { blob, window_bytes, max_object_bytes, progress, .. } = *options;
+    let mut rows = 0;
+    pipeline::in_order(
+        window_bytes,
+        || {
+            Ok(next()?.map(|passing| {
+                let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
+                // As it was, decoded, and in its new form.
+                let cost = 2 * passing.stored.blob.len() as u64 + 2 * object;
+                (passing, cost)
+            }))
+        },
+        |Passing { path, key, stored, note }| -> Result<_, CopyError> {
+            check_key(&key)?;
+            match recode(stored, blob, max_object_bytes) {
+                Ok(encoded) => Ok((key, encoded, note)),
+                Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
+            }
+        },
+        |passed| {
+            let (key, encoded, note) = passed?;
+            finish(key, encoded, note)?;
+            rows += 1;
+            if let Some(progress) = progress {
+                progress(Progress { rows, total: 0 });
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Checks a stored row, and brings it into the form asked for.
+///
+/// # Errors
+/// [`RowError`]: the row is no kernel.
+pub(crate) fn recode(
+    stored: Stored,
+    form: Option<Blob>,
+    max_object_bytes: u64,
+) -> Result<Encoded, RowError> {
+    let Stored { blob, hash, size } = stored;
+    let object = codec::unpack(&blob, size, max_object_bytes)?;
+    codec::check_hash(&object, &hash)?;
+    if object.is_empty() {
+        return Err(RowError::Size { size: 0, limit: max_object_bytes });
+    }
+    let object_bytes = object.len() as u64;
+    match form {
+        Some(form) => Ok(codec::encode(object.into_owned(), form)),
+        None => {
+            drop(object);
+            Ok(Encoded { blob, hash, uncompressed_size: size.unsigned_abs(), object_bytes })
+        }
+    }
+}
+
+/// Writes the rows of a kdb into a fresh one, in canonical order, with the
+/// layout and storage asked for. Equal rows give equal bytes.
+///
+/// # Errors
+/// [`CopyError`]; the destination is then as it was.
+pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written, CopyError> {
+    let mut cursor = Cursor::open(input, options.max_object_bytes)?;
+    let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
+    let mut sink = Sink::create(out, layout)?;
+    transfer(
+        options,
+        || {
+            let Some((entry, note)) = cursor.next()? else { return Ok(None) };
+            let stored = cursor.stored(&entry.key)?;
+            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note }))
+        },
+        |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
+    )?;
+    Ok(sink.finish()?)
+}

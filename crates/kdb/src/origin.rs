@@ -1,0 +1,189 @@
+//! Where code objects came from: side tables that MIOpen does not ask for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// What a code object was made of, and by what.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    /// The program that had it compiled: `gfxpack 0.1.0`.
+    pub generator: String,
+    /// The compiler in words.
+    pub compiler: String,
+    /// Digest of the whole toolchain.
+    pub compiler_digest: String,
+    /// The source file's name.
+    pub source: String,
+    /// Digest of the source with every include.
+    pub source_digest: String,
+}
+
+/// What is known of a row beside the row itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Note {
+    /// Seconds since the epoch from which the row is.
+    pub(crate) date: Option<i64>,
+    pub(crate) origin: Option<Arc<Origin>>,
+}
+
+/// Each origin once, numbered in the order in which rows first have them.
+const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
+    id INTEGER PRIMARY KEY, \
+    generator TEXT NOT NULL, \
+    compiler TEXT NOT NULL, \
+    compiler_digest TEXT NOT NULL, \
+    source TEXT NOT NULL, \
+    source_digest TEXT NOT NULL)";
+
+/// From which row on, in the order of the keys and counted from 1, rows have
+/// an origin and a date, up to the next entry. One source's rows follow one
+/// another, so there are far fewer entries than rows.
+const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
+    first_row INTEGER PRIMARY KEY, \
+    origin INT, \
+    date INT)";
+
+/// Origins of one file: a bound on what a bad file can make a reader hold.
+const MAX_ORIGINS: usize = 100_000;
+/// Bytes of one origin's text.
+const MAX_ORIGIN_BYTES: usize = 16 << 10;
+
+/// Writes the side tables, which come into being with the first row that has
+/// something to note.
+#[derive(Default)]
+pub(crate) struct Notes {
+    ids: HashMap<Arc<Origin>, i64>,
+    last: Note,
+    made: bool,
+}
+
+impl Notes {
+    /// Notes what is known of the row of that number.
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        row: u64,
+        note: &Note,
+    ) -> Result<(), rusqlite::Error> {
+        if *note == self.last {
+            return Ok(());
+        }
+        if !self.made {
+            connection.execute_batch(CREATE_ORIGINS)?;
+            connection.execute_batch(CREATE_RUNS)?;
+            self.made = true;
+        }
+        let id = match &note.origin {
+            None => None,
+            Some(origin) => match self.ids.get(origin) {
+                Some(id) => Some(*id),
+                None => {
+                    let id = self.ids.len() as i64 + 1;
+                    let Origin { generator, compiler, compiler_digest, source, source_digest } =
+                        &**origin;
+                    connection
+                        .prepare_cached("INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+                        .execute((
+                            id,
+                            generator,
+                            compiler,
+                            compiler_digest,
+                            source,
+                            source_digest,
+                        ))?;
+                    self.ids.insert(Arc::clone(origin), id);
+                    Some(id)
+                }
+            },
+        };
+        connection
+            .prepare_cached("INSERT INTO kern_origin_runs VALUES (?1, ?2, ?3)")?
+            .execute((row as i64, id, note.date))?;
+        self.last = note.clone();
+        Ok(())
+    }
+}
+
+/// Reads the side tables along with the rows.
+#[derive(Default)]
+pub(crate) struct NoteReader {
+    origins: HashMap<i64, Arc<Origin>>,
+    now: Note,
+    /// The next entry, once it has been looked for.
+    next: Option<(i64, Note)>,
+    present: bool,
+}
+
+impl NoteReader {
+    /// Reads the origins; a file without side tables has none.
+    pub(crate) fn open(connection: &Connection) -> Result<Self, rusqlite::Error> {
+        let count: i64 = connection.query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
+             AND name IN ('kern_origins', 'kern_origin_runs')",
+            (),
+            |row| row.get(0),
+        )?;
+        if count != 2 {
+            return Ok(Self::default());
+        }
+        let mut reader = Self { present: true, ..Self::default() };
+        let mut statement = connection.prepare(
+            "SELECT id, generator, compiler, compiler_digest, source, source_digest \
+             FROM kern_origins",
+        )?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            let origin = Origin {
+                generator: row.get(1)?,
+                compiler: row.get(2)?,
+                compiler_digest: row.get(3)?,
+                source: row.get(4)?,
+                source_digest: row.get(5)?,
+            };
+            let texts = [&origin.generator, &origin.compiler, &origin.source];
+            let bytes: usize = texts.iter().map(|text| text.len()).sum();
+            // Nobody writes such: what is in the file is not to be believed.
+            if reader.origins.len() >= MAX_ORIGINS || bytes > MAX_ORIGIN_BYTES {
+                return Ok(Self::default());
+            }
+            reader.origins.insert(row.get(0)?, Arc::new(origin));
+        }
+        reader.find_next(connection, 0)?;
+        Ok(reader)
+    }
+
+    /// What is known of a row. Rows must be asked for in ascending order.
+    pub(crate) fn note(
+        &mut self,
+        connection: &Connection,
+        row: u64,
+    ) -> Result<Note, rusqlite::Error> {
+        while let Some((first, note)) = self.next.take_if(|(first, _)| *first <= row as i64) {
+            self.now = note;
+            self.find_next(connection, first)?;
+        }
+        Ok(self.now.clone())
+    }
+
+    fn find_next(&mut self, connection: &Connection, after: i64) -> Result<(), rusqlite::Error> {
+        if !self.present {
+            return Ok(());
+        }
+        let sql = "SELECT first_row, origin, date FROM kern_origin_runs \
+                   WHERE first_row > ?1 ORDER BY first_row LIMIT 1";
+        let mut statement = connection.prepare_cached(sql)?;
+        let found = statement
+            .query_row([after], |row| {
+                let origin: Option<i64> = row.get(1)?;
+                Ok((row.get(0)?, origin, row.get(2)?))
+            })
+            .optional()?;
+        self.next = found.map(|(first, origin, date)| {
+            let origin = origin.and_then(|id| self.origins.get(&id).cloned());
+            (first, Note { date, origin })
+        });
+        Ok(())
+    }
+}

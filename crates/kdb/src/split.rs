@@ -1,0 +1,176 @@
+//! A kdb in parts, which merge back into the same bytes.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::KernelKey;
+
+use crate::codec::Encoded;
+use crate::copy::{CopyOptions, Passing, transfer};
+use crate::cursor::Cursor;
+use crate::error::{CopyError, WriteError};
+use crate::layout::Layout;
+use crate::sink::Sink;
+use crate::write::Written;
+
+/// What makes a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SplitBy {
+    /// One kernel name.
+    Kernel,
+    /// As many rows as fit a file of that many bytes. A row that is larger has
+    /// a file to itself.
+    Size(u64),
+}
+
+/// A part that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Part {
+    /// `<dir>/<kernel name or number>/<the kdb's own file name>`.
+    pub path: PathBuf,
+    /// What is in it.
+    pub written: Written,
+}
+
+/// Pages that a row may take beyond those that its bytes fill: the last page
+/// of its blob and of its key, and what trees grow by, side tables included.
+const PAGES_OF_A_ROW: u64 = 16;
+
+/// Writes the rows of a kdb into several, each in a directory of its own below
+/// `dir` and under the kdb's own name, since that names its target. Parts are
+/// handed to `each` as they are finished.
+///
+/// # Errors
+/// [`CopyError`]; parts that were finished stay.
+pub fn split(
+    input: &Path,
+    dir: &Path,
+    by: SplitBy,
+    options: &CopyOptions<'_>,
+    mut each: impl FnMut(&Part),
+) -> Result<(), CopyError> {
+    let mut cursor = Cursor::open(input, options.max_object_bytes)?;
+    let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
+    let mut parts = Parts {
+        dir,
+        file_name: input.file_name().unwrap_or(OsStr::new("parts.kdb")),
+        by,
+        layout,
+        open: None,
+        count: 0,
+    };
+    transfer(
+        options,
+        || {
+            let Some((entry, note)) = cursor.next()? else { return Ok(None) };
+            let stored = cursor.stored(&entry.key)?;
+            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note }))
+        },
+        |key, encoded, note| {
+            if !parts.fits(&key, &encoded)?
+                && let Some(part) = parts.finish()?
+            {
+                each(&part);
+            }
+            Ok(parts.sink(&key)?.add(&key, &encoded, &note)?)
+        },
+    )?;
+    if let Some(part) = parts.finish()? {
+        each(&part);
+    }
+    Ok(())
+}
+
+struct Parts<'a> {
+    dir: &'a Path,
+    file_name: &'a OsStr,
+    by: SplitBy,
+    layout: Layout,
+    open: Option<Open>,
+    count: u64,
+}
+
+struct Open {
+    path: PathBuf,
+    name: String,
+    sink: Sink,
+}
+
+impl Parts<'_> {
+    /// Whether the row belongs to the part at hand.
+    fn fits(&self, key: &KernelKey, encoded: &Encoded) -> Result<bool, WriteError> {
+        let Some(open) = &self.open else { return Ok(true) };
+        Ok(match self.by {
+            SplitBy::Kernel => open.name == key.kernel_name,
+            SplitBy::Size(limit) => {
+                let (pages, page_size) = open.sink.pages()?;
+                let text = key.kernel_name.len() + key.kernel_args.len();
+                // The key stands in the table and in its index.
+                let bytes = (encoded.blob.len() + 2 * text) as u64;
+                let more = bytes / u64::from(page_size - 4) + PAGES_OF_A_ROW;
+                (pages + more) * u64::from(page_size) <= limit
+            }
+        })
+    }
+
+    /// The part at hand, or a new one.
+    fn sink(&mut self, key: &KernelKey) -> Result<&mut Sink, WriteError> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                self.count += 1;
+                let label = match self.by {
+                    SplitBy::Kernel => directory_name(&key.kernel_name),
+                    SplitBy::Size(_) => self.count.to_string(),
+                };
+                let dir = self.dir.join(label);
+                let io = |source: io::Error| WriteError::Io {
+                    action: "create a directory for",
+                    path: dir.join(self.file_name),
+                    source,
+                };
+                std::fs::create_dir_all(&dir).map_err(io)?;
+                let path = dir.join(self.file_name);
+                let sink = Sink::create(&path, self.layout)?;
+                Open { path, name: key.kernel_name.clone(), sink }
+            }
+        };
+        Ok(&mut self.open.insert(open).sink)
+    }
+
+    fn finish(&mut self) -> Result<Option<Part>, WriteError> {
+        let Some(Open { path, sink, .. }) = self.open.take() else { return Ok(None) };
+        Ok(Some(Part { path, written: sink.finish()? }))
+    }
+}
+
+/// A kernel's name as one component of a path, different for every name: what
+/// is not plain is spelled `%2F`.
+fn directory_name(kernel_name: &str) -> String {
+    use std::fmt::Write as _;
+    let mut name = String::new();
+    for (at, byte) in kernel_name.bytes().enumerate() {
+        let plain = byte.is_ascii_alphanumeric() || b"_-+".contains(&byte);
+        if plain || (byte == b'.' && at > 0) {
+            name.push(char::from(byte));
+        } else {
+            write!(name, "%{byte:02X}").expect("a String takes all");
+        }
+    }
+    if name.is_empty() { "%".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::directory_name;
+
+    #[test]
+    fn names_stay_within_their_directory_and_apart() {
+        let names = ["conv.s.o", "..", "", "a/b.cl.o", "a%2Fb.cl.o", "naïve.o"];
+        let expected = ["conv.s.o", "%2E.", "%", "a%2Fb.cl.o", "a%252Fb.cl.o", "na%C3%AFve.o"];
+        assert_eq!(names.map(directory_name), expected);
+    }
+}

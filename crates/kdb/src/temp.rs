@@ -1,0 +1,114 @@
+//! A file while it is written: beside its destination, locked against the
+//! sweep of other writers, and removed unless it gets into its place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use tempfile::NamedTempFile;
+
+use crate::error::WriteError;
+
+/// How the names of files that are being written end.
+const TEMP_SUFFIX: &str = ".tmp";
+
+/// Removes what killed writers of the same kdb left: files that nobody holds
+/// the lock of. One that can't be removed does no harm.
+fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
+        if name.starts_with(prefix)
+            && name.ends_with(TEMP_SUFFIX.as_bytes())
+            && std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// The file while it is written: beside its destination, removed unless it
+/// gets there.
+pub(crate) struct Temp {
+    file: NamedTempFile,
+    path: PathBuf,
+    directory: PathBuf,
+}
+
+impl Temp {
+    pub(crate) fn beside(path: &Path) -> Result<Self, WriteError> {
+        let io = |source| WriteError::Io { action: "create", path: path.to_owned(), source };
+        // Absolute, since SQLite takes a relative `file:...` for a URI.
+        let mut directory = std::path::absolute(path).map_err(io)?;
+        let name = path.file_name().filter(|_| directory.pop()).ok_or_else(|| {
+            io(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))
+        })?;
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(TEMP_SUFFIX);
+        #[cfg(unix)]
+        {
+            // What any new file has; the umask takes from it.
+            use std::os::unix::fs::PermissionsExt as _;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        sweep(&directory, &prefix);
+        loop {
+            let file = builder.tempfile_in(&directory).map_err(io)?;
+            // Where locks are not to be had, neither is a sweep.
+            let locked = file.as_file().try_lock().is_ok();
+            // Another writer's sweep may have come between the two steps.
+            if !locked || file.path().exists() {
+                return Ok(Self { file, path: path.to_owned(), directory });
+            }
+        }
+    }
+
+    /// A connection with a transaction open and every setting that shows in
+    /// the file fixed. No journal: a file that fails is thrown away.
+    pub(crate) fn connect(&self, page_size: u32) -> Result<Connection, WriteError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || {
+            let connection = Connection::open_with_flags(self.file.path(), flags)?;
+            connection.execute_batch(&format!(
+                "PRAGMA page_size = {page_size};
+                 PRAGMA encoding = 'UTF-8';
+                 PRAGMA auto_vacuum = NONE;
+                 PRAGMA secure_delete = ON;
+                 PRAGMA journal_mode = OFF;
+                 PRAGMA synchronous = OFF;
+                 PRAGMA locking_mode = EXCLUSIVE;
+                 PRAGMA cache_size = -16384;
+                 PRAGMA mmap_size = 0;
+                 BEGIN EXCLUSIVE;"
+            ))?;
+            Ok(connection)
+        };
+        open().map_err(|source| self.sqlite(source))
+    }
+
+    /// Puts the file on disk and in its place, and says how large it is.
+    pub(crate) fn persist(self) -> Result<u64, WriteError> {
+        let Self { file, path, directory } = self;
+        let destination = &path;
+        let io =
+            |action| move |source| WriteError::Io { action, path: destination.clone(), source };
+        file.as_file().sync_all().map_err(io("store"))?;
+        let bytes = file.as_file().metadata().map_err(io("store"))?.len();
+        file.persist(destination).map_err(|error| io("put in place")(error.error))?;
+        // The name is on disk once its directory is. Some network file systems
+        // can't be asked for that.
+        match std::fs::File::open(directory).and_then(|directory| directory.sync_all()) {
+            Err(source) if source.kind() != io::ErrorKind::InvalidInput => {
+                Err(io("store the name of")(source))
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> WriteError {
+        WriteError::Sqlite { path: self.path.clone(), source }
+    }
+}
