@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
+use gfxpack_plan::arguments::OWN_MACROS;
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::words::Words;
@@ -137,7 +138,9 @@ fn without_idle_macros(arguments: &Words, named: &HashSet<String>) -> (Words, bo
     for word in arguments.iter() {
         let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
         let name = text.map(|text| text.split(['=', '(']).next().unwrap_or_default());
-        if name.is_some_and(|name| !name.is_empty() && !named.contains(name)) {
+        let idle_name =
+            |name: &str| !name.is_empty() && !named.contains(name) && !OWN_MACROS.contains(&name);
+        if name.is_some_and(idle_name) {
             idle = true;
         } else {
             left.push(word);
