@@ -28,6 +28,7 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
+mod twins;
 mod usage;
 mod work;
 
