@@ -4,6 +4,7 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod answers;
 mod children;
 mod choose;
 mod costs;
@@ -18,6 +19,7 @@ mod gate;
 mod history;
 mod isa;
 mod job;
+mod loader;
 mod memory;
 mod pipe;
 mod preprocessed;
@@ -29,6 +31,7 @@ mod support;
 mod toolchain;
 mod trial;
 mod usage;
+mod witness;
 mod work;
 
 pub use children::kill_children;
