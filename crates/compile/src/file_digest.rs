@@ -38,6 +38,13 @@ impl Identity {
     }
 }
 
+/// What tells a file from what it may be later: its identity, not its
+/// content. `None` where there is no file.
+#[must_use]
+pub fn state_of(path: &Path) -> Option<Digest> {
+    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::of(&meta).bytes()))
+}
+
 /// How long ago a file must have changed for its times to tell it from what
 /// it may become in the next moment: clocks of file systems are that coarse.
 const SETTLED: Duration = Duration::from_secs(2);

@@ -42,7 +42,7 @@ pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
-pub use file_digest::FileDigests;
+pub use file_digest::{FileDigests, state_of};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};

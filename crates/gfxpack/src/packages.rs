@@ -7,7 +7,7 @@ use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, rpm, tar};
+use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
 use gfxpack_plan::package::PackageSpec;
@@ -16,6 +16,7 @@ use crate::args::{Format, LayoutArg, Packaging};
 use crate::environment::Environment;
 use crate::fail;
 use crate::output::Output;
+use crate::outputs::Outputs;
 use crate::prepare::Library;
 
 /// Maintainer of packages whose maker does not say who he is.
@@ -96,27 +97,42 @@ pub(crate) fn release(
     })
 }
 
-/// Writes the packages of one kdb into `out`.
+/// Writes the packages of one kdb into `out`, but for those that `outputs`
+/// knows to lie there already.
 pub(crate) fn write(
     release: &Release,
     contents: &Contents,
     args: &Packaging,
     out: &Path,
+    outputs: Option<&Outputs>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Vec<MadePackage>> {
     let spec = kernel_package::spec(release, contents);
+    let kdb = sums::digest_file(&contents.kdb)?.sha256;
     let mut made = Vec::new();
     for (format, writer) in writers(args) {
         if cancel.is_cancelled() {
             return Err(CompileError::Interrupted.into());
         }
-        let written = writer.write(&spec, out)?;
-        output.say(&format!(
-            "packaged {} ({})",
-            written.file_name,
-            crate::output::size(written.size)
-        ));
+        // The spec names the kdb by its path, so its content stands beside it.
+        let known = outputs.map(|outputs| {
+            let slot = format!("{format} {}", contents.target.kdb_file_name());
+            let decides = format!("{writer:?} {spec:?}");
+            (outputs, outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
+        });
+        let unchanged = known.as_ref().and_then(|(outputs, recipe)| outputs.unchanged(recipe));
+        let verb = if unchanged.is_some() { "unchanged" } else { "packaged" };
+        let written = match unchanged {
+            Some(written) => written,
+            None => {
+                let written = writer.write(&spec, out)?;
+                known.iter().for_each(|(outputs, recipe)| outputs.remember(recipe, &written));
+                written
+            }
+        };
+        let size = crate::output::size(written.size);
+        output.say(&format!("{verb} {} ({size})", written.file_name));
         made.push(MadePackage {
             target: contents.target.clone(),
             name: spec.name.clone(),
@@ -152,6 +168,7 @@ pub(crate) fn check<'a>(
 }
 
 /// A format with its options.
+#[derive(Debug)]
 enum Writer {
     Deb(DebOptions),
     Rpm(RpmOptions),

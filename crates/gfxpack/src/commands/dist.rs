@@ -65,6 +65,7 @@ pub(crate) fn run(
     told?;
     let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     let mut packaged = Vec::new();
+    let outputs = prepared.cache.outputs(&args.out)?;
     if let (Some(packaging), Some(release)) = (packaging, &release)
         && (refused == 0 || args.allow_partial)
     {
@@ -76,8 +77,15 @@ pub(crate) fn run(
                 missing: kdb.missing.len() as u64,
                 compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
             };
-            packaged
-                .extend(packages::write(release, &contents, packaging, &args.out, cancel, output)?);
+            packaged.extend(packages::write(
+                release,
+                &contents,
+                packaging,
+                &args.out,
+                Some(&outputs),
+                cancel,
+                output,
+            )?);
         }
     }
     record::write(&args.out, &made.kdbs, &packaged)?;

@@ -64,6 +64,7 @@ pub(crate) fn run(
             &contents,
             &args.packaging,
             &args.out,
+            None,
             cancel,
             output,
         )?);
