@@ -39,6 +39,9 @@ pub(crate) struct Made {
     pub(crate) beside: Vec<(Option<Target>, Written)>,
 }
 
+/// A package, and whether it is new.
+type Done = anyhow::Result<(Written, bool)>;
+
 /// Writes all packages into `out`, but for those that `outputs` knows to lie
 /// there already.
 pub(crate) fn write(
@@ -65,8 +68,7 @@ pub(crate) fn write(
     }
     let (at_once, threads) = share(&jobs, args.memory);
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<anyhow::Result<(Written, bool)>>>> =
-        Mutex::new(jobs.iter().map(|_| None).collect());
+    let done: Mutex<Vec<Option<Done>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
