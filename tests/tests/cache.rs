@@ -56,7 +56,9 @@ fn the_cache_is_counted_limited_and_checked() {
     build(&project, &[]).expect_code(0);
     let full = stats(&project);
     assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
-    let bytes: u64 = ["objects", "deps", "preprocessed", "history", "sources"]
+    let kinds =
+        ["objects", "deps", "preprocessed", "twins", "history", "sources", "headers", "libraries"];
+    let bytes: u64 = kinds
         .iter()
         .flat_map(|kind| project.tree(&format!("cache/v1/{kind}")))
         .map(|(_, bytes)| bytes.len() as u64)

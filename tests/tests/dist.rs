@@ -37,12 +37,15 @@ fn every_target_gets_its_kdb_and_its_packages() {
         "kdb/gfx90a68.kdb",
         "manifest.json",
         "miopen-hip-gfx1030kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx1030kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx1030kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx1030kdb_1.2.3-1_all.deb",
         "miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx906-60kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx906-60kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx906-60kdb_1.2.3-1_all.deb",
         "miopen-hip-gfx90a-104kdb-1.2.3-1.noarch.rpm",
+        "miopen-hip-gfx90a-104kdb-1.2.3-1.spdx.json",
         "miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz",
         "miopen-hip-gfx90a-104kdb_1.2.3-1_all.deb",
     ];
@@ -109,12 +112,15 @@ fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
     };
     dist(&first, &arguments("1")).expect_code(0);
     let bytes = first.tree("o");
-    assert_eq!(bytes.len(), 2 + 2 + 10);
-    // Another directory, more workers, another umask, language and time zone.
+    assert_eq!(bytes.len(), 2 + 2 + 10 + 2, "lists, kdbs, packages, bills of material");
+    // Another directory, more workers, another umask, user, language, time
+    // zone and day.
     let mut shell = gfxpack_tests::project::command("sh");
     let binary = gfxpack_tests::project::binary().to_str().unwrap();
     shell
-        .args(["-c", "umask 077; exec \"$@\"", "sh", binary, "dist", "--manifest"])
+        .args(["-c", "umask 077; exec \"$@\"", "sh"])
+        .args(another_user())
+        .args(["faketime", "2031-07-01 12:34:56", binary, "dist", "--manifest"])
         .arg(second.path().join("kernels.toml"))
         .args(arguments("2"))
         .env("GFXPACK_CACHE_DIR", second.path().join("cache"))
@@ -141,6 +147,15 @@ fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
     assert_eq!(finished[0]["compiled"], 0);
     assert_eq!(finished[0]["cached"], 10);
     assert!(bytes == first.tree("w"), "warm, targets and formats in another order");
+}
+
+/// What makes a program believe that somebody else runs it, where that can be
+/// done without losing the right to read files.
+fn another_user() -> &'static [&'static str] {
+    const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-user=1234", "--map-group=1234"];
+    let mut tried = gfxpack_tests::project::command(UNSHARE[0]);
+    let possible = tried.args(&UNSHARE[1..]).arg("true").output();
+    if possible.is_ok_and(|output| output.status.success()) { &UNSHARE } else { &[] }
 }
 
 #[test]
@@ -210,7 +225,7 @@ fn what_lies_there_as_it_would_be_made_is_left_alone() {
     assert_eq!(again(&["--maintainer", "A <a@example.org>"]), 1, "the kdb");
     assert_eq!(again(&[]), 1);
     assert!(project.tree("o") == made);
-    assert_eq!(again(&["--blob", "raw"]), 0);
+    assert_eq!(again(&["--blob", "bz2"]), 0);
     assert_eq!(again(&[]), 0);
     project.write("include/step.h", "#define STEP 5.0f\n");
     assert_eq!(again(&[]), 0);
@@ -279,6 +294,11 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert_eq!(info["devices"]["gfx906"], 5);
     let keys = project.run(&["kdb", "list", kdb, "--keys", "--filter", "scale"]).expect_code(0);
     assert_eq!(keys.stdout.lines().count(), 2);
+    let raw = project.tree("o/kdb");
+    for (blob, out, same) in [("auto", "a", true), ("bz2", "b", false)] {
+        dist(&project, &["--target", "gfx906_60", "--out", out, "--blob", blob]).expect_code(0);
+        assert_eq!(project.tree(&format!("{out}/kdb")) == raw, same, "{blob}");
+    }
     // What `list --keys` prints is what `dist --keys` reads.
     project.write("keys.jsonl", &keys.stdout);
     let again = [

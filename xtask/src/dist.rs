@@ -1,6 +1,8 @@
 //! `cargo xtask dist`: the built-in kernels as packages, by running
 //! `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
-//! .debs.
+//! .debs; with `--source`, the source tarball that distributions build from.
+
+mod source;
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -22,14 +24,18 @@ use crate::setup::{self, Need, Probe};
 /// adds the built-in manifest, `--out target/dist` and a few targets.
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
-                            cargo xtask dist [--setup] --tool")]
+                            cargo xtask dist [--setup] --tool\n       \
+                            cargo xtask dist --source")]
 pub(crate) struct Dist {
     /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
     setup: bool,
     /// Build the .debs of the tool itself and of the runtime library instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "source")]
     tool: bool,
+    /// Make a source tarball with all dependencies in it, to be built offline
+    #[arg(long)]
+    source: bool,
 }
 
 const CC: Need = Need {
@@ -75,6 +81,10 @@ impl Dist {
     /// place of this process, so its exit code is this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         let root = root();
+        if self.source {
+            ensure!(passed.is_empty(), "--source takes no other words: {passed:?}");
+            return source::write(sh, &root);
+        }
         if self.tool {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
             return self.tool(sh, &root);
@@ -115,11 +125,26 @@ impl Dist {
         }
         let out = root.join("target/dist");
         sh.create_dir(&out)?;
+        share(sh, root)?;
         let manifest = root.join("Cargo.toml");
         cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
             .run()?;
         runtime_library(sh, root, &cargo_deb, &out)
     }
+}
+
+/// Manual pages and completions, as the tool itself writes them, where its
+/// recipe takes them from.
+fn share(sh: &Shell, root: &Path) -> anyhow::Result<()> {
+    let (manifest, target) = (root.join("Cargo.toml"), root.join("target"));
+    cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
+        .args(["--package", "gfxpack"])
+        .run()?;
+    let program = target.join("release/gfxpack");
+    let script = root.join("packaging/share.sh");
+    let out = target.join("gfxpack-share");
+    sh.remove_path(&out)?;
+    cmd!(sh, "sh {script} {program} {out}").run().context("failed to write manual pages")
 }
 
 /// The runtime library's two .debs: its recipe takes what the library's own

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Cmd, Shell, cmd};
 
+use crate::say::say;
 use crate::setup::{self, Need, Probe};
 use crate::{dist, root};
 
@@ -98,6 +99,69 @@ const NEEDS: &[Need] = &[
         dnf: None,
     },
     Need {
+        probe: Probe::Program("rpmlint"),
+        why: "hold .rpm packages to what distributions ask of them",
+        apt: "rpmlint",
+        dnf: Some("rpmlint"),
+    },
+    Need {
+        probe: Probe::Program("appstreamcli"),
+        why: "check what software centres read",
+        apt: "appstream",
+        dnf: Some("appstream"),
+    },
+    Need {
+        probe: Probe::Program("gpg"),
+        why: "sign packages and repositories",
+        apt: "gnupg",
+        dnf: Some("gnupg2"),
+    },
+    Need {
+        probe: Probe::Program("apt-ftparchive"),
+        why: "make repositories for apt",
+        apt: "apt-utils",
+        dnf: Some("apt"),
+    },
+    Need {
+        probe: Probe::Program("createrepo_c"),
+        why: "make repositories for dnf and zypper",
+        apt: "createrepo-c",
+        dnf: Some("createrepo_c"),
+    },
+    Need {
+        probe: Probe::Program("dnf"),
+        why: "install .rpm packages from a repository",
+        apt: "dnf",
+        dnf: Some("dnf"),
+    },
+    Need {
+        probe: Probe::Program("zypper"),
+        why: "have packages chosen by the devices that are there",
+        apt: "zypper",
+        dnf: Some("zypper"),
+    },
+    Need {
+        probe: Probe::Program("faketime"),
+        why: "build on another day",
+        apt: "faketime",
+        dnf: Some("libfaketime"),
+    },
+    Need {
+        probe: Probe::File(
+            "Python's venv",
+            &[
+                "/usr/lib/python3.11/ensurepip/__init__.py",
+                "/usr/lib/python3.12/ensurepip/__init__.py",
+                "/usr/lib/python3.13/ensurepip/__init__.py",
+                "/usr/lib64/python3.13/ensurepip/__init__.py",
+                "/usr/local/lib/python3.11/ensurepip/__init__.py",
+            ],
+        ),
+        why: "install spdx-tools, which judges bills of material, into target/tools",
+        apt: "python3-venv",
+        dnf: Some("python3"),
+    },
+    Need {
         probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
         why: "open build reports as a reader would",
         apt: "chromium",
@@ -142,7 +206,30 @@ impl Test {
 
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)
+    setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
+    spdx_tools(sh, install)
+}
+
+/// What `--setup` installs from PyPI; a version fixed here, since it judges.
+const SPDX_TOOLS: &str = "spdx-tools==0.8.5";
+
+/// The SPDX project's own validator, which no distribution packages.
+fn spdx_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
+    let venv = root().join("target/tools/spdx");
+    if venv.join("bin/pyspdxtools").is_file() {
+        return Ok(());
+    }
+    let pip = venv.join("bin/pip");
+    let make = cmd!(sh, "python3 -m venv {venv}");
+    let fill = cmd!(sh, "{pip} install --quiet {SPDX_TOOLS}");
+    ensure!(
+        install,
+        "pyspdxtools is missing, which judges bills of material\n\
+         hint: run `{make} && {fill}`, or give --setup to have that done"
+    );
+    say(&format!("missing: pyspdxtools, which judges bills of material: installing into {venv:?}"));
+    make.run().context("failed to make a Python environment")?;
+    fill.run().context("failed to install spdx-tools")
 }
 
 /// The test run, not yet started.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ use crate::process::Cancel;
 use crate::source::SourceSet;
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
+use crate::twins::Twins;
 use crate::usage::Usage;
 use crate::work::WorkDir;
 
@@ -183,7 +184,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         cancel: &cancel,
         time_limit: options.time_limit,
         shortcuts: options.shortcuts,
-        cache_dir: &options.cache_dir,
+        kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
         headers: HashMap::new(),
@@ -198,6 +199,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         store,
         engine,
         earlier: Earlier::of(plan, &missing, store, digests),
+        twins: Twins::of(plan, sources, &missing, store, digests),
         work: &work,
         queue: &queue,
         next: AtomicUsize::new(0),
@@ -279,6 +281,7 @@ struct Crew<'a> {
     store: &'a ObjectStore,
     engine: Engine<'a>,
     earlier: Earlier<'a>,
+    twins: Twins<'a>,
     work: &'a WorkDir,
     queue: &'a [(usize, Expected)],
     next: AtomicUsize,
@@ -331,7 +334,7 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        if let Some(info) = self.earlier.find(&self.engine, index, &stage, scratch.path())? {
+        if let Some(info) = self.reused(starter, index, &stage, scratch.path())? {
             let built =
                 Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
             report(Event::Finished { job: index, run, built }, Some(info), true);
@@ -342,12 +345,27 @@ impl Crew<'_> {
                 let size = object.bytes.len() as u64;
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
+                self.twins.made(index)?;
                 let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, run, built }, Some(info), false);
             }
             Err(failure) => report(Event::Failed { job: index, run, failure }, None, false),
         }
         Ok(())
+    }
+
+    /// An object that was made of other text or other macros and is the same.
+    fn reused(
+        &self,
+        starter: &mut Starter,
+        index: usize,
+        stage: &Path,
+        scratch: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
+            return Ok(Some(info));
+        }
+        self.twins.find(&self.engine, starter, index, (stage, scratch))
     }
 
     /// The directory of a staged source, made by whoever needs it first.

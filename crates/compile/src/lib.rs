@@ -30,6 +30,7 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
+mod twins;
 mod usage;
 mod witness;
 mod work;

@@ -7,7 +7,6 @@
 //! others of that source are compiled without asking.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,11 +14,11 @@ use std::sync::Mutex;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, Language};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
-use crate::process::{self, End, Program};
+use crate::process::End;
 use crate::store::{About, ObjectInfo, ObjectStore, preprocessed_path};
 
 /// Text in which an object can tell where on its line something stood, or
@@ -89,6 +88,7 @@ impl<'a> Earlier<'a> {
     pub(crate) fn find(
         &self,
         engine: &Engine<'_>,
+        starter: &mut Starter,
         index: usize,
         stage: &Path,
         scratch: &Path,
@@ -106,7 +106,7 @@ impl<'a> Earlier<'a> {
                 }
             }
         }
-        let same = self.same(engine, job, record, stage, scratch)?;
+        let same = self.same(engine, starter, job, record, stage, scratch)?;
         let outcome = if same.is_some() { Tried::Same } else { Tried::Different };
         self.tried.lock().expect("no panic inside").insert(pair, outcome);
         Ok(same)
@@ -115,6 +115,7 @@ impl<'a> Earlier<'a> {
     fn same(
         &self,
         engine: &Engine<'_>,
+        starter: &mut Starter,
         job: &Job,
         record: &Record,
         stage: &Path,
@@ -129,18 +130,19 @@ impl<'a> Earlier<'a> {
         if !fits || self.store.lookup(record.job, self.digests).is_none() {
             return Ok(None);
         }
-        let before = match self.known(record.job) {
+        let before = match known(self.store, record.job) {
             Some(known) => known,
             None => {
-                let Some(text) = self.preprocess_earlier(engine, job, record, scratch)? else {
+                let Some(text) = self.preprocess_earlier(engine, starter, job, record, scratch)?
+                else {
                     return Ok(None);
                 };
-                self.remember(record.job, text)?;
+                remember(self.store, record.job, text)?;
                 text
             }
         };
-        let Some(now) = preprocess(engine, job, stage, scratch)? else { return Ok(None) };
-        self.remember(job.digest, now)?;
+        let Some(now) = preprocess(engine, starter, job, stage, scratch)? else { return Ok(None) };
+        remember(self.store, job.digest, now)?;
         if before != now {
             return Ok(None);
         }
@@ -151,19 +153,11 @@ impl<'a> Earlier<'a> {
         }
     }
 
-    fn known(&self, job: Digest) -> Option<Digest> {
-        let text = self.store.read_file(&preprocessed_path(job)).ok()?;
-        String::from_utf8(text).ok()?.parse().ok()
-    }
-
-    fn remember(&self, job: Digest, text: Digest) -> Result<(), CompileError> {
-        self.store.write(&preprocessed_path(job), &[text.to_string().as_bytes()])
-    }
-
     /// Preprocesses the source as it was when it was built last.
     fn preprocess_earlier(
         &self,
         engine: &Engine<'_>,
+        starter: &mut Starter,
         job: &Job,
         record: &Record,
         scratch: &Path,
@@ -177,14 +171,14 @@ impl<'a> Earlier<'a> {
             fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
             fs::write(&path, bytes).map_err(CompileError::io("write", &path))?;
         }
-        let text = preprocess(engine, job, &dir, scratch)?;
+        let text = preprocess(engine, starter, job, &dir, scratch)?;
         fs::remove_dir_all(&dir).ok();
         Ok(text)
     }
 }
 
 /// Whether no option writes into the object where in the text things stood.
-fn has_no_locations(job: &Job) -> bool {
+pub(crate) fn has_no_locations(job: &Job) -> bool {
     let telling = ["debug", "record", "-fsanitize", "-fcoverage", "-fxray"];
     !job.arguments.iter().any(|word| {
         let define = word.starts_with("-D") || word.starts_with("-U");
@@ -195,29 +189,16 @@ fn has_no_locations(job: &Job) -> bool {
 /// The digest of what the preprocessor makes of a staged source, markers of
 /// files and lines included; `None` where it makes nothing of it, or where
 /// the text may not be all that decides.
-fn preprocess(
+pub(crate) fn preprocess(
     engine: &Engine<'_>,
+    starter: &mut Starter,
     job: &Job,
     stage: &Path,
     scratch: &Path,
 ) -> Result<Option<Digest>, CompileError> {
-    let toolchain = &engine.toolchains[job.toolchain];
     let file = scratch.join("i");
-    let mut arguments: Vec<OsString> =
-        job.arguments.iter().map(|word| toolchain.fill(word)).collect();
-    arguments.extend(["-E".into(), "-o".into(), file.clone().into()]);
-    let output = process::run(
-        &Program {
-            path: toolchain.program(job.program),
-            arguments,
-            directory: stage,
-            environment: &toolchain.environment,
-            temp_dir: scratch,
-            time_limit: engine.time_limit,
-        },
-        engine.cancel,
-    )?;
-    match output.end {
+    let end = engine.preprocess(starter, job, stage, scratch, &file)?;
+    match end {
         End::Cancelled => return Err(CompileError::Interrupted),
         End::Exited(0) => {}
         _ => return Ok(None),
@@ -225,6 +206,16 @@ fn preprocess(
     let Ok(text) = fs::read(&file) else { return Ok(None) };
     fs::remove_file(&file).ok();
     Ok((!text.is_empty() && !has_telltale(&text)).then(|| Digest::of(&text)))
+}
+
+/// The digest of a job's preprocessed text, if it was asked for before.
+pub(crate) fn known(store: &ObjectStore, job: Digest) -> Option<Digest> {
+    let text = store.read_file(&preprocessed_path(job)).ok()?;
+    String::from_utf8(text).ok()?.parse().ok()
+}
+
+pub(crate) fn remember(store: &ObjectStore, job: Digest, text: Digest) -> Result<(), CompileError> {
+    store.write(&preprocessed_path(job), &[text.to_string().as_bytes()])
 }
 
 fn has_telltale(text: &[u8]) -> bool {

@@ -128,7 +128,8 @@ impl SourceSet {
     }
 
     /// The files of a source's closure: staged path and content.
-    pub(crate) fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+    #[must_use]
+    pub fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
         let files = self.closures[source].iter();
         files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()
     }

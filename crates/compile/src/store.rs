@@ -344,6 +344,12 @@ pub(crate) fn preprocessed_path(job: Digest) -> PathBuf {
     Path::new("preprocessed").join(&name[..2]).join(name)
 }
 
+/// Where a job is named whose arguments differ in macros without effect.
+pub(crate) fn twin_path(bare: Digest) -> PathBuf {
+    let name = bare.to_string();
+    Path::new("twins").join(&name[..2]).join(name)
+}
+
 fn deps_path(set: Digest) -> PathBuf {
     Path::new("deps").join(format!("{set}.json"))
 }

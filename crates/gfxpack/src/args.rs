@@ -1,6 +1,7 @@
 //! The command line as clap reads it.
 
 mod kdb;
+mod repository;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +10,12 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_package::Compression;
 use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
+use gfxpack_plan::license::Allowed;
 
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use repository::{Install, Manager, Repo, Verify};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -22,7 +25,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    3 kernel not found (lookup), 100 kernels that could not be compiled, \
+    3 kernel not found (lookup) or no package (install), 100 kernels that could not be compiled, \
     101 verification failed, rows were lost to `kdb repair`, \
     `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
     Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
@@ -77,6 +80,13 @@ pub(crate) enum Command {
     Build(Box<Build>),
     /// Package kdbs that exist
     Package(Box<Package>),
+    /// Make a directory of packages a repository for apt, dnf and zypper
+    Repo(Repo),
+    /// Install the kernel packages for this machine's GPUs
+    Install(Install),
+    /// Check packages, repositories and directories of packages: archives,
+    /// signatures, and every kernel of the kdbs in them
+    Verify(Verify),
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
@@ -102,6 +112,12 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write a manual page for each command
+    #[command(hide = true)]
+    Manual {
+        /// The directory, which is made
+        dir: PathBuf,
     },
 }
 
@@ -207,9 +223,11 @@ impl Build {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BlobArg {
-    /// bzip2 where that is smaller, as MIOpen does it.
+    /// Raw: packages compress many kernels at once better than bzip2 each.
     #[default]
     Auto,
+    /// bzip2 where that is smaller, as MIOpen does it.
+    Bz2,
     /// Uncompressed: larger files that MIOpen reads faster.
     Raw,
 }
@@ -231,6 +249,13 @@ pub(crate) struct Inputs {
     /// gfx1030 for every compute-unit count; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
+    /// Compile only sources that Debian takes: free licences, and no source
+    /// that a program wrote; the rest is left out and listed
+    #[arg(long)]
+    pub(crate) dfsg: bool,
+    /// Compile only sources under these SPDX licences
+    #[arg(long, visible_alias = "licence-allow", value_name = "SPDX", value_delimiter = ',')]
+    pub(crate) license_allow: Vec<Allowed>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -326,7 +351,9 @@ pub(crate) struct Packaging {
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
-    /// ROCm's version, for the layout rocm: /opt/rocm-VERSION
+    /// ROCm's version, for the layouts rocm (/opt/rocm-VERSION) and therock
+    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and another
+    /// package without it brings the newest
     #[arg(long, value_name = "VERSION")]
     pub(crate) rocm_version: Option<String>,
     /// Version of the packages [default: the manifest's, or gfxpack's own]
@@ -335,15 +362,20 @@ pub(crate) struct Packaging {
     /// Debian revision and rpm release
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) revision: String,
-    /// Package name, {gfx} standing for the target
+    /// Package name, {gfx} standing for the target and {rocm} for ROCm's
+    /// version, which else goes to the end
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
     pub(crate) name_template: String,
+    /// Make a package that brings those of a family of GPUs too: gfx9,
+    /// gfx103, all
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    pub(crate) meta: Vec<Family>,
     /// Who maintains the packages [default: DEBFULLNAME and
     /// DEBEMAIL, or the manifest's]
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
     /// SPDX licence of kernels whose manifest names none
-    #[arg(long, value_name = "SPDX")]
+    #[arg(long, visible_alias = "licence", value_name = "SPDX")]
     pub(crate) license: Option<String>,
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
@@ -354,6 +386,13 @@ pub(crate) struct Packaging {
     /// Compression of .rpm contents, likewise
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,
+    /// How much memory packaging may take: several packages are written at
+    /// once where they fit
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
+    pub(crate) memory: u64,
+    /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -373,6 +412,9 @@ pub(crate) enum LayoutArg {
     /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
     #[default]
     Rocm,
+    /// /opt/rocm/core-VERSION/share/miopen/db, of --rocm-version.
+    #[value(name = "therock")]
+    TheRock,
     /// /usr/share/miopen/db.
     Fhs,
     /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.

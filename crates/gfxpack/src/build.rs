@@ -151,7 +151,7 @@ fn assemble(
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row.job).is_none()).collect();
-        let origin = Origin::of(plan, index, &prepared.library.licenses);
+        let origin = Origin::of(prepared, index);
         let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
         let recipe = recipe(outputs, plan, index, args, &missing);
         if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {

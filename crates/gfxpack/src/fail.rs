@@ -15,7 +15,7 @@ use crate::output::Output;
 const INTERNAL: u8 = 1;
 /// The user's command line or input is wrong.
 const USAGE: u8 = 2;
-/// A lookup found no kernel.
+/// A lookup found no kernel, or `install` no package.
 const NOT_FOUND: u8 = 3;
 /// Kernels could not be compiled.
 const REFUSED: u8 = 100;
@@ -57,6 +57,12 @@ pub(crate) enum Outcome {
     /// The machine is not as it should be.
     #[error("failed to find this machine in order: {0} problems")]
     Unwell(usize),
+    /// A tool of the system ended badly.
+    #[error("failed to run `{program}`: {status}{}{words}", if words.is_empty() { "" } else { ": " })]
+    Tool { program: &'static str, status: String, words: String },
+    /// No package of kernels was found for this machine.
+    #[error("failed to find a package for {0}")]
+    NoPackage(String),
     /// Objects of the cache were damaged.
     #[error("failed to verify the cache: {0} objects were damaged, and are removed")]
     Damaged(usize),
@@ -155,6 +161,17 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         NOT_FOUND,
                         Some(
                             "`gfxpack explain` with the same arguments shows the nearest keys"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::Tool { .. } => {
+                        (INTERNAL, Some("what it said stands above or before".to_owned()))
+                    }
+                    Outcome::NoPackage(_) => (
+                        NOT_FOUND,
+                        Some(
+                            "add a repository that has one, give a directory of packages with --from, \
+                             or build it with `gfxpack dist`"
                                 .to_owned(),
                         ),
                     ),

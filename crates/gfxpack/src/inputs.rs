@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_plan::expand::{self, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, arguments, include};
@@ -21,13 +22,23 @@ pub(crate) struct Read {
     pub(crate) requests: Vec<TargetRequest>,
     pub(crate) sources: SourceSet,
     pub(crate) library: Library,
+    /// Sources that the policy on licences refuses, with the reason.
+    pub(crate) left_out: LeftOut,
     pub(crate) unbuildable: Unbuildable,
     pub(crate) problems: Vec<InputError>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads all inputs for all targets.
-pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read> {
+/// Sources that are not compiled because of their licence, with the reason.
+pub(crate) type LeftOut = BTreeMap<String, String>;
+
+/// Reads all inputs for all targets. `stated` is the licence of sources whose
+/// inputs name none.
+pub(crate) fn read(
+    inputs: &Inputs,
+    stated: Option<&SourceLicense>,
+    allow_partial: bool,
+) -> anyhow::Result<Read> {
     if inputs.manifest.is_empty() && inputs.keys.is_empty() {
         return Err(fail::usage(
             "failed to start: no kernels are given",
@@ -55,6 +66,7 @@ pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read>
             .collect(),
         sources: SourceSet::default(),
         library: Library::default(),
+        generated: BTreeSet::new(),
         missing: Vec::new(),
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
@@ -70,7 +82,9 @@ pub(crate) fn read(inputs: &Inputs, allow_partial: bool) -> anyhow::Result<Read>
             reader.keys(file, &dirs)?;
         }
     }
-    reader.finish(allow_partial)
+    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
+    let left_out = reader.leave_out(&policy, stated)?;
+    reader.finish(left_out, allow_partial)
 }
 
 /// The targets without repetition. Two spellings that differ only in
@@ -100,6 +114,8 @@ struct Reader {
     requests: Vec<TargetRequest>,
     sources: SourceSet,
     library: Library,
+    /// Names of sources that programs wrote.
+    generated: BTreeSet<String>,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
@@ -190,6 +206,9 @@ impl Reader {
                     .unwrap_or_else(|| format!("the authors of {}", said.name)),
             };
             self.library.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
+            if kernel.generated {
+                self.generated.insert(kernel.source_name.clone());
+            }
         }
         if self.library.name.is_none() {
             self.library.name = Some(said.name.clone());
@@ -285,7 +304,41 @@ impl Reader {
         loaded
     }
 
-    fn finish(mut self, allow_partial: bool) -> anyhow::Result<Read> {
+    /// Drops the keys of sources whose licences the policy refuses.
+    fn leave_out(
+        &mut self,
+        policy: &LicensePolicy,
+        stated: Option<&SourceLicense>,
+    ) -> anyhow::Result<LeftOut> {
+        let mut left_out = LeftOut::new();
+        for (source, known) in &self.library.licenses {
+            let stated = stated.filter(|_| known.is_empty());
+            let licenses = known.iter().chain(stated);
+            if let Some(reason) = policy.refusal(licenses, self.generated.contains(source)) {
+                left_out.insert(source.clone(), reason);
+            }
+        }
+        if !left_out.is_empty() && left_out.len() == self.library.licenses.len() {
+            let (source, reason) = left_out.first_key_value().expect("one at least");
+            return Err(fail::usage(
+                format!("failed to find a source that may be compiled: `{source}`: {reason}"),
+                "allow its licence with --license-allow, or say it with --license",
+            ));
+        }
+        let sources = self.sources.sources();
+        for request in &mut self.requests {
+            request.keys.retain(|(_, index)| !left_out.contains_key(&sources[*index].name));
+        }
+        for keys in self.unbuildable.values_mut() {
+            keys.retain(|(key, _)| {
+                key.source_name().is_none_or(|source| !left_out.contains_key(source))
+            });
+        }
+        self.library.licenses.retain(|source, _| !left_out.contains_key(source));
+        Ok(left_out)
+    }
+
+    fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> anyhow::Result<Read> {
         if !self.missing.is_empty() && !allow_partial {
             return Err(Outcome::Inputs(self.missing).into());
         }
@@ -315,6 +368,7 @@ impl Reader {
             requests: self.requests,
             sources: self.sources,
             library: self.library,
+            left_out,
             unbuildable: self.unbuildable,
             problems: self.problems,
             warnings: self.warnings,

@@ -20,18 +20,16 @@ mod provenance;
 mod quantity;
 mod record;
 mod report;
+mod repository;
+mod signing;
+mod tools;
+mod writers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-/// The codecs take megabytes for every code object and give them back, which
-/// costs as much as their work where the system's allocator returns them to
-/// the kernel each time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {

@@ -1,37 +1,24 @@
-//! Packages kdbs in every format asked for.
+//! Which packages are made of kdbs, and what they have in common.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError};
-use gfxpack_package::deb::DebOptions;
-use gfxpack_package::rpm::RpmOptions;
-use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
 use gfxpack_plan::package::PackageSpec;
 
-use crate::args::{Format, LayoutArg, Packaging};
+use crate::args::{LayoutArg, Packaging};
+use crate::build::MadeKdb;
 use crate::environment::Environment;
 use crate::fail;
 use crate::output::Output;
-use crate::outputs::Outputs;
 use crate::prepare::Library;
+use crate::writers;
 
 /// Maintainer of packages whose maker does not say who he is.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
 /// SPDX's word for a licence that nobody stated.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
-
-/// One package, written.
-pub(crate) struct MadePackage {
-    pub(crate) target: Target,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) format: &'static str,
-    pub(crate) written: Written,
-}
 
 /// What all packages of this run have in common.
 pub(crate) fn release(
@@ -43,22 +30,19 @@ pub(crate) fn release(
     let layout = match (&args.prefix, args.layout) {
         (Some(prefix), _) => Layout::Prefix(prefix.clone()),
         (None, LayoutArg::Rocm) => Layout::Rocm { version: args.rocm_version.clone() },
+        (None, LayoutArg::TheRock) => Layout::TheRock { version: core_version(args)? },
         (None, LayoutArg::Fhs) => Layout::Fhs,
         (None, LayoutArg::Debian) => Layout::Debian,
     };
-    if args.rocm_version.is_some() && !matches!(layout, Layout::Rocm { .. }) {
+    if args.rocm_version.is_some() && layout.version().is_none() {
         return Err(fail::usage(
-            "failed to use --rocm-version: the kdb is not installed below /opt/rocm-VERSION",
-            "leave it out, or use --layout rocm",
+            "failed to use --rocm-version: the kdb is not installed below a directory of that version",
+            "leave it out, or use --layout rocm or therock",
         ));
     }
-    let stated = SourceLicense {
-        license: args.license.clone().unwrap_or_else(|| UNKNOWN_LICENSE.to_owned()),
-        copyright: args
-            .copyright
-            .clone()
-            .unwrap_or_else(|| "the authors of the kernels".to_owned()),
-    };
+    let unknown =
+        || SourceLicense { license: UNKNOWN_LICENSE.to_owned(), copyright: holders(args) };
+    let stated = stated_license(args).unwrap_or_else(unknown);
     let licenses = library
         .licenses
         .iter()
@@ -97,51 +81,97 @@ pub(crate) fn release(
     })
 }
 
-/// Writes the packages of one kdb into `out`, but for those that `outputs`
-/// knows to lie there already.
-pub(crate) fn write(
-    release: &Release,
-    contents: &Contents,
-    args: &Packaging,
-    out: &Path,
-    outputs: Option<&Outputs>,
-    cancel: &Cancel,
-    output: &Output,
-) -> anyhow::Result<Vec<MadePackage>> {
-    let spec = kernel_package::spec(release, contents);
-    let kdb = sums::digest_file(&contents.kdb)?.sha256;
-    let mut made = Vec::new();
-    for (format, writer) in writers(args) {
-        if cancel.is_cancelled() {
-            return Err(CompileError::Interrupted.into());
-        }
-        // The spec names the kdb by its path, so its content stands beside it.
-        let known = outputs.map(|outputs| {
-            let slot = format!("{format} {}", contents.target.kdb_file_name());
-            let decides = format!("{writer:?} {spec:?}");
-            (outputs, outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
-        });
-        let unchanged = known.as_ref().and_then(|(outputs, recipe)| outputs.unchanged(recipe));
-        let verb = if unchanged.is_some() { "unchanged" } else { "packaged" };
-        let written = match unchanged {
-            Some(written) => written,
-            None => {
-                let written = writer.write(&spec, out)?;
-                known.iter().for_each(|(outputs, recipe)| outputs.remember(recipe, &written));
-                written
-            }
-        };
-        let size = crate::output::size(written.size);
-        output.say(&format!("{verb} {} ({size})", written.file_name));
-        made.push(MadePackage {
-            target: contents.target.clone(),
-            name: spec.name.clone(),
-            version: format!("{}-{}", spec.version, spec.revision),
-            format,
-            written,
-        });
+/// The licence of sources whose inputs name none, if the user says it.
+pub(crate) fn stated_license(args: &Packaging) -> Option<SourceLicense> {
+    let license = args.license.clone()?;
+    Some(SourceLicense { license, copyright: holders(args) })
+}
+
+fn holders(args: &Packaging) -> String {
+    args.copyright.clone().unwrap_or_else(|| "the authors of the kernels".to_owned())
+}
+
+/// Major and minor of ROCm's version, as TheRock's directories have them.
+fn core_version(args: &Packaging) -> anyhow::Result<String> {
+    let given = args.rocm_version.as_deref().unwrap_or_default();
+    let parts: Vec<&str> = given.split('.').collect();
+    let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    match parts.as_slice() {
+        [major, minor, ..] if parts.iter().all(number) => Ok(format!("{major}.{minor}")),
+        _ => Err(fail::usage(
+            format!("failed to use --layout therock with the ROCm version `{given}`"),
+            "say it with --rocm-version, as 7.11",
+        )),
     }
-    Ok(made)
+}
+
+/// A package to be written.
+pub(crate) struct Planned<'a> {
+    pub(crate) spec: PackageSpec,
+    /// What it was made from, if it holds a kdb.
+    pub(crate) kdb: Option<&'a MadeKdb>,
+    /// The target it is for, if it is one's alone.
+    pub(crate) target: Option<Target>,
+}
+
+/// The packages of these kdbs: each its own, one without ROCm's version where
+/// the layout has one, and those of families.
+pub(crate) fn plan<'a>(
+    kdbs: &'a [(MadeKdb, Release)],
+    args: &Packaging,
+) -> anyhow::Result<Vec<Planned<'a>>> {
+    let mut planned = Vec::new();
+    for (kdb, release) in kdbs {
+        let contents = Contents {
+            target: kdb.target.clone(),
+            kdb: kdb.path.clone(),
+            kernels: kdb.kernels,
+            missing: kdb.missing.len() as u64,
+            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
+        };
+        // Only what is compiled into this kdb is told in its package.
+        let release = of_kdb(release, kdb);
+        let target = || Some(kdb.target.clone());
+        let spec = kernel_package::spec(&release, &contents);
+        planned.push(Planned { spec, kdb: Some(kdb), target: target() });
+        if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
+            planned.push(Planned { spec, kdb: None, target: target() });
+        }
+    }
+    let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
+    if let Some((_, release)) = kdbs.first() {
+        for family in families(release, &targets, args)? {
+            planned.push(Planned { spec: family, kdb: None, target: None });
+        }
+    }
+    Ok(planned)
+}
+
+fn of_kdb(release: &Release, kdb: &MadeKdb) -> Release {
+    let used = kdb.origin.licenses();
+    let mut release = release.clone();
+    if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {
+        release.licenses.retain(|(source, _)| used.contains_key(source));
+    }
+    release
+}
+
+fn families(
+    release: &Release,
+    targets: &[Target],
+    args: &Packaging,
+) -> anyhow::Result<Vec<PackageSpec>> {
+    let families: BTreeSet<_> = args.meta.iter().collect();
+    let spec = |family| {
+        kernel_package::family(release, family, targets).ok_or_else(|| {
+            let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            fail::usage(
+                format!("failed to make a package of the family `{family}`: no target is of it"),
+                format!("the targets are {}", all.join(", ")),
+            )
+        })
+    };
+    families.into_iter().map(spec).collect()
 }
 
 /// Whether packages for these targets could be written: what is wrong with
@@ -151,68 +181,20 @@ pub(crate) fn check<'a>(
     targets: impl Iterator<Item = &'a Target>,
     args: &Packaging,
 ) -> anyhow::Result<()> {
+    let targets: Vec<Target> = targets.cloned().collect();
+    let mut specs = families(release, &targets, args)?;
     for target in targets {
+        specs.extend(kernel_package::unversioned(release, &target));
         let contents = Contents {
-            target: target.clone(),
+            target,
             kdb: PathBuf::new(),
             kernels: 0,
             missing: 0,
             compiler: String::new(),
         };
-        let spec = kernel_package::spec(release, &contents);
-        for (_, writer) in writers(args) {
-            writer.check(&spec)?;
-        }
+        specs.push(kernel_package::spec(release, &contents));
     }
-    Ok(())
-}
-
-/// A format with its options.
-#[derive(Debug)]
-enum Writer {
-    Deb(DebOptions),
-    Rpm(RpmOptions),
-    Tar(TarOptions),
-}
-
-/// The writers asked for, by their formats' names, each once.
-fn writers(args: &Packaging) -> Vec<(&'static str, Writer)> {
-    let mut formats = args.format.clone();
-    formats.sort();
-    formats.dedup();
-    let tarball = |compression| Writer::Tar(TarOptions { compression, ..TarOptions::default() });
-    let writer = |format| match format {
-        Format::Deb => {
-            let compression = args.deb_compression;
-            ("deb", Writer::Deb(DebOptions { compression, ..DebOptions::default() }))
-        }
-        Format::Rpm => {
-            let compression = args.rpm_compression;
-            ("rpm", Writer::Rpm(RpmOptions { compression, ..RpmOptions::default() }))
-        }
-        Format::TarGz => ("tar.gz", tarball(Compression::Gz { level: 6 })),
-        Format::TarZst => ("tar.zst", tarball(Compression::Zst { level: 3 })),
-        Format::TarXz => ("tar.xz", tarball(Compression::Xz { level: 6 })),
-    };
-    formats.into_iter().map(writer).collect()
-}
-
-impl Writer {
-    fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
-        match self {
-            Self::Deb(options) => deb::check(spec, options),
-            Self::Rpm(options) => rpm::check(spec, options),
-            Self::Tar(options) => tar::check(spec, options),
-        }
-    }
-
-    fn write(&self, spec: &PackageSpec, out: &Path) -> Result<Written, gfxpack_package::Error> {
-        match self {
-            Self::Deb(options) => deb::write(spec, out, options),
-            Self::Rpm(options) => rpm::write(spec, out, options),
-            Self::Tar(options) => tar::write(spec, out, options),
-        }
-    }
+    specs.iter().try_for_each(|spec| writers::check(spec, args))
 }
 
 /// The target that a kdb's file name says.

@@ -12,7 +12,7 @@ use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
-use crate::inputs::{self, Read};
+use crate::inputs::{self, LeftOut, Read};
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) cache: Cache,
     /// What the inputs say of themselves.
     pub(crate) library: Library,
+    /// Sources that may not be compiled, with the reason.
+    pub(crate) left_out: LeftOut,
     /// By target: keys that can't be compiled, with the reason.
     pub(crate) unbuildable: Unbuildable,
     /// What is wrong with those keys, where it stands.
@@ -93,11 +95,13 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
 }
 
 /// Reads everything and makes the plan.
+#[expect(clippy::too_many_arguments, reason = "each comes from another part of the command line")]
 pub(crate) fn prepare(
     inputs: &Inputs,
     toolchain_args: &ToolchainArgs,
     cache: &CacheArgs,
     environment: &Environment,
+    stated_license: Option<&SourceLicense>,
     allow_partial: bool,
     purpose: Purpose,
     cancel: &Cancel,
@@ -108,7 +112,7 @@ pub(crate) fn prepare(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let mut read = inputs::read(inputs, allow_partial)?;
+    let mut read = inputs::read(inputs, stated_license, allow_partial)?;
     let cache = match purpose {
         Purpose::Build => Cache::open(cache, environment)?,
         Purpose::Look => Cache::open_to_look(cache, environment)?,
@@ -136,6 +140,7 @@ pub(crate) fn prepare(
         toolchains: chosen,
         cache,
         library: read.library,
+        left_out: read.left_out,
         unbuildable: read.unbuildable,
         problems: read.problems,
         warnings,

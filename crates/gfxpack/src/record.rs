@@ -4,16 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_package::sbom::{self, Making, Tool};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
 use gfxpack_plan::{Digest, KernelKey, Target};
 use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
 
 use crate::build::MadeKdb;
 use crate::fail;
-use crate::packages::MadePackage;
-use crate::prepare::Licenses;
+use crate::prepare::{Licenses, Prepared};
+use crate::signing::Signer;
+use crate::writers::Made;
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;
@@ -29,6 +32,11 @@ struct Manifest {
     complete: bool,
     /// Sorted by target.
     targets: Vec<Entry>,
+    /// Packages of families, with their bills of material.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    families: Vec<Package>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<File>,
 }
 
 /// One kdb, with its packages.
@@ -41,6 +49,9 @@ pub(crate) struct Entry {
     pub(crate) origin: Origin,
     kdb: File,
     packages: Vec<Package>,
+    /// Bills of material and signatures of the packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<File>,
     missing: Vec<Missing>,
 }
 
@@ -54,6 +65,15 @@ pub(crate) struct Origin {
     compiler: Option<Compiler>,
     #[serde(default)]
     sources: Vec<Source>,
+    /// Sources that the policy on licences refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOutSource>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct LeftOutSource {
+    name: String,
+    reason: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -103,6 +123,16 @@ struct Source {
     name: String,
     digest: Digest,
     licenses: Vec<License>,
+    /// The source and all it includes.
+    #[serde(default)]
+    files: Vec<SourceFile>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SourceFile {
+    path: String,
+    sha1: String,
+    sha256: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -112,14 +142,15 @@ struct License {
 }
 
 impl Origin {
-    /// What the plan says of one of its kdbs.
-    pub(crate) fn of(plan: &Plan, kdb: usize, licenses: &Licenses) -> Self {
+    /// What is known of one of the plan's kdbs before it is built.
+    pub(crate) fn of(prepared: &Prepared, kdb: usize) -> Self {
+        let (plan, licenses) = (&prepared.plan, &prepared.library.licenses);
         let rows = plan.kdbs[kdb].rows.iter();
         let used: BTreeSet<usize> = rows.map(|row| plan.jobs[row.job].source).collect();
         let mut sources: Vec<Source> = used
             .into_iter()
-            .map(|source| &plan.sources[source])
-            .map(|source| Source {
+            .map(|index| (index, &plan.sources[index]))
+            .map(|(index, source)| Source {
                 name: source.name.clone(),
                 digest: source.digest(),
                 licenses: licenses
@@ -131,6 +162,7 @@ impl Origin {
                         copyright: copyright.clone(),
                     })
                     .collect(),
+                files: prepared.sources.files(index).into_iter().map(SourceFile::of).collect(),
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
@@ -143,12 +175,59 @@ impl Origin {
                 supplied: supplied(plan, kdb),
             }),
             sources,
+            left_out: prepared
+                .left_out
+                .iter()
+                .map(|(name, reason)| LeftOutSource { name: name.clone(), reason: reason.clone() })
+                .collect(),
         }
     }
 
     /// The compiler in words, if it is known.
     pub(crate) fn compiler(&self) -> Option<&str> {
         self.compiler.as_ref().map(|compiler| compiler.identity.as_str())
+    }
+
+    /// What a bill of material says: every file once, and the tools.
+    pub(crate) fn making(&self) -> Making {
+        let mut files: BTreeMap<(&str, &str), sbom::Source> = BTreeMap::new();
+        for source in &self.sources {
+            for file in &source.files {
+                let entry = files.entry((&file.path, &file.sha256)).or_insert(sbom::Source {
+                    path: file.path.clone(),
+                    sha1: file.sha1.clone(),
+                    sha256: file.sha256.clone(),
+                    license: None,
+                    copyright: None,
+                });
+                // Of what is included nobody says the licence.
+                if file.path.rsplit('/').next() == Some(&source.name) && !source.licenses.is_empty()
+                {
+                    let texts = |part: fn(&License) -> &str| {
+                        let texts: BTreeSet<&str> = source.licenses.iter().map(part).collect();
+                        texts.into_iter().collect::<Vec<_>>()
+                    };
+                    entry.license = Some(texts(|license| &license.license).join(" AND "));
+                    entry.copyright = Some(texts(|license| &license.copyright).join(", "));
+                }
+            }
+        }
+        let packager = Tool {
+            name: "gfxpack".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sha256: String::new(),
+            comment: String::new(),
+        };
+        let compiler = self.compiler.iter().map(|compiler| Tool {
+            name: compiler.identity.clone(),
+            version: String::new(),
+            sha256: compiler.digest.to_string(),
+            comment: "The digest covers compiler, linker, their libraries, the headers and the \
+                      device libraries."
+                .to_owned(),
+        });
+        let tools = compiler.chain([packager]).collect();
+        Making { sources: files.into_values().collect(), tools }
     }
 
     /// The licences of the sources.
@@ -164,7 +243,59 @@ impl Origin {
     }
 }
 
+impl SourceFile {
+    fn of((path, bytes): (&str, &[u8])) -> Self {
+        let sha1: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string() }
+    }
+}
+
+fn describe(name: String, written: &Written) -> File {
+    File { file: name, size: written.size, sha256: written.sha256.clone() }
+}
+
+/// The packages for one target or, without one, for families; they are added
+/// to the `files` to be summed.
+fn listed(
+    out: &Path,
+    made: &Made,
+    target: Option<&Target>,
+    files: &mut Vec<Written>,
+) -> Vec<Package> {
+    let own = made.packages.iter().filter(|package| package.target.as_ref() == target);
+    own.map(|package| {
+        let mut written = package.written.clone();
+        written.path = out.join(&written.file_name);
+        let file = describe(written.file_name.clone(), &written);
+        files.push(written);
+        Package {
+            format: package.format.to_owned(),
+            name: package.name.clone(),
+            version: package.version.clone(),
+            file,
+        }
+    })
+    .collect()
+}
+
+/// What lies beside those packages; likewise.
+fn beside(out: &Path, made: &Made, target: Option<&Target>, files: &mut Vec<Written>) -> Vec<File> {
+    let own = made.beside.iter().filter(|(of, _)| of.as_ref() == target);
+    own.map(|(_, written)| {
+        let written = Written { path: out.join(&written.file_name), ..written.clone() };
+        let file = describe(written.file_name.clone(), &written);
+        files.push(written);
+        file
+    })
+    .collect()
+}
+
 impl Entry {
+    /// The packages and what lies beside them.
+    fn packed(&self) -> impl Iterator<Item = &File> {
+        self.packages.iter().map(|package| &package.file).chain(&self.beside)
+    }
+
     /// The keys that are missing from the kdb, with the reason.
     pub(crate) fn missing(&self) -> Vec<(KernelKey, String)> {
         let key = |missing: &Missing| KernelKey {
@@ -224,18 +355,28 @@ pub(crate) fn of_kdb(kdb: &Path) -> anyhow::Result<Option<Entry>> {
 /// builds whose files lie there unchanged stay listed; packages that an
 /// earlier build made for these targets and this one did not are removed,
 /// since their kdb is no longer what they hold.
-pub(crate) fn write(out: &Path, kdbs: &[MadeKdb], packages: &[MadePackage]) -> anyhow::Result<()> {
+/// The checksums are signed where there is a signer.
+pub(crate) fn write(
+    out: &Path,
+    kdbs: &[&MadeKdb],
+    made: &Made,
+    signer: Option<&Signer>,
+) -> anyhow::Result<()> {
     let out = &std::fs::canonicalize(out).map_err(fail::io("find", out))?;
     let mut files: Vec<Written> = Vec::new();
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for kdb in kdbs {
-        let entry = entry(out, kdb, packages, &mut files)?;
+        let entry = entry(out, kdb, made, &mut files)?;
         entries.insert(kdb.target.to_string(), entry);
     }
-    for old in read(out).into_iter().flat_map(|manifest| manifest.targets) {
+    let old = read(out);
+    let stale =
+        old.as_ref().map(|old| old.families.iter().map(|package| &package.file).chain(&old.beside));
+    remove_stale(out, stale.into_iter().flatten(), made);
+    for old in old.into_iter().flat_map(|manifest| manifest.targets) {
         let name = old.target.to_string();
         match entries.entry(name) {
-            btree_map::Entry::Occupied(_) => remove_stale(out, &old, packages),
+            btree_map::Entry::Occupied(_) => remove_stale(out, old.packed(), made),
             btree_map::Entry::Vacant(place) => {
                 if let Some(kept) = unchanged(out, &old) {
                     files.extend(kept);
@@ -249,20 +390,35 @@ pub(crate) fn write(out: &Path, kdbs: &[MadeKdb], packages: &[MadePackage]) -> a
         generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
         complete: entries.values().all(|entry| entry.missing.is_empty()),
         targets: entries.into_values().collect(),
+        families: listed(out, made, None, &mut files),
+        beside: beside(out, made, None, &mut files),
     };
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
     let path = out.join(FILE_NAME);
     replace(&path, text.as_bytes()).map_err(fail::io("write", &path))?;
     files.push(sums::digest_file(&path)?);
-    sums::write_sha256sums(out, &files)?;
-    Ok(())
+    let sums = sums::write_sha256sums(out, &files)?;
+    let path = out.join(format!("{}.asc", sums::FILE_NAME));
+    match signer {
+        Some(signer) => {
+            let signature = signer.armoured_file(&sums.path)?;
+            replace(&path, &signature).map_err(fail::io("write", &path))
+        }
+        // An old one would be of other sums.
+        None => match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(fail::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        },
+    }
 }
 
 fn entry(
     out: &Path,
     kdb: &MadeKdb,
-    packages: &[MadePackage],
+    made: &Made,
     files: &mut Vec<Written>,
 ) -> anyhow::Result<Entry> {
     let mut path = std::fs::canonicalize(&kdb.path).map_err(fail::io("find", &kdb.path))?;
@@ -276,30 +432,14 @@ fn entry(
         }
         Err(_) => path = PathBuf::from(written.file_name.clone()),
     }
-    let describe = |name: String, written: &Written| File {
-        file: name,
-        size: written.size,
-        sha256: written.sha256.clone(),
-    };
-    let mut listed = Vec::new();
-    for package in packages.iter().filter(|package| package.target == kdb.target) {
-        let mut written = package.written.clone();
-        written.path = out.join(&written.file_name);
-        listed.push(Package {
-            format: package.format.to_owned(),
-            name: package.name.clone(),
-            version: package.version.clone(),
-            file: describe(written.file_name.clone(), &written),
-        });
-        files.push(written);
-    }
     Ok(Entry {
         target: kdb.target.clone(),
         gfx: kdb.target.id().processor().to_owned(),
         kernels: kdb.kernels,
         origin: kdb.origin.clone(),
         kdb: describe(path.display().to_string(), &written),
-        packages: listed,
+        packages: listed(out, made, Some(&kdb.target), files),
+        beside: beside(out, made, Some(&kdb.target), files),
         missing: kdb
             .missing
             .iter()
@@ -318,10 +458,12 @@ fn within(out: &Path, name: &str) -> Option<PathBuf> {
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
 }
 
-fn remove_stale(out: &Path, old: &Entry, packages: &[MadePackage]) {
-    for package in &old.packages {
-        let made = packages.iter().any(|new| new.written.file_name == package.file.file);
-        if let Some(path) = within(out, &package.file.file).filter(|_| !made) {
+fn remove_stale<'a>(out: &Path, old: impl Iterator<Item = &'a File>, made: &Made) {
+    for old in old {
+        let packages = made.packages.iter().map(|package| &package.written);
+        let mut now = packages.chain(made.beside.iter().map(|(_, written)| written));
+        let made = now.any(|new| new.file_name == old.file);
+        if let Some(path) = within(out, &old.file).filter(|_| !made) {
             std::fs::remove_file(path).ok();
         }
     }
@@ -329,7 +471,7 @@ fn remove_stale(out: &Path, old: &Entry, packages: &[MadePackage]) {
 
 /// The files of an entry, if all lie there with the size they had.
 fn unchanged(out: &Path, old: &Entry) -> Option<Vec<Written>> {
-    let files = old.packages.iter().map(|package| &package.file).chain([&old.kdb]);
+    let files = old.packed().chain([&old.kdb]);
     files
         .map(|file| {
             let path = within(out, &file.file)?;

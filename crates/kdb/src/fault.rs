@@ -83,6 +83,18 @@ fn of_io(error: &io::Error) -> Fault {
 
 /// Source: SQLite, "Result and Error Codes".
 fn of_sqlite(error: &rusqlite::Error) -> Fault {
+    use rusqlite::Error;
+    // A value that is none of what was asked for: text that is not UTF-8 in
+    // the schema, say. Whoever wrote the file wrote no such thing.
+    if matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::InvalidColumnType(..)
+            | Error::Utf8Error(..)
+    ) {
+        return Fault::Corrupt;
+    }
     match error.sqlite_error_code() {
         Some(
             ErrorCode::DatabaseBusy
@@ -103,5 +115,18 @@ fn of_sqlite(error: &rusqlite::Error) -> Fault {
             | ErrorCode::Unknown,
         ) => Fault::Corrupt,
         _ => Fault::Denied,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_that_is_not_utf8_is_damage() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let asked =
+            connection.query_row("SELECT CAST(x'ff' AS TEXT)", [], |row| row.get::<_, String>(0));
+        assert_eq!(of_sqlite(&asked.unwrap_err()), Fault::Corrupt);
     }
 }

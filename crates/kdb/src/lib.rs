@@ -50,7 +50,7 @@ pub use info::Info;
 pub use layout::Layout;
 pub use merge::{Conflict, Merged, merge};
 pub use origin::Origin;
-pub use read::{Entry, ReadOptions, Reader, Record};
+pub use read::{Entry, Fetched, ReadOptions, Reader, Record};
 pub use report::{Finding, FindingClass, Report};
 pub use salvage::{Repaired, repair};
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};

@@ -1,5 +1,6 @@
 //! Reading a kdb: one kernel by its key, or all of them one after another.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,6 +74,16 @@ pub struct Record {
     pub key: KernelKey,
     /// What MIOpen loads.
     pub code_object: Vec<u8>,
+}
+
+/// What [`Reader::get_unhashed`] answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fetched {
+    /// What MIOpen loads.
+    pub code_object: Vec<u8>,
+    /// The row, if it is stored raw and its hash was computed just now.
+    pub hashed_row: Option<i64>,
 }
 
 /// A row's content as it is stored, looked at by nobody yet.
@@ -163,7 +174,31 @@ impl Reader {
     /// [`ReadError::Row`] for a row that is damaged, [`ReadError::Sqlite`] for
     /// a file that is.
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
-        self.with_row(key, |row| self.decode(row))
+        let found = self.get_unhashed(key, |_| false)?;
+        Ok(found.map(|fetched| fetched.code_object))
+    }
+
+    /// As [`Reader::get`], without computing the hash of a row, by its id,
+    /// that is stored raw and that `is_known` says was whole before: in this
+    /// very file, which has not changed since. That hash is most of what
+    /// reading such a row costs.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn get_unhashed(
+        &self,
+        key: &KernelKey,
+        is_known: impl FnOnce(i64) -> bool,
+    ) -> Result<Option<Fetched>, ReadError> {
+        self.with_row(key, |row| {
+            let is_raw = row::integer(row, 4, "uncompressed_size")? == 0;
+            let id = row::id(row, 5).filter(|_| is_raw);
+            if id.is_some_and(is_known) {
+                let code_object = self.unpack(row)?.into_owned();
+                return Ok(Fetched { code_object, hashed_row: None });
+            }
+            Ok(Fetched { code_object: self.decode(row)?, hashed_row: id })
+        })
     }
 
     /// The row of one key as it is stored, looked at by nobody yet.
@@ -190,7 +225,8 @@ impl Reader {
         let mut rows = Steps::new(self, found.map_err(|source| self.sqlite(source))?);
         let Some(row) = rows.next()? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
-        if self::key(row).map_err(fault)? != *key {
+        let (name, args) = self::key_text(row).map_err(fault)?;
+        if name != key.kernel_name || args != key.kernel_args {
             return Err(fault(RowError::OtherKey(shown_key(row))));
         }
         take(row).map(Some).map_err(fault)
@@ -307,12 +343,16 @@ impl Reader {
 
     /// The code object of a row of five columns, the key first.
     fn decode(&self, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, RowError> {
-        let blob = row::blob(row, 2, "kernel_blob")?;
-        let hash = row::text(row, 3, "kernel_hash")?;
-        let size = row::integer(row, 4, "uncompressed_size")?;
-        let object = codec::unpack(blob, size, self.options.max_object_bytes)?;
-        codec::check_hash(&object, hash)?;
+        let object = self.unpack(row)?;
+        codec::check_hash(&object, row::text(row, 3, "kernel_hash")?)?;
         Ok(object.into_owned())
+    }
+
+    /// The same, not held against its hash.
+    fn unpack<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<Cow<'a, [u8]>, RowError> {
+        let blob = row::blob(row, 2, "kernel_blob")?;
+        let size = row::integer(row, 4, "uncompressed_size")?;
+        codec::unpack(blob, size, self.options.max_object_bytes)
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
@@ -370,10 +410,12 @@ pub(crate) fn has_log(path: &Path) -> bool {
 }
 
 fn key(row: &rusqlite::Row<'_>) -> Result<KernelKey, RowError> {
-    Ok(KernelKey {
-        kernel_name: row::text(row, 0, "kernel_name")?.to_owned(),
-        kernel_args: row::text(row, 1, "kernel_args")?.to_owned(),
-    })
+    let (name, args) = key_text(row)?;
+    Ok(KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() })
+}
+
+fn key_text<'a>(row: &'a rusqlite::Row<'_>) -> Result<(&'a str, &'a str), RowError> {
+    Ok((row::text(row, 0, "kernel_name")?, row::text(row, 1, "kernel_args")?))
 }
 
 fn entry(row: &rusqlite::Row<'_>) -> Result<Entry, RowError> {

@@ -49,6 +49,14 @@ pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Resu
     }
 }
 
+/// A row's number, where it has one.
+pub(crate) fn id(row: &Row<'_>, index: usize) -> Option<i64> {
+    match value(row, index) {
+        ValueRef::Integer(id) => Some(id),
+        _ => None,
+    }
+}
+
 /// Text of a column for people, whatever it holds.
 pub(crate) fn lossy_text(row: &Row<'_>, index: usize) -> String {
     match value(row, index) {

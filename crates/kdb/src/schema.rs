@@ -63,12 +63,12 @@ pub(crate) const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5,
 /// not from the index that led to it: an index entry with a flipped bit leads
 /// to another kernel, whose own hash is right.
 pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
-    kernel_blob, kernel_hash, uncompressed_size FROM kern_db WHERE rowid = \
+    kernel_blob, kernel_hash, uncompressed_size, rowid FROM kern_db WHERE rowid = \
     (SELECT rowid FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2)";
 
 /// The same of a view or another table without row ids.
 pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
-    kernel_blob, kernel_hash, uncompressed_size FROM kern_db \
+    kernel_blob, kernel_hash, uncompressed_size, NULL FROM kern_db \
     WHERE kernel_name = ?1 AND kernel_args = ?2";
 
 /// Every row as stored, in the order of the file.

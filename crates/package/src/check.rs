@@ -25,6 +25,15 @@ impl Format {
         }
     }
 
+    /// Whether the format has such a relation.
+    fn has(self, kind: RelationKind) -> bool {
+        match self {
+            Self::Deb => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
+            Self::Rpm => kind != RelationKind::Replaces,
+            Self::Tar => false,
+        }
+    }
+
     /// Source: Debian Policy 4.7.0, 5.6.1; rpm 4.18 `build/parsePreamble.c`,
     /// allowed characters of `Name`.
     fn takes_name(self, name: &str) -> bool {
@@ -137,13 +146,16 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
         let bound = version.as_ref().map_or(String::new(), |(op, v)| format!(" ({op} {v})"));
         Err(Error::Relation { relation: format!("{kind:?}: {name}{bound}"), reason })
     };
+    if !format.has(relation.kind) {
+        return Ok(());
+    }
     let named = match format {
         Format::Deb => format.takes_name(&relation.name),
         // What rpm relates to is any word: a package, a capability, a path.
         Format::Rpm => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
         }
-        Format::Tar => return Ok(()),
+        Format::Tar => true,
     };
     if !named {
         return fail("that is no package name");
@@ -234,6 +246,9 @@ mod tests {
         check(Provides, "miopen-kdb", Some(("=", "1")), true, true);
         check(Provides, "miopen-kdb", Some((">=", "1")), false, false);
         check(Depends, "modalias(pci:v1002d*)", None, false, true);
+        // What a format has no word for is left out, whatever it says.
+        check(RelationKind::Supplements, "modalias(a:pci:v1002d*)", None, true, true);
+        check(RelationKind::Replaces, "a | b", None, false, true);
         check(Depends, "a | b", None, false, false);
         check(Depends, "miopen-hip", Some((">", "1")), false, false);
         check(Depends, "miopen-hip", Some((">=", "")), false, false);

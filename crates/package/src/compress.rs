@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use zstd::zstd_safe::CParameter;
+
 use crate::Error;
 
 /// How the payload of an archive is compressed.
@@ -70,6 +72,19 @@ impl Compression {
         }
     }
 
+    /// Bytes of memory that compressing takes with so many threads, roughly
+    /// and not less.
+    #[must_use]
+    pub fn memory(self, threads: usize) -> u64 {
+        match self {
+            Self::Xz { level } => builder_memory(level.min(9), xz_threads(level.min(9), threads)),
+            Self::Gz { .. } => 1 << 20,
+            Self::Zst { level } => {
+                zstd_memory(level) * (u64::from(zstd_workers(level, threads)) + 1)
+            }
+        }
+    }
+
     /// # Errors
     /// [`Error::Level`] for a level that the compressor doesn't have.
     pub(crate) fn check(self) -> Result<(), Error> {
@@ -93,9 +108,12 @@ impl Compression {
             }
             Self::Gz { level } => Codec::Gz(gzip(out, level)),
             Self::Zst { level } => {
-                let level = i32::try_from(level).map_err(io::Error::other)?;
-                let mut encoder = zstd::stream::write::Encoder::new(out, level)?;
+                let signed = i32::try_from(level).map_err(io::Error::other)?;
+                let mut encoder = zstd::stream::write::Encoder::new(out, signed)?;
                 encoder.include_checksum(true)?;
+                // With one worker too: without any, other bytes come out.
+                encoder.multithread(zstd_workers(level, threads))?;
+                encoder.set_parameter(CParameter::JobSize(zstd_job(level)))?;
                 Codec::Zst(encoder)
             }
         };
@@ -117,16 +135,61 @@ pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// Compresses what fits into memory.
+///
+/// # Errors
+/// For a level that the compressor does not have.
+pub fn compressed(bytes: &[u8], compression: Compression) -> io::Result<Vec<u8>> {
+    compression.check().map_err(io::Error::other)?;
+    let mut encoder = compression.encoder(Vec::new(), 1)?;
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
 /// The multi-threaded encoder even for one thread: the other one writes other
 /// bytes.
 fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {
     let mut builder = liblzma::stream::MtStreamBuilder::new();
     builder.preset(level).check(liblzma::stream::Check::Crc64);
     builder.block_size(XZ_BLOCK[level as usize]).timeout_ms(0);
-    let wanted = u32::try_from(threads.clamp(1, 64)).unwrap_or(1);
-    let fitting = |count: &u32| builder_memory(level, *count) <= XZ_MEMORY;
-    builder.threads((1..=wanted).rev().find(fitting).unwrap_or(1));
+    builder.threads(xz_threads(level, threads));
     builder
+}
+
+/// As many threads as asked for and as memory allows, and at least one.
+fn xz_threads(level: u32, threads: usize) -> u32 {
+    let fitting = |count: &u32| builder_memory(level, *count) <= XZ_MEMORY;
+    (1..=threads_asked(threads)).rev().find(fitting).unwrap_or(1)
+}
+
+fn threads_asked(threads: usize) -> u32 {
+    u32::try_from(threads.clamp(1, 64)).unwrap_or(1)
+}
+
+/// Memory that the workers of one zstd encoder may take together, in bytes.
+const ZSTD_MEMORY: u64 = 128 << 20;
+
+/// Input bytes that one zstd worker takes at once: four times the level's
+/// window. It decides the bytes written, so it is fixed here.
+///
+/// Source: zstd 1.5, `lib/compress/clevels.h`.
+fn zstd_job(level: u32) -> u32 {
+    match level {
+        ..=8 => 8 << 20,
+        9..=16 => 16 << 20,
+        17..=19 => 32 << 20,
+        _ => 512 << 20,
+    }
+}
+
+/// What one zstd worker takes: its input, its output, its tables.
+fn zstd_memory(level: u32) -> u64 {
+    u64::from(zstd_job(level)) * 3
+}
+
+fn zstd_workers(level: u32, threads: usize) -> u32 {
+    let fitting = |count: &u32| zstd_memory(level) * u64::from(count + 1) <= ZSTD_MEMORY;
+    (1..=threads_asked(threads)).rev().find(fitting).unwrap_or(1)
 }
 
 fn builder_memory(level: u32, threads: u32) -> u64 {
@@ -195,11 +258,11 @@ impl<W: Write> Write for Encoder<W> {
 mod tests {
     use super::*;
 
-    /// Half noise, half repetition, over several xz blocks.
-    fn sample() -> Vec<u8> {
+    /// Half noise, half repetition, over several blocks of each codec.
+    fn sample(size: usize) -> Vec<u8> {
         let mut state = 7_u64;
         let mut bytes = Vec::new();
-        while bytes.len() < 4 << 20 {
+        while bytes.len() < size {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             bytes.extend_from_slice(&state.to_le_bytes());
             bytes.extend_from_slice(b"the same again, ");
@@ -208,8 +271,9 @@ mod tests {
     }
 
     fn packed(compression: Compression, threads: usize, piece: usize) -> Vec<u8> {
+        let size = if matches!(compression, Compression::Zst { .. }) { 20 << 20 } else { 4 << 20 };
         let mut encoder = compression.encoder(Vec::new(), threads).expect("the encoder starts");
-        for chunk in sample().chunks(piece) {
+        for chunk in sample(size).chunks(piece) {
             encoder.write_all(chunk).expect("memory takes it");
         }
         encoder.finish().expect("the stream ends")

@@ -121,6 +121,15 @@ pub enum Error {
         /// The cause.
         source: Box<::rpm::Error>,
     },
+    /// What signs gave no OpenPGP signature that rpm reads.
+    #[error("failed to put a signature into `{path}`: it is none that rpm reads")]
+    Signature {
+        /// The output file.
+        path: PathBuf,
+    },
+    /// What signs failed.
+    #[error("failed to sign")]
+    Sign(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A file in a list of checksums lies elsewhere, or can't be named there.
     #[error("failed to list `{path}` in the checksums of `{dir}`: {reason}")]
     Checksum {
@@ -196,6 +205,10 @@ impl Error {
             Self::RpmHeader { .. } => {
                 "see the cause; the spec holds what rpm can't express".to_owned()
             }
+            Self::Signature { .. } => {
+                "sign with an RSA, DSA, ECDSA or Ed25519 key of OpenPGP version 4".to_owned()
+            }
+            Self::Sign(_) => "see the cause; `gpg --list-secret-keys` lists the keys".to_owned(),
             Self::Checksum { .. } => {
                 "list each file once, from below the directory of the list".to_owned()
             }

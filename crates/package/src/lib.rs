@@ -1,5 +1,5 @@
 //! Turns a package spec into archives: .deb, .rpm and tarballs, and the
-//! checksums beside them.
+//! checksums and bills of material beside them.
 //!
 //! Every writer here promises the same three things. The bytes depend on the
 //! spec, the contents and the options only: not on the clock, the directory,
@@ -15,15 +15,20 @@ mod contents;
 pub mod deb;
 mod error;
 mod output;
+pub mod read;
 pub mod rpm;
+pub mod sbom;
+mod signature;
 pub mod sums;
 pub mod tar;
 mod tarball;
 mod text;
 
-pub use compress::Compression;
+pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use output::Written;
+pub use signature::Sign;
+pub use text::rfc2822;
 
 /// Threads a writer may use unless told otherwise: what the machine offers.
 fn default_threads() -> usize {

@@ -18,6 +18,7 @@ use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
 use crate::output::{Hashing, Output, hex, scratch};
+use crate::signature::Sign;
 use crate::{Error, Written};
 
 /// How an .rpm is written.
@@ -62,8 +63,8 @@ pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
 ///
 /// The copyright is added as the licence file. The package owns the
 /// directories of its files up to the first that others share, such as `share`.
-/// `Replaces` becomes `Obsoletes`; [`PackageSpec::deb_fields`] and
-/// [`PackageSpec::section`] have no counterpart. The signature header has room
+/// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have
+/// no counterpart. The signature header has room
 /// reserved, so that a signature can be added in place. While it works, the
 /// compressed payload is on the disk of `dir` twice.
 ///
@@ -72,6 +73,20 @@ pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
 ///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
 pub fn write(spec: &PackageSpec, dir: &Path, options: &RpmOptions) -> Result<Written, Error> {
+    write_signed(spec, dir, options, None)
+}
+
+/// Writes `spec` as [`write()`] does, with a signature of the header, which
+/// holds the payload's digests, where there is a `signer`.
+///
+/// # Errors
+/// Those of [`write()`], and those of the signer.
+pub fn write_signed(
+    spec: &PackageSpec,
+    dir: &Path,
+    options: &RpmOptions,
+    signer: Option<&dyn Sign>,
+) -> Result<Written, Error> {
     check(spec, options)?;
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
@@ -87,7 +102,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &RpmOptions) -> Result<Wri
     let compression = options.compression;
     let header =
         header::Layout { spec, entries: &entries, licence: &licence, compression, path: &path };
-    header.metadata(&digests)?.write(&mut output).map_err(|e| header.failed(e))?;
+    header.metadata(&digests, signer)?.write(&mut output).map_err(|e| header.failed(e))?;
     output.append(&mut payload)?;
     output.commit()
 }

@@ -88,32 +88,53 @@ pub(crate) fn list_item(bullet: &str, text: &str) -> String {
     format!("{bullet}{}", lines.join(&indent))
 }
 
+/// Seconds since the epoch as SPDX wants them: `1970-01-01T00:00:00Z`.
+pub(crate) fn rfc3339(seconds: u64) -> String {
+    let Date { year, month, day } = date(seconds);
+    let rest = seconds % 86_400;
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1)
+}
+
 /// Seconds since the epoch as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
 ///
 /// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
-pub(crate) fn rfc2822(seconds: u64) -> String {
+#[must_use]
+pub fn rfc2822(seconds: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let Date { year, month, day } = date(seconds);
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // The year is taken to begin in March, so that the leap day ends it; a
-    // cycle of 400 years has 146 097 days.
-    let shifted = days + 719_468;
-    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
-    let year_in_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = (march_month + 2) % 12;
-    let year = cycle * 400 + year_in_cycle + u64::from(month < 2);
     format!(
-        "{}, {day_of_month:02} {} {year:04} {:02}:{:02}:{:02} +0000",
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} +0000",
         WEEKDAYS[(days % 7) as usize],
         MONTHS[month as usize],
         rest / 3_600,
         rest / 60 % 60,
         rest % 60,
     )
+}
+
+/// A day; the month counts from zero.
+struct Date {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+fn date(seconds: u64) -> Date {
+    // The year is taken to begin in March, so that the leap day ends it; a
+    // cycle of 400 years has 146 097 days.
+    let shifted = seconds / 86_400 + 719_468;
+    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
+    let year_in_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = (march_month + 2) % 12;
+    let year = cycle * 400 + year_in_cycle + u64::from(month < 2);
+    Date { year, month, day }
 }
 
 /// Width of a text, counting every character as one column.
@@ -135,6 +156,8 @@ mod tests {
         // `date -u -R -d @N`
         let check = |seconds, expected| assert_eq!(rfc2822(seconds), expected);
         check(0, "Thu, 01 Jan 1970 00:00:00 +0000");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(1_735_689_599), "2024-12-31T23:59:59Z");
         check(951_782_399, "Mon, 28 Feb 2000 23:59:59 +0000");
         check(951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000");
         check(1_709_210_096, "Thu, 29 Feb 2024 12:34:56 +0000");

@@ -249,7 +249,7 @@ mod tests {
         check_error(
             "[[kernel]]\nsorce = \"a.cl\"\n",
             expect![
-                "k.toml:8: failed to parse: unknown field `sorce`, expected one of `source`, `license`, `copyright`, `targets`, `options`, `variant`"
+                "k.toml:8: failed to parse: unknown field `sorce`, expected one of `source`, `license`, `copyright`, `generated`, `targets`, `options`, `variant`"
             ],
         );
         check_error(

@@ -11,6 +11,7 @@ pub mod expand;
 pub mod include;
 pub mod kernel_package;
 mod key;
+pub mod license;
 mod location;
 pub mod log;
 pub mod manifest;

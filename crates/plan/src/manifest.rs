@@ -66,6 +66,8 @@ pub struct Kernel {
     pub license: Option<String>,
     /// Copyright holders, if not the library's.
     pub copyright: Option<String>,
+    /// Whether a program wrote the source: what people edit is another file.
+    pub generated: bool,
     /// For which processors it is built.
     pub targets: TargetFilter,
     /// Text before the options of every variant, byte for byte.
@@ -141,6 +143,8 @@ struct RawKernel {
     source: Spanned<PathBuf>,
     license: Option<String>,
     copyright: Option<String>,
+    #[serde(default)]
+    generated: bool,
     targets: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     options: String,
@@ -201,6 +205,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
                 language,
                 license: kernel.license,
                 copyright: kernel.copyright,
+                generated: kernel.generated,
                 targets: checked_filter(kernel.targets, &at)?,
                 options: kernel.options,
                 variants,

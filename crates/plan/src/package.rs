@@ -49,7 +49,8 @@ pub struct Relation {
     pub version: Option<(String, String)>,
 }
 
-/// The relations that both Debian and rpm know (`Replaces` is `Obsoletes` there).
+/// The relations of Debian and rpm. Where only one of them knows a relation,
+/// the other's writer leaves it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RelationKind {
     /// Must be installed too.
@@ -64,8 +65,12 @@ pub enum RelationKind {
     Provides,
     /// Can't be installed beside the other.
     Conflicts,
-    /// Takes over the other's files.
+    /// Takes over the other's files (Debian only; rpm has `Obsoletes`).
     Replaces,
+    /// Succeeds the other, which an upgrade removes (rpm only).
+    Obsoletes,
+    /// Is recommended by the other, which need not know of it (rpm only).
+    Supplements,
 }
 
 /// One file of a package. Directories are implied.

@@ -87,7 +87,8 @@ pub struct Found {
     pub layer: Layer,
     /// The file; none for memory.
     pub file: Option<PathBuf>,
-    /// What the device loads; its MD5 and its gfx target are checked.
+    /// What the device loads; its gfx target is checked, and its MD5, that of
+    /// an installed raw one when it is first handed out.
     pub code_object: CodeObject,
 }
 

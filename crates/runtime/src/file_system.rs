@@ -12,17 +12,37 @@ use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
-    /// Size and time of the last change of content or permissions; not looked
-    /// at in files that change while they are used.
-    version: Option<(u64, i64, i64)>,
+    /// Not looked at in files that change while they are used.
+    version: Option<Version>,
+}
+
+/// What changes with a file's content. Times are seconds and nanoseconds
+/// since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    size: u64,
+    modified: (i64, i64),
+    /// Of content, name or permissions: nobody can set it back.
+    changed: (i64, i64),
 }
 
 impl Identity {
     /// Of the file that the name leads to, its content included.
     pub(crate) fn with_content(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
-        let version = (metadata.size(), metadata.ctime(), metadata.ctime_nsec());
+        let version = Version {
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        };
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: Some(version) })
+    }
+
+    /// Whether the file's last change, content included, lies that many whole
+    /// seconds back from `now`, in seconds since the epoch.
+    pub(crate) fn has_rested(&self, seconds: u64, now: u64) -> bool {
+        let changed = self.version.map(|version| u64::try_from(version.changed.0).unwrap_or(0));
+        changed.is_some_and(|changed| now >= changed.saturating_add(seconds))
     }
 
     /// Of the file of that name alone, without following a link.

@@ -30,6 +30,7 @@ pub mod device;
 pub mod environment;
 mod file_system;
 mod flight;
+mod hashed;
 pub mod hip;
 mod key_lock;
 mod memory;

@@ -5,13 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{Fetched, ReadError, ReadOptions, Reader};
 use gfxpack_plan::{KernelKey, Target};
 
 use crate::file_system::Identity;
-use crate::lock;
+use crate::hashed::HashedRows;
 use crate::miss::MissReason;
 use crate::pool::Pool;
+use crate::{clock, lock};
+
+/// How long ago a file must have changed for its rows to be remembered, in
+/// seconds. Within one tick of the file system's clock, two changes leave the
+/// same time; the coarsest ticks are of 2 seconds.
+const REST_SECONDS: u64 = 3;
 
 /// The file names for a device, the one for exactly its compute units first.
 ///
@@ -50,18 +56,29 @@ pub(crate) struct SystemFile {
     readers: Pool<Reader>,
     /// What was wrong with the file as a whole, and which version of it.
     fault: Mutex<Option<(Identity, Arc<ReadError>)>>,
+    /// Raw rows whose MD5 need not be computed again.
+    hashed: HashedRows,
+    rest_seconds: u64,
 }
 
 impl SystemFile {
     pub(crate) fn new(path: PathBuf, max_object_bytes: u64) -> Self {
-        Self { path, max_object_bytes, readers: Pool::new(), fault: Mutex::new(None) }
+        Self {
+            path,
+            max_object_bytes,
+            readers: Pool::new(),
+            fault: Mutex::new(None),
+            hashed: HashedRows::default(),
+            rest_seconds: REST_SECONDS,
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The code object of a key, held against its hash.
+    /// The code object of a key, held against its hash: each time where it is
+    /// stored as bzip2, else once for each version of the file.
     pub(crate) fn get(&self, key: &KernelKey) -> Result<Vec<u8>, MissReason> {
         let file = match Identity::with_content(&self.path) {
             Ok(file) => file,
@@ -83,16 +100,31 @@ impl SystemFile {
             Some(reader) => reader,
             None => self.open().map_err(|error| self.remember(file, error))?,
         };
-        let answer = reader.get(key);
+        let answer = reader.get_unhashed(key, |row| self.hashed.has(file, row));
         self.readers.give(file, reader);
         match answer {
-            Ok(Some(code_object)) => Ok(code_object),
+            Ok(Some(Fetched { code_object, hashed_row, .. })) => {
+                if let Some(row) = hashed_row {
+                    self.note_hashed(file, row);
+                }
+                Ok(code_object)
+            }
             Ok(None) => Err(MissReason::NoKernel),
             Err(error @ ReadError::Row { .. }) => Err(MissReason::Damaged(error)),
             // It would cost as much for every kernel.
             Err(error @ ReadError::Runaway { .. }) => Err(self.remember(file, error)),
             // Other kernels may lie in pages that are whole.
             Err(error) => Err(MissReason::Unreadable(Arc::new(error))),
+        }
+    }
+
+    /// Remembers a whole row of a file that did not change meanwhile, and can't
+    /// change any more without its times telling.
+    fn note_hashed(&self, file: Identity, row: i64) {
+        if file.has_rested(self.rest_seconds, clock::now())
+            && Identity::with_content(&self.path).is_ok_and(|still| still == file)
+        {
+            self.hashed.note(file, row);
         }
     }
 
@@ -115,5 +147,118 @@ impl SystemFile {
         let error = Arc::new(error);
         *lock(&self.fault) = Some((file, Arc::clone(&error)));
         MissReason::Unreadable(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, FileTimes};
+    use std::os::unix::fs::FileExt as _;
+
+    use gfxpack_kdb::{Blob, Row, RowError, WriteOptions, write};
+
+    use super::*;
+
+    const OBJECT: &[u8] = &[0xa5; 40_000];
+
+    struct Installed {
+        _directory: tempfile::TempDir,
+        path: PathBuf,
+        key: KernelKey,
+        /// Where in the file a byte of the code object lies.
+        at: u64,
+    }
+
+    impl Installed {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("gfx906_60.kdb");
+            let key = KernelKey { kernel_name: "a.s.o".to_owned(), kernel_args: "".to_owned() };
+            let mut options = WriteOptions::default();
+            options.blob = Blob::Raw;
+            let object = |_| io::Result::Ok(OBJECT.to_vec());
+            let row = Row { key: &key, size: OBJECT.len() as u64 };
+            write(&path, &[row], &options, object).unwrap();
+            let bytes = fs::read(&path).unwrap();
+            let run = &OBJECT[..2000];
+            let at = bytes.windows(run.len()).position(|window| window == run).unwrap() as u64;
+            Self { _directory: directory, path, key, at }
+        }
+
+        fn file(&self, rest_seconds: u64) -> SystemFile {
+            let mut file = SystemFile::new(self.path.clone(), 1 << 20);
+            file.rest_seconds = rest_seconds;
+            file
+        }
+
+        fn identity(&self) -> Identity {
+            Identity::with_content(&self.path).unwrap()
+        }
+
+        /// Overwrites a byte of the code object, and sets the time of the last
+        /// modification back. The other time moves on with its clock's tick.
+        fn put(&self, byte: u8) {
+            let (before, metadata) = (self.identity(), fs::metadata(&self.path).unwrap());
+            let file = File::options().write(true).open(&self.path).unwrap();
+            while self.identity() == before {
+                file.write_all_at(&[byte], self.at).unwrap();
+                file.set_times(FileTimes::new().set_modified(metadata.modified().unwrap()))
+                    .unwrap();
+            }
+            assert_eq!(fs::metadata(&self.path).unwrap().len(), metadata.len());
+        }
+
+        #[track_caller]
+        fn assert_whole(&self, file: &SystemFile) {
+            assert!(file.get(&self.key).unwrap() == OBJECT);
+        }
+
+        #[track_caller]
+        fn assert_damaged(&self, file: &SystemFile) {
+            let reason = file.get(&self.key).unwrap_err();
+            let MissReason::Damaged(ReadError::Row { source, .. }) = &reason else {
+                panic!("{reason:?}")
+            };
+            assert!(matches!(source, RowError::HashMismatch { .. }), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_raw_row_is_hashed_once_for_each_version_of_its_file() {
+        let installed = Installed::new();
+        let file = installed.file(0);
+        installed.assert_whole(&file);
+        assert!(file.hashed.has(installed.identity(), 1));
+        installed.assert_whole(&file);
+        installed.put(0x5a);
+        installed.assert_damaged(&file);
+        installed.assert_damaged(&file);
+        installed.put(0xa5);
+        installed.assert_whole(&file);
+    }
+
+    #[test]
+    fn a_remembered_row_is_not_hashed() {
+        let installed = Installed::new();
+        installed.put(0x5a);
+        let file = installed.file(0);
+        installed.assert_damaged(&file);
+        assert!(!file.hashed.has(installed.identity(), 1));
+        file.hashed.note(installed.identity(), 1);
+        assert_eq!(file.get(&installed.key).unwrap().len(), OBJECT.len());
+    }
+
+    /// It may change once more without a later time.
+    #[test]
+    fn nothing_is_remembered_of_a_file_that_has_just_changed() {
+        let installed = Installed::new();
+        let file = installed.file(3600);
+        installed.assert_whole(&file);
+        assert!(!file.hashed.has(installed.identity(), 1));
+        let before = fs::metadata(&installed.path).unwrap();
+        let changed = std::os::unix::fs::MetadataExt::ctime(&before) as u64;
+        let rested = |now| installed.identity().has_rested(REST_SECONDS, now);
+        assert!(rested(changed + REST_SECONDS) && !rested(changed + REST_SECONDS - 1));
+        assert!(!rested(0), "a clock that was set back");
     }
 }

@@ -131,7 +131,7 @@ fn measure(sh: &Shell, words: &[String]) -> anyhow::Result<Measured> {
 }
 
 /// The built-in kernels for one target, built once and kept.
-fn builtin(sh: &Shell) -> anyhow::Result<PathBuf> {
+pub(super) fn builtin(sh: &Shell) -> anyhow::Result<PathBuf> {
     let gfxpack = super::gfxpack(sh)?;
     let (out, cache) = (super::dir().join("builtin"), super::dir().join("cache"));
     let manifest = root().join("packaging/kernels/kernels.toml");

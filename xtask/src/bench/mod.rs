@@ -3,6 +3,7 @@
 
 mod build;
 mod kdb;
+mod package;
 mod table;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) struct Bench {
 enum What {
     Build(build::Build),
     Kdb(kdb::Kdb),
+    Package(package::Package),
 }
 
 impl Bench {
@@ -33,6 +35,7 @@ impl Bench {
         match &self.what {
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
+            What::Package(package) => package.run(sh),
         }
     }
 }

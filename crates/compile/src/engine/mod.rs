@@ -15,6 +15,7 @@ mod shortcuts;
 mod starter;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use object::{Object, ObjectSymbol};
 
 use self::command::{Asking, Command, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
+pub(crate) use self::precompiled::add_identifiers;
 use self::reduced::ReducedLibrary;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
@@ -46,7 +48,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) time_limit: Duration,
     pub(crate) shortcuts: Shortcuts,
     /// Where precompiled headers and the like are kept between builds.
-    pub(crate) cache_dir: &'a Path,
+    pub(crate) kept: &'a Path,
     /// A directory of this build alone.
     pub(crate) work: &'a Path,
     pub(crate) commands: Commands,
@@ -176,6 +178,50 @@ impl Engine<'_> {
         Ok(Some(Run { end, words, usage, deps }))
     }
 
+    /// Writes what the preprocessor makes of a job's staged source to `file`.
+    pub(crate) fn preprocess(
+        &self,
+        starter: &mut Starter,
+        job: &Job,
+        stage: &Path,
+        scratch: &Path,
+        file: &Path,
+    ) -> Result<End, CompileError> {
+        let toolchain = &self.toolchains[job.toolchain];
+        let direct = self.commands_of(job).and_then(|(defines, commands)| {
+            let words = commands.first()?.fill(&Filling {
+                input: &self.plan.sources[job.source].main,
+                defines: &defines,
+                output: file,
+                deps_file: &scratch.join("i.d"),
+                scratch,
+            });
+            preprocessing(words, file)
+        });
+        let Some(words) = direct else {
+            let mut arguments: Vec<OsString> =
+                job.arguments.iter().map(|word| toolchain.fill(word)).collect();
+            arguments.extend(["-E".into(), "-o".into(), file.into()]);
+            let program = process::Program {
+                path: toolchain.program(job.program),
+                arguments,
+                directory: stage,
+                environment: &toolchain.environment,
+                temp_dir: scratch,
+                time_limit: self.time_limit,
+            };
+            return Ok(process::run(&program, self.cancel)?.end);
+        };
+        let start = Start {
+            words,
+            directory: stage,
+            temp_dir: scratch,
+            time_limit: self.time_limit,
+            fork_server: self.shortcuts.fork_server,
+        };
+        Ok(starter.run(toolchain, &start, self.cancel)?.end)
+    }
+
     /// A job's macros and the commands that its driver would run.
     fn commands_of(&self, job: &Job) -> Option<(command::Defines, Arc<Vec<Command>>)> {
         if !self.shortcuts.direct {
@@ -195,6 +241,31 @@ impl From<Output> for Run {
         let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
         Self { end: output.end, words: words.join("\n"), usage: output.usage, deps: Vec::new() }
     }
+}
+
+/// The words of a compiler that preprocesses only, into `file`; `None` where
+/// they are not understood.
+fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+    let mut changed = Vec::with_capacity(words.len());
+    let mut emits = false;
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
+                words.next()?;
+            }
+            Some("-emit-obj") => {
+                emits = true;
+                changed.push("-E".into());
+            }
+            Some("-o") => {
+                words.next()?;
+                changed.extend([word, file.into()]);
+            }
+            _ => changed.push(word),
+        }
+    }
+    emits.then_some(changed)
 }
 
 /// Whether an object refers to what it does not hold, or can't be read.

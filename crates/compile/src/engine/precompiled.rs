@@ -18,6 +18,7 @@ use super::command::{Command, Define, Filling, Word};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::job::depfile_paths;
+use crate::store::touch;
 use crate::toolchain::Toolchain;
 use crate::work::write_atomic;
 
@@ -154,7 +155,13 @@ impl Recipe {
             digests.digest(path).is_ok_and(|now| now == *digest)
         };
         let holds = digests.digest(&self.file).is_ok_and(|digest| digest == record.sha256);
-        (holds && record.files.iter().all(current)).then(|| self.header(record, toolchain))?
+        if !holds || !record.files.iter().all(current) {
+            return None;
+        }
+        [self.record(), self.source(), self.file.clone()].iter().for_each(|file| {
+            touch(file);
+        });
+        self.header(record, toolchain)
     }
 
     fn record(&self) -> PathBuf {

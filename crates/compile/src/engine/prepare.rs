@@ -208,7 +208,7 @@ impl Engine<'_> {
         jobs: usize,
     ) -> Result<Option<PrecompiledHeader>, CompileError> {
         let toolchain = &self.toolchains[toolchain];
-        let dir = self.cache_dir.join("headers");
+        let dir = self.kept.join("headers");
         let Some(recipe) = commands
             .first()
             .and_then(|command| Recipe::new(command, headers, defines.clone(), toolchain, &dir))
@@ -281,7 +281,7 @@ impl Engine<'_> {
         }
         let first = &self.plan.jobs[jobs[0]];
         let toolchain = &self.toolchains[toolchain];
-        let dir = self.cache_dir.join("libraries");
+        let dir = self.kept.join("libraries");
         let scratch = self.scratch("library-")?;
         let made = ReducedLibrary::make(
             toolchain,

@@ -17,6 +17,7 @@ use super::command::{Command, Word};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel};
+use crate::store::touch;
 use crate::toolchain::Toolchain;
 use crate::work::write_atomic;
 
@@ -112,7 +113,12 @@ impl ReducedLibrary {
     fn holds(&self, digests: &FileDigests) -> bool {
         let recorded = fs::read_to_string(self.record()).ok();
         let digest = digests.digest(&self.file).ok().map(|digest| digest.to_string());
-        digest.is_some() && recorded == digest
+        let holds = digest.is_some() && recorded == digest;
+        if holds {
+            touch(&self.file);
+            touch(&self.record());
+        }
+        holds
     }
 
     /// Forgets it: it does not give the same bytes.

@@ -14,7 +14,8 @@ use super::{LOCK, ObjectStore, TEMP, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 5] = ["objects", "deps", "preprocessed", "history", "sources"];
+const KINDS: [&str; 8] =
+    ["objects", "deps", "preprocessed", "twins", "history", "sources", "headers", "libraries"];
 
 /// What a store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

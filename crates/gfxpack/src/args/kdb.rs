@@ -162,8 +162,9 @@ impl From<KdbLayout> for Layout {
 impl From<BlobArg> for Blob {
     fn from(blob: BlobArg) -> Self {
         match blob {
-            BlobArg::Auto => Self::Auto,
-            BlobArg::Raw => Self::Raw,
+            BlobArg::Bz2 => Self::Auto,
+            // docs/packages.md, "Size", has the measurements.
+            BlobArg::Auto | BlobArg::Raw => Self::Raw,
         }
     }
 }

@@ -1,19 +1,18 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
-use gfxpack_plan::kernel_package::Contents;
+use gfxpack_compile::{Cancel, Summary};
 use serde_json::json;
-
-use gfxpack_compile::Cancel;
 
 use super::plan;
 use crate::args::{Build, Packaging};
-use crate::build::{self, Made};
+use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
 use crate::report::{self, Facts};
-use crate::{packages, record};
+use crate::signing::Signer;
+use crate::{packages, record, writers};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
 pub(crate) fn run(
@@ -31,6 +30,7 @@ pub(crate) fn run(
         &args.toolchain,
         &args.cache,
         environment,
+        packaging.and_then(packages::stated_license).as_ref(),
         args.allow_partial,
         if args.dry_run { Purpose::Look } else { Purpose::Build },
         cancel,
@@ -42,7 +42,9 @@ pub(crate) fn run(
             let release = packages::release(packaging, &prepared.library, environment, output)?;
             let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
             packages::check(&release, targets, packaging)?;
-            anyhow::Ok(release)
+            let key = packaging.sign_key.as_deref().filter(|_| !args.dry_run);
+            let signer = key.map(|key| Signer::new(key, release.source_date_epoch)).transpose()?;
+            anyhow::Ok((release, signer))
         })
         .transpose()?;
     if args.dry_run {
@@ -63,36 +65,37 @@ pub(crate) fn run(
         report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
     told?;
-    let refused: usize = made.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
-    let mut packaged = Vec::new();
-    let outputs = prepared.cache.outputs(&args.out)?;
-    if let (Some(packaging), Some(release)) = (packaging, &release)
-        && (refused == 0 || args.allow_partial)
-    {
-        for kdb in &made.kdbs {
-            let contents = Contents {
-                target: kdb.target.clone(),
-                kdb: kdb.path.clone(),
-                kernels: kdb.kernels,
-                missing: kdb.missing.len() as u64,
-                compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
-            };
-            packaged.extend(packages::write(
-                release,
-                &contents,
+    let build::Made { kdbs, summary } = made;
+    let refused: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+    let mut packaged = writers::Made::default();
+    let kdbs = match (packaging, release) {
+        (Some(packaging), Some((release, signer))) if refused == 0 || args.allow_partial => {
+            let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
+            let planned = packages::plan(&kdbs, packaging)?;
+            let signer = signer.as_ref();
+            let outputs = prepared.cache.outputs(&args.out)?;
+            packaged = writers::write(
+                &planned,
                 packaging,
+                signer,
                 &args.out,
                 Some(&outputs),
                 cancel,
                 output,
-            )?);
+            )?;
+            let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, signer)?;
+            kdbs
         }
-    }
-    record::write(&args.out, &made.kdbs, &packaged)?;
-    summarise(&prepared, &made, &packaged, args, output);
+        _ => {
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, None)?;
+            kdbs
+        }
+    };
+    summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
     prepared.cache.shrink(output);
     if refused > 0 && !args.allow_partial {
-        let kernels: u64 = made.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
         return Err(Outcome::Refused { failed: refused, total }.into());
     }
@@ -101,12 +104,13 @@ pub(crate) fn run(
 
 fn summarise(
     prepared: &Prepared,
-    made: &Made,
-    packaged: &[packages::MadePackage],
+    kdbs: &[MadeKdb],
+    summary: &Summary,
+    packaged: &[writers::MadePackage],
     args: &Build,
     output: &Output,
 ) {
-    for kdb in &made.kdbs {
+    for kdb in kdbs {
         let body = json!({
             "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
@@ -121,14 +125,13 @@ fn summarise(
         });
         output.message("package", &body);
     }
-    let summary = &made.summary;
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
-    let failed = match made.kdbs.iter().map(|kdb| kdb.missing.len()).sum() {
+    let failed = match kdbs.iter().map(|kdb| kdb.missing.len()).sum() {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };

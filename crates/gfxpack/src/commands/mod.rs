@@ -6,12 +6,16 @@ mod dist;
 mod doctor;
 mod env;
 mod explain;
+mod install;
 mod kdb;
 mod lookup;
+mod manual;
 mod package;
 mod plan;
+mod repo;
 mod targets;
 mod toolchains;
+mod verify;
 mod why;
 
 use clap::CommandFactory;
@@ -35,6 +39,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Repo(repo) => repo::run(&repo, environment, output),
+        Command::Install(install) => install::run(&install, output),
+        Command::Verify(verify) => verify::run(&verify, output),
         Command::Cache(cache) => {
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
@@ -53,6 +60,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             env::run(output);
             Ok(())
         }
+        Command::Manual { dir } => manual::run(&dir),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "gfxpack", &mut text);

@@ -6,7 +6,7 @@ use std::path::Path;
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{Reader, VerifyOptions};
 use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::{Contents, Release};
+use gfxpack_plan::kernel_package::Release;
 
 use crate::args::Package;
 use crate::build::MadeKdb;
@@ -14,7 +14,8 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::{Library, Licenses};
-use crate::{packages, record};
+use crate::signing::Signer;
+use crate::{packages, record, writers};
 
 /// Verifies and packages each kdb. What the build that made it wrote beside
 /// it says what is missing, which compiler it was, and the licences.
@@ -45,32 +46,22 @@ pub(crate) fn run(
         }
         let library = Library { licenses, ..Library::default() };
         let release = packages::release(&args.packaging, &library, environment, output)?;
-        packages::check(&release, [&kdb.target].into_iter(), &args.packaging)?;
         kdbs.push((kdb, release));
+    }
+    for (_, release) in &kdbs {
+        let targets = kdbs.iter().map(|(kdb, _)| &kdb.target);
+        packages::check(release, targets, &args.packaging)?;
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     output.building();
-    let mut packaged = Vec::new();
-    for (kdb, release) in &kdbs {
-        let contents = Contents {
-            target: kdb.target.clone(),
-            kdb: kdb.path.clone(),
-            kernels: kdb.kernels,
-            missing: kdb.missing.len() as u64,
-            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
-        };
-        packaged.extend(packages::write(
-            release,
-            &contents,
-            &args.packaging,
-            &args.out,
-            None,
-            cancel,
-            output,
-        )?);
-    }
-    let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
-    record::write(&args.out, &kdbs, &packaged)
+    let signer = match (&args.packaging.sign_key, kdbs.first()) {
+        (Some(key), Some((_, release))) => Some(Signer::new(key, release.source_date_epoch)?),
+        _ => None,
+    };
+    let planned = packages::plan(&kdbs, &args.packaging)?;
+    let signer = signer.as_ref();
+    let made = writers::write(&planned, &args.packaging, signer, &args.out, None, cancel, output)?;
+    record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)
 }
 
 /// The kdb, verified, with what is known of its making.

@@ -31,6 +31,7 @@ pub(crate) fn run(
         &args.toolchain,
         &args.cache,
         environment,
+        None,
         false,
         // What the commands name has to stay.
         if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
@@ -76,6 +77,9 @@ struct Message<'a> {
 
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
+    for (source, reason) in &prepared.left_out {
+        output.warn(&format!("left out `{source}`: {reason}"));
+    }
     let problems = prepared.problems.iter().map(ToString::to_string);
     for warning in prepared.warnings.iter().cloned().chain(problems) {
         output.warn(&warning);

@@ -111,6 +111,9 @@ fn both_layouts_answer_every_key_the_same() {
             for reader in &readers {
                 assert_eq!(reader.get(key).unwrap().as_ref(), wanted.get(key), "{key}");
             }
+            // A key's hash stands with the key, so no object is known by its own row.
+            let unhashed = readers[1].get_unhashed(key, |_| panic!("nobody is asked")).unwrap();
+            assert!(unhashed.is_none_or(|fetched| fetched.hashed_row.is_none()));
         }
         // The shell prints the rows as anybody's SQL sees them.
         let sql = "SELECT kernel_name, kernel_args, hex(kernel_blob), kernel_hash, \

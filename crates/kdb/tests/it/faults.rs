@@ -79,6 +79,32 @@ fn every_tampered_column_is_found() {
     assert_eq!(finding.key.unwrap().kernel_name, "x.cl.o", "the key is given");
 }
 
+/// Known rows are handed out as they are; those stored as bzip2 never are.
+#[test]
+fn only_a_known_raw_row_goes_unhashed() {
+    let (_directory, path) = written();
+    let whole = Reader::open(&path).unwrap();
+    // Row 1 compresses, row 2 does not.
+    let keys: Vec<KernelKey> = kernels().into_iter().map(|(key, _)| key).collect();
+    let raw = whole.get_unhashed(&keys[1], |_| false).unwrap().unwrap();
+    assert_eq!((raw.code_object.clone(), raw.hashed_row), (kernels()[1].1.clone(), Some(2)));
+    let packed = whole.get_unhashed(&keys[0], |_| panic!("nobody is asked")).unwrap().unwrap();
+    assert_eq!((packed.code_object, packed.hashed_row), (kernels()[0].1.clone(), None));
+
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let other = "UPDATE kern_db SET kernel_hash = lower(hex(zeroblob(16)))";
+    connection.execute_batch(other).unwrap();
+    connection.close().unwrap();
+    let damaged = Reader::open(&path).unwrap();
+    let is_mismatch = |error: &ReadError| {
+        matches!(error, ReadError::Row { source: RowError::HashMismatch { .. }, .. })
+    };
+    assert!(is_mismatch(&damaged.get_unhashed(&keys[1], |row| row != 2).unwrap_err()));
+    assert!(is_mismatch(&damaged.get_unhashed(&keys[0], |_| true).unwrap_err()));
+    let known = damaged.get_unhashed(&keys[1], |row| row == 2).unwrap().unwrap();
+    assert_eq!((known.code_object, known.hashed_row), (raw.code_object, None));
+}
+
 #[test]
 fn another_schema_is_found() {
     check("DROP INDEX idx_kern_db", &[Schema]);

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ::rpm::{
-    BuildConfig, Dependency, FileOptions, Header, HeaderEntry, IndexData, IndexTag, PackageBuilder,
-    PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
+    BuildConfig, Dependency, FileOptions, Header, HeaderEntry, IndexData, IndexSignatureTag,
+    IndexTag, PackageBuilder, PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
 };
 use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
 
 use super::{PayloadDigests, cpio, is_named, total_size};
 use crate::compress::Compression;
+use crate::signature::{self, Sign};
 use crate::{Error, text};
 
 /// The host that the header names, since the real one would differ.
@@ -34,7 +35,11 @@ impl Layout<'_> {
     ///
     /// # Errors
     /// [`Error::RpmHeader`] for what the library refuses.
-    pub(super) fn metadata(&self, digests: &PayloadDigests) -> Result<PackageMetadata, Error> {
+    pub(super) fn metadata(
+        &self,
+        digests: &PayloadDigests,
+        signer: Option<&dyn Sign>,
+    ) -> Result<PackageMetadata, Error> {
         let laid_out = self.without_payload()?;
         let listed = laid_out.get_file_paths().map_err(|e| self.failed(e))?;
         let ours = self.entries.iter().map(|entry| Path::new(entry.path));
@@ -59,7 +64,37 @@ impl Layout<'_> {
             .calculate_digests(&bytes)
             .build()
             .map_err(|e| self.failed(e))?;
+        let signature = match signer {
+            None => signature,
+            Some(signer) => self.signed(&signature, &signer.detached(&bytes)?)?,
+        };
         Ok(PackageMetadata { signature, ..metadata })
+    }
+
+    /// The signature header with a signature of the header put in.
+    ///
+    /// The library would do this too, but only with one of its OpenPGP
+    /// implementations, which would bring a hundred crates.
+    ///
+    /// Source: rpm 4.18, docs/manual/signatures_digests.md.
+    fn signed(
+        &self,
+        unsigned: &Header<IndexSignatureTag>,
+        signature: &[u8],
+    ) -> Result<Header<IndexSignatureTag>, Error> {
+        let tag = match signature::algorithm(signature) {
+            Some(signature::Algorithm::Rsa) => IndexSignatureTag::RPMSIGTAG_RSA,
+            Some(signature::Algorithm::Dsa) => IndexSignatureTag::RPMSIGTAG_DSA,
+            None => return Err(Error::Signature { path: self.path.to_owned() }),
+        };
+        let region = IndexSignatureTag::HEADER_SIGNATURES;
+        let entries = unsigned.get_all_entries().map_err(|e| self.failed(e))?;
+        let entries = entries
+            .into_iter()
+            .filter(|(tag, _)| *tag != region as u32)
+            .map(|(tag, data)| HeaderEntry::new(tag, data));
+        let added = HeaderEntry::new(tag as u32, IndexData::Bin(signature.to_vec()));
+        Ok(Header::from_entries(entries.chain([added]), region))
     }
 
     /// The library's header for the same files, all of them empty.
@@ -201,6 +236,8 @@ fn relate(builder: &mut PackageBuilder, relation: &Relation) {
         RelationKind::Enhances => builder.enhances(dependency),
         RelationKind::Provides => builder.provides(dependency),
         RelationKind::Conflicts => builder.conflicts(dependency),
-        RelationKind::Replaces => builder.obsoletes(dependency),
+        RelationKind::Obsoletes => builder.obsoletes(dependency),
+        RelationKind::Supplements => builder.supplements(dependency),
+        RelationKind::Replaces => builder,
     };
 }

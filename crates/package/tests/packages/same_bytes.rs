@@ -1,11 +1,13 @@
 //! Equal specs give equal bytes, and memory stays small.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
+use gfxpack_package::read::{self, Kind};
+
 use crate::child::{Job, KINDS, command, said, write};
-use crate::support::{awkward_spec, noise, output, run, spec_with, temp, tool};
+use crate::support::{awkward_spec, noise, run, spec_with, temp, tool};
 
 #[test]
 fn bytes_depend_on_the_spec_alone() {
@@ -73,21 +75,44 @@ fn memory_does_not_grow_with_the_payload() {
     assert!(peak < PEAK, "xz took {peak} KiB");
 }
 
+/// What `sha256sum` says of the file that a package installs.
+fn unpacked(package: &std::path::Path, unpack: &str) -> String {
+    let script =
+        format!("{unpack} \"$0\" | tar --extract --to-stdout --wildcards '*.kdb' | sha256sum");
+    run(tool("bash").args(["-o", "pipefail", "-ec", &script]).arg(package))
+}
+
 #[test]
-fn a_sparse_input_of_600_megabytes_packs() {
+fn five_gibibytes_come_back_and_take_no_more_memory_than_less() {
     let dir = temp();
-    let size = 600 << 20;
-    let input = fs::File::create(dir.path().join("input")).expect("created");
+    let path = dir.path().join("input");
+    let size: u64 = 5 << 30;
+    let input = fs::File::create(&path).expect("created");
     input.set_len(size).expect("sparse files work");
-    let out = temp();
-    for kind in ["deb-zst", "rpm-zst", "tar-zst"] {
-        let output = output(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        assert!(said(&stdout, "wrote").is_some(), "{kind}: {stdout}");
+    // Something that is lost if an offset is cut to 32 bits.
+    for (seed, offset) in [0, 4 << 30, size - 4096].into_iter().enumerate() {
+        input.write_all_at(&noise(seed as u64, 4096), offset).expect("written");
+    }
+    let expected = run(tool("sh").args(["-ec", "sha256sum < \"$0\""]).arg(&path));
+    for (kind, unpack) in
+        [("deb-zst", "dpkg-deb --fsys-tarfile"), ("rpm-zst", "rpm2archive --nocompression - <")]
+    {
+        let out = temp();
+        let stdout = run(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
         let peak: u64 = said(&stdout, "peak-kib").expect("said").parse().expect("a number");
         assert!(peak < PEAK, "{kind} took {peak} KiB");
+        let package = fs::read_dir(out.path()).expect("lists").next().expect("written");
+        let package = package.expect("reads").path();
+        assert_eq!(unpacked(&package, unpack), expected, "{kind}");
+        if kind == "rpm-zst" {
+            run(tool("rpm").arg("-K").arg(&package));
+            let format = "[%{LONGFILESIZES} %{FILENAMES}\n][%{REQUIRES} ]";
+            let listed = run(tool("rpm").args(["-qp", "--qf", format]).arg(&package));
+            assert!(listed.contains(&format!("{size} /opt/")), "{listed}");
+            assert!(listed.contains("rpmlib(LargeFiles)"), "{listed}");
+        }
+        let format = Kind::of(&package).expect("a package's name");
+        let report = read::check(&package, format, &mut |_, _| Ok(())).expect("reads");
+        assert_eq!(report.findings, Vec::<String>::new(), "{kind}");
     }
-    let name = gfxpack_package::deb::file_name(&spec_with(Vec::new()));
-    let listing = run(tool("dpkg-deb").arg("-c").arg(out.path().join(name)));
-    assert!(listing.contains(&format!(" {size} ")), "{listing}");
 }

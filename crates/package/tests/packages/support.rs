@@ -114,6 +114,8 @@ pub(crate) fn awkward_spec(dir: &Path) -> PackageSpec {
         (RelationKind::Provides, "miopen-kdb-gfx1030", Some(("=", "1.0.0"))),
         (RelationKind::Replaces, "miopenkernels-gfx1030-36kdb", Some(("<<", "2"))),
         (RelationKind::Conflicts, "miopenkernels-gfx1030-36kdb", Some(("<<", "2"))),
+        (RelationKind::Obsoletes, "miopenkernels-gfx1030-36kdb", Some(("<<", "2"))),
+        (RelationKind::Supplements, "modalias(miopen-hip:pci:v00001002d000073A0sv*)", None),
     ]
     .map(|(kind, name, version)| Relation {
         kind,

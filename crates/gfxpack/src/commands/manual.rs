@@ -1,0 +1,33 @@
+//! `manual`: the manual pages that packages of gfxpack install.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use crate::args::Args;
+use crate::{fail, record};
+
+/// Writes `gfxpack.1`, and `gfxpack-COMMAND.1` for every command.
+pub(crate) fn run(dir: &Path) -> anyhow::Result<()> {
+    // Texts are wrapped by whoever shows the page, not by this terminal.
+    let mut command = Args::command().term_width(0).disable_help_subcommand(true);
+    command.build();
+    pages(&command, "gfxpack", dir)
+}
+
+fn pages(command: &clap::Command, name: &str, dir: &Path) -> anyhow::Result<()> {
+    let version = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
+    let page = clap_mangen::Man::new(command.clone().name(name.to_owned()))
+        .title(name.to_uppercase())
+        .date("")
+        .source(version)
+        .manual("User Commands");
+    let mut text = Vec::new();
+    let path = dir.join(format!("{name}.1"));
+    page.render(&mut text).map_err(fail::io("write", &path))?;
+    record::replace(&path, &text).map_err(fail::io("write", &path))?;
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        pages(below, &format!("{name}-{}", below.get_name()), dir)?;
+    }
+    Ok(())
+}

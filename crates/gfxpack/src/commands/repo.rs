@@ -1,0 +1,47 @@
+//! `repo`: makes a directory of packages a repository.
+
+use serde_json::json;
+
+use crate::args::Repo;
+use crate::environment::Environment;
+use crate::fail;
+use crate::output::Output;
+use crate::repository::{self, Suite};
+use crate::signing::Signer;
+
+/// Indexes and signs, and says how the repository is used.
+pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> anyhow::Result<()> {
+    let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
+    let epoch = environment.epoch()?;
+    let signer = args.sign_key.as_deref().map(|key| Signer::new(key, epoch)).transpose()?;
+    let suite = Suite {
+        origin: args.origin.clone(),
+        suite: args.suite.clone(),
+        component: args.component.clone(),
+    };
+    output.building();
+    let indexed = repository::index(&dir, &suite, signer.as_ref(), epoch)?;
+    let shown = dir.display();
+    let key = dir.join(repository::KEY_FILE);
+    let body = json!({
+        "directory": dir, "debs": indexed.debs, "rpms": indexed.rpms,
+        "signed": signer.is_some(), "key": signer.is_some().then_some(&key),
+    });
+    output.message("repository", &body);
+    if signer.is_none() {
+        output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
+    }
+    output.say(&format!("indexed {} .deb and {} .rpm packages", indexed.debs, indexed.rpms));
+    if indexed.debs > 0 {
+        let trust = match &signer {
+            Some(_) => format!("signed-by={}", key.display()),
+            None => "trusted=yes".to_owned(),
+        };
+        let Suite { suite, component, .. } = &suite;
+        output.say(&format!("apt: deb [{trust}] file:{shown} {suite} {component}"));
+    }
+    if indexed.rpms > 0 {
+        output.say(&format!("dnf: baseurl=file://{shown}, gpgkey=file://{}", key.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Repositories out of directories of packages: what apt, dnf and zypper
+//! read, brought up to date with what lies there.
+
+mod apt;
+mod check;
+mod rpm;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::fail;
+use crate::record;
+use crate::signing::Signer;
+
+pub(crate) use apt::Suite;
+pub(crate) use check::check;
+
+/// Where a repository keeps the public key.
+pub(crate) const KEY_FILE: &str = "archive-key.asc";
+
+/// What was found in a directory and indexed.
+pub(crate) struct Indexed {
+    pub(crate) debs: usize,
+    pub(crate) rpms: usize,
+}
+
+/// Indexes all packages below `dir`.
+pub(crate) fn index(
+    dir: &Path,
+    suite: &Suite,
+    signer: Option<&Signer>,
+    epoch: u64,
+) -> anyhow::Result<Indexed> {
+    let found = packages(dir)?;
+    let of_kind = |ending: &str| {
+        found.iter().filter(|path| path.extension().is_some_and(|e| e == ending)).count()
+    };
+    let indexed = Indexed { debs: of_kind("deb"), rpms: of_kind("rpm") };
+    if found.is_empty() {
+        return Err(fail::usage(
+            format!("failed to find a .deb or .rpm below `{}`", dir.display()),
+            "give the directory that `gfxpack dist` wrote packages into",
+        ));
+    }
+    if indexed.debs > 0 {
+        apt::index(dir, suite, signer, epoch)?;
+    }
+    if indexed.rpms > 0 {
+        rpm::index(dir, signer, epoch)?;
+    }
+    if let Some(signer) = signer {
+        put(&dir.join(KEY_FILE), &signer.public_key()?)?;
+    }
+    Ok(indexed)
+}
+
+/// Every package below `dir`, sorted by path.
+pub(crate) fn packages(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut pending = vec![dir.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).map_err(fail::io("read", &dir))? {
+            let entry = entry.map_err(fail::io("read", &dir))?;
+            let kind = entry.file_type().map_err(fail::io("read", &dir))?;
+            let path = entry.path();
+            let package = path.extension().is_some_and(|e| e == "deb" || e == "rpm");
+            if kind.is_dir() {
+                pending.push(path);
+            } else if package && kind.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Writes a file whole, with its directory; one with the same bytes is left
+/// alone, so that nobody fetches it anew.
+fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if std::fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    record::replace(path, bytes).map_err(fail::io("write", path))
+}
+
+/// Removes a file that need not be there.
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(fail::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,253 @@
+//! Writes planned packages in every format asked for, several at once as
+//! memory allows, with their bills of material and signatures.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_package::deb::DebOptions;
+use gfxpack_package::rpm::RpmOptions;
+use gfxpack_package::tar::TarOptions;
+use gfxpack_package::{Compression, Written, deb, rpm, sbom, sums, tar};
+use gfxpack_plan::Target;
+use gfxpack_plan::package::PackageSpec;
+
+use crate::args::{Format, Packaging};
+use crate::fail;
+use crate::output::{Output, size};
+use crate::outputs::{Outputs, Recipe};
+use crate::packages::Planned;
+use crate::record;
+use crate::signing::Signer;
+
+/// One package, written.
+pub(crate) struct MadePackage {
+    /// The target it is for; none for a family's.
+    pub(crate) target: Option<Target>,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) format: &'static str,
+    pub(crate) written: Written,
+}
+
+/// What was written.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) packages: Vec<MadePackage>,
+    /// Bills of material and signatures, by the target of their package.
+    pub(crate) beside: Vec<(Option<Target>, Written)>,
+}
+
+/// Writes all packages into `out`, but for those that `outputs` knows to lie
+/// there already.
+pub(crate) fn write(
+    planned: &[Planned<'_>],
+    args: &Packaging,
+    signer: Option<&Signer>,
+    out: &Path,
+    outputs: Option<&Outputs>,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<Made> {
+    let jobs: Vec<(&Planned<'_>, Writer)> = planned
+        .iter()
+        .flat_map(|planned| writers(&planned.spec, args).into_iter().map(move |w| (planned, w)))
+        .collect();
+    let (at_once, threads) = share(&jobs, args.memory);
+    let next = AtomicUsize::new(0);
+    let recipe = |planned, writer: &Writer| {
+        // A signature is made anew.
+        let outputs = outputs.filter(|_| signer.is_none() || writer.kind != Kind::Rpm)?;
+        Some((outputs, writer.recipe(planned, outputs)?))
+    };
+    let done: Mutex<Vec<Option<anyhow::Result<(Written, bool)>>>> =
+        Mutex::new(jobs.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((planned, writer)) = jobs.get(position) else { break };
+                    let recipe = recipe(*planned, writer);
+                    let unchanged = recipe.as_ref();
+                    let unchanged =
+                        unchanged.and_then(|(outputs, recipe)| outputs.unchanged(recipe));
+                    let written = if cancel.is_cancelled() {
+                        Err(CompileError::Interrupted.into())
+                    } else if let Some(written) = unchanged {
+                        Ok((written, true))
+                    } else {
+                        writer.write(&planned.spec, out, threads, signer).map_err(Into::into).map(
+                            |written| {
+                                if let Some((outputs, recipe)) = &recipe {
+                                    outputs.remember(recipe, &written);
+                                }
+                                (written, false)
+                            },
+                        )
+                    };
+                    // What can't be written ends the rest, which would be in vain.
+                    if written.is_err() {
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                    done.lock().expect("no panic inside")[position] = Some(written);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().expect("no panic inside");
+    let mut made = Made::default();
+    let mut first_error = None;
+    for ((planned, writer), written) in jobs.iter().zip(done) {
+        match written {
+            Some(Ok((written, unchanged))) => {
+                let verb = if unchanged { "unchanged" } else { "packaged" };
+                output.say(&format!("{verb} {} ({})", written.file_name, size(written.size)));
+                made.packages.push(MadePackage {
+                    target: planned.target.clone(),
+                    name: planned.spec.name.clone(),
+                    version: format!("{}-{}", planned.spec.version, planned.spec.revision),
+                    format: writer.format,
+                    written,
+                });
+            }
+            Some(Err(error)) => {
+                first_error.get_or_insert(error);
+            }
+            None => {}
+        }
+    }
+    if let Some(error) = first_error {
+        return Err(error);
+    }
+    for planned in planned {
+        beside(planned, &mut made, signer, out)?;
+    }
+    Ok(made)
+}
+
+/// How many packages are written at once, and with how many threads each.
+fn share(jobs: &[(&Planned<'_>, Writer)], memory: u64) -> (usize, usize) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let largest = |threads| {
+        jobs.iter().map(|(_, writer)| writer.compression.memory(threads)).max().unwrap_or(1)
+    };
+    // A package at a time ends with one thread at work on its last block, so
+    // several packages of few threads each are faster.
+    let at_once = (1..=processors.min(jobs.len()).max(1))
+        .rev()
+        .find(|count| largest(processors.div_ceil(*count)).saturating_mul(*count as u64) <= memory);
+    let at_once = at_once.unwrap_or(1);
+    let threads = processors.div_ceil(at_once);
+    // The last resort of a small bound is one thread.
+    let threads = (1..=threads).rev().find(|threads| largest(*threads) <= memory).unwrap_or(1);
+    (at_once, threads)
+}
+
+/// The bill of material of one package and the signatures of its tarballs.
+fn beside(
+    planned: &Planned<'_>,
+    made: &mut Made,
+    signer: Option<&Signer>,
+    out: &Path,
+) -> anyhow::Result<()> {
+    let own = |package: &&MadePackage| {
+        package.name == planned.spec.name && package.target == planned.target
+    };
+    let mut added = Vec::new();
+    let archives: Vec<Written> =
+        made.packages.iter().filter(own).map(|package| package.written.clone()).collect();
+    let making = planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default();
+    added.push(sbom::write(&planned.spec, &archives, &making, out)?);
+    if let Some(signer) = signer {
+        for package in made.packages.iter().filter(own).filter(|p| p.format.starts_with("tar")) {
+            let signature = signer.armoured_file(&package.written.path)?;
+            let path = out.join(format!("{}.asc", package.written.file_name));
+            record::replace(&path, &signature).map_err(fail::io("write", &path))?;
+            added.push(sums::digest_file(&path)?);
+        }
+    }
+    made.beside.extend(added.into_iter().map(|written| (planned.target.clone(), written)));
+    Ok(())
+}
+
+/// Whether all formats could hold the package.
+pub(crate) fn check(spec: &PackageSpec, args: &Packaging) -> anyhow::Result<()> {
+    Ok(writers(spec, args).into_iter().try_for_each(|writer| writer.check(spec))?)
+}
+
+/// A format with its compression.
+struct Writer {
+    format: &'static str,
+    kind: Kind,
+    compression: Compression,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Deb,
+    Rpm,
+    Tar,
+}
+
+/// The writers asked for, each once. A tarball of nothing but a dependency is
+/// nothing.
+fn writers(spec: &PackageSpec, args: &Packaging) -> Vec<Writer> {
+    let mut formats = args.format.clone();
+    formats.sort();
+    formats.dedup();
+    let writer = |format: Format| {
+        let (format, kind, compression) = match format {
+            Format::Deb => ("deb", Kind::Deb, args.deb_compression),
+            Format::Rpm => ("rpm", Kind::Rpm, args.rpm_compression),
+            Format::TarGz => ("tar.gz", Kind::Tar, Compression::Gz { level: 6 }),
+            Format::TarZst => ("tar.zst", Kind::Tar, Compression::Zst { level: 3 }),
+            Format::TarXz => ("tar.xz", Kind::Tar, Compression::Xz { level: 6 }),
+        };
+        Writer { format, kind, compression }
+    };
+    let meta = spec.section == "metapackages";
+    let fits = |writer: &Writer| !meta || writer.kind != Kind::Tar;
+    formats.into_iter().map(writer).filter(fits).collect()
+}
+
+impl Writer {
+    /// What decides the package's bytes. The spec names the kdb by its path,
+    /// so its content stands beside it.
+    fn recipe(&self, planned: &Planned<'_>, outputs: &Outputs) -> Option<Recipe> {
+        let kdb = planned.kdb.map(|kdb| sums::digest_file(&kdb.path)).transpose().ok()?;
+        let kdb = kdb.map(|kdb| kdb.sha256).unwrap_or_default();
+        let target = planned.target.as_ref().map(Target::to_string).unwrap_or_default();
+        let slot = format!("{} {target} {}", self.format, planned.spec.name);
+        let decides = format!("{:?} {:?}", self.compression, planned.spec);
+        Some(outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
+    }
+
+    fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
+        let (compression, threads) = (self.compression, 1);
+        match self.kind {
+            Kind::Deb => deb::check(spec, &DebOptions { compression, threads }),
+            Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
+            Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
+        }
+    }
+
+    fn write(
+        &self,
+        spec: &PackageSpec,
+        out: &Path,
+        threads: usize,
+        signer: Option<&Signer>,
+    ) -> Result<Written, gfxpack_package::Error> {
+        let compression = self.compression;
+        match self.kind {
+            Kind::Deb => deb::write(spec, out, &DebOptions { compression, threads }),
+            Kind::Rpm => {
+                let signer = signer.map(|signer| signer as &dyn gfxpack_package::Sign);
+                rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)
+            }
+            Kind::Tar => tar::write(spec, out, &TarOptions { compression, threads }),
+        }
+    }
+}

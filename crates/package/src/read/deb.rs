@@ -1,0 +1,118 @@
+//! A .deb: its members in order, and every file against `md5sums`.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+
+use md5::{Digest, Md5};
+
+use super::{Hashed, Outcome, Stop, archive, damaged};
+use crate::output::hex;
+
+/// Control data are small; what is larger is none.
+const CONTROL_MAX: u64 = 64 << 20;
+
+/// Source: deb(5).
+pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).map_err(|error| damaged("the archive", &error))?;
+    if &magic != b"!<arch>\n" {
+        return Err(Stop::Damaged("it is no .deb".to_owned()));
+    }
+    let mut sums = BTreeMap::new();
+    let mut seen = Vec::new();
+    while let Some((name, size)) = header(&mut file).map_err(|e| damaged("the archive", &e))? {
+        let mut member = io::Read::take(&mut file, size);
+        match name.split_once(".tar.") {
+            Some(("control", codec)) if size <= CONTROL_MAX => {
+                sums = control(codec, &mut member, outcome)?
+            }
+            Some(("data", codec)) => data(codec, &mut member, &mut sums, outcome)?,
+            _ if name == "debian-binary" => {
+                let mut version = String::new();
+                member.read_to_string(&mut version).map_err(|e| damaged(&name, &e))?;
+                if !version.starts_with("2.") {
+                    return Err(Stop::Damaged(format!("its format is `{}`", version.trim())));
+                }
+            }
+            _ => outcome.finding(format!("its member `{name}` is not known")),
+        }
+        io::copy(&mut member, &mut io::sink()).map_err(|error| damaged(&name, &error))?;
+        if member.limit() > 0 {
+            return Err(Stop::Damaged(format!("`{name}` is cut short")));
+        }
+        if size % 2 == 1 {
+            let mut pad = [0];
+            file.read_exact(&mut pad).map_err(|error| damaged(&name, &error))?;
+        }
+        seen.push(name.split('.').next().unwrap_or_default().to_owned());
+    }
+    if seen != ["debian-binary", "control", "data"] {
+        outcome.finding(format!("its members are {}", seen.join(", ")));
+    }
+    for path in sums.keys() {
+        outcome.finding(format!("`/{path}` is in md5sums and not in the package"));
+    }
+    Ok(())
+}
+
+/// Name and size of the next member, if there is one.
+fn header(file: &mut impl BufRead) -> io::Result<Option<(String, u64)>> {
+    if file.fill_buf()?.is_empty() {
+        return Ok(None);
+    }
+    let mut header = [0; 60];
+    file.read_exact(&mut header)?;
+    let text = |range: std::ops::Range<usize>| String::from_utf8_lossy(&header[range]).into_owned();
+    let size = text(48..58).trim().parse::<u64>();
+    match size {
+        Ok(size) if &header[58..] == b"`\n" => {
+            Ok(Some((text(0..16).trim().trim_end_matches('/').to_owned(), size)))
+        }
+        _ => Err(io::Error::other("a member's header is damaged")),
+    }
+}
+
+/// The checksums by path, without leading slash.
+fn control(
+    codec: &str,
+    member: &mut impl BufRead,
+    outcome: &mut Outcome<'_, '_>,
+) -> Result<BTreeMap<String, String>, Stop> {
+    let mut sums = BTreeMap::new();
+    let mut complete = false;
+    let stream = archive::unpacked(codec, member).map_err(|error| damaged("control", &error))?;
+    archive::files("control", stream, outcome, |path, bytes, _| {
+        let mut text = String::new();
+        bytes.read_to_string(&mut text).map_err(|error| damaged(path, &error))?;
+        if path == "md5sums" {
+            let lines = text.lines().filter_map(|line| line.split_once("  "));
+            sums.extend(lines.map(|(sum, path)| (path.to_owned(), sum.to_owned())));
+        }
+        complete |= path == "control" && text.starts_with("Package: ");
+        Ok(())
+    })?;
+    if !complete {
+        outcome.finding("it has no control file");
+    }
+    Ok(sums)
+}
+
+fn data(
+    codec: &str,
+    member: &mut impl BufRead,
+    sums: &mut BTreeMap<String, String>,
+    outcome: &mut Outcome<'_, '_>,
+) -> Result<(), Stop> {
+    let stream = archive::unpacked(codec, member).map_err(|error| damaged("data", &error))?;
+    archive::files("data", stream, outcome, |path, bytes, outcome| {
+        let mut hashed = Hashed { inner: bytes, digest: Md5::new() };
+        outcome.file(&format!("/{path}"), &mut hashed)?;
+        let sum = hex(&hashed.digest.finalize());
+        match sums.remove(path) {
+            Some(promised) if promised == sum => {}
+            Some(_) => outcome.finding(format!("`/{path}` is not what md5sums says")),
+            None => outcome.finding(format!("`/{path}` is not in md5sums")),
+        }
+        Ok(())
+    })
+}

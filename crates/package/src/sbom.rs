@@ -1,0 +1,280 @@
+//! Writes the bill of materials of a package: SPDX 2.3 as JSON.
+//!
+//! It says what is installed, from which sources and by which tools it was
+//! made, and which archives hold it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use gfxpack_plan::package::{Content, PackageSpec};
+use serde_json::{Value, json};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::output::{Output, hex};
+use crate::{Error, Written, text};
+
+/// A source file that something was compiled from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Its path below the sources, relative.
+    pub path: String,
+    /// SHA-1 in hexadecimal, which SPDX asks of every file.
+    pub sha1: String,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// SPDX expression, where it is known.
+    pub license: Option<String>,
+    /// Copyright holders, where they are known.
+    pub copyright: Option<String>,
+}
+
+/// A tool that took part in the making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// What it is called.
+    pub name: String,
+    /// Its version, or empty.
+    pub version: String,
+    /// SHA-256 in hexadecimal, or empty.
+    pub sha256: String,
+    /// What the digest covers, or another remark; or empty.
+    pub comment: String,
+}
+
+/// How the contents of a package came to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Making {
+    /// All sources, headers among them.
+    pub sources: Vec<Source>,
+    /// Compiler, libraries, packager.
+    pub tools: Vec<Tool>,
+}
+
+/// The name of the file: `<name>-<version>-<revision>.spdx.json`.
+#[must_use]
+pub fn file_name(spec: &PackageSpec) -> String {
+    let PackageSpec { name, version, revision, .. } = spec;
+    format!("{name}-{version}-{revision}.spdx.json")
+}
+
+/// Writes the bill of a package and of its `archives` into `dir`.
+///
+/// # Errors
+/// [`Error::Read`] for a file of the spec; [`Error::Write`].
+///
+/// Source: SPDX specification 2.3, clauses 6 to 11 and its JSON schema.
+pub fn write(
+    spec: &PackageSpec,
+    archives: &[Written],
+    making: &Making,
+    dir: &Path,
+) -> Result<Written, Error> {
+    let document = document(spec, archives, making)?;
+    let mut output = Output::create(dir, &file_name(spec))?;
+    let path = output.path();
+    let mut text = format!("{document:#}");
+    text.push('\n');
+    output.write_all(text.as_bytes()).map_err(|e| Error::write(&path, e))?;
+    output.commit()
+}
+
+fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result<Value, Error> {
+    let full = format!("{}-{}", spec.version, spec.revision);
+    let mut packages = Vec::new();
+    let mut files = Vec::new();
+    let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
+
+    let mut sha1s = Vec::new();
+    let mut all = Sha256::new();
+    for (number, file) in spec.files.iter().enumerate() {
+        let (sha1, sha256) = digests(&file.content)?;
+        all.update(format!("{sha256}  {}\n", file.path));
+        let id = format!("SPDXRef-Installed-{number}");
+        relations.push(relation(PACKAGE, "CONTAINS", &id));
+        // What is in memory was written by gfxpack itself.
+        let compiled = matches!(file.content, Content::File(_));
+        let sources = 0..if compiled { making.sources.len() } else { 0 };
+        relations
+            .extend(sources.map(|source| {
+                relation(&id, "GENERATED_FROM", &format!("SPDXRef-Source-{source}"))
+            }));
+        files.push(file_entry(&id, &format!(".{}", file.path), &sha1, &sha256));
+        sha1s.push(sha1);
+    }
+    sha1s.sort();
+    let verification = hex(&Sha1::digest(sha1s.concat()));
+    let mut package = package_entry(PACKAGE, &spec.name, &full);
+    package["filesAnalyzed"] = true.into();
+    package["packageVerificationCode"] = json!({ "packageVerificationCodeValue": verification });
+    package["licenseDeclared"] = license(&spec.license).into();
+    package["summary"] = spec.summary.clone().into();
+    package["primaryPackagePurpose"] = "INSTALL".into();
+    if !spec.homepage.is_empty() {
+        package["homepage"] = spec.homepage.clone().into();
+    }
+    packages.push(package);
+
+    for (number, archive) in archives.iter().enumerate() {
+        all.update(format!("{}  {}\n", archive.sha256, archive.file_name));
+        let id = format!("SPDXRef-Archive-{number}");
+        let mut entry = package_entry(&id, &spec.name, &full);
+        entry["packageFileName"] = archive.file_name.clone().into();
+        entry["checksums"] = checksum(&archive.sha256);
+        entry["primaryPackagePurpose"] = "ARCHIVE".into();
+        packages.push(entry);
+        relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
+    }
+    for (number, source) in making.sources.iter().enumerate() {
+        all.update(format!("{}  {}\n", source.sha256, source.path));
+        let id = format!("SPDXRef-Source-{number}");
+        let mut entry =
+            file_entry(&id, &format!("./{}", source.path), &source.sha1, &source.sha256);
+        entry["fileTypes"] = json!(["SOURCE"]);
+        if let Some(known) = &source.license {
+            entry["licenseConcluded"] = license(known).into();
+        }
+        if let Some(copyright) = &source.copyright {
+            entry["copyrightText"] = copyright.clone().into();
+        }
+        files.push(entry);
+    }
+    for (number, tool) in making.tools.iter().enumerate() {
+        let id = format!("SPDXRef-Tool-{number}");
+        let mut entry = package_entry(&id, &tool.name, &tool.version);
+        if !tool.sha256.is_empty() {
+            entry["checksums"] = checksum(&tool.sha256);
+        }
+        if !tool.comment.is_empty() {
+            entry["comment"] = tool.comment.clone().into();
+        }
+        packages.push(entry);
+        relations.push(relation(&id, "BUILD_TOOL_OF", PACKAGE));
+    }
+
+    // The name space is this document's alone and the same every time.
+    let unique = hex(&all.finalize());
+    let known = [&spec.license].into_iter().chain(making.sources.iter().flat_map(|s| &s.license));
+    let mut document = json!({
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": format!("{}-{full}", spec.name),
+        "documentNamespace": format!("https://spdx.org/spdxdocs/{}-{full}-{unique}", spec.name),
+        "creationInfo": {
+            "created": text::rfc3339(spec.source_date_epoch),
+            "creators": [
+                concat!("Tool: gfxpack-", env!("CARGO_PKG_VERSION")),
+                format!("Person: {}", person(&spec.maintainer)),
+            ],
+        },
+        "packages": packages,
+        "files": files,
+        "relationships": relations,
+    });
+    let references = own_licenses(known.map(String::as_str));
+    if !references.is_empty() {
+        document["hasExtractedLicensingInfos"] = references.into();
+    }
+    Ok(document)
+}
+
+const PACKAGE: &str = "SPDXRef-Package";
+const UNKNOWN: &str = "NOASSERTION";
+
+fn package_entry(id: &str, name: &str, version: &str) -> Value {
+    let mut entry = json!({
+        "SPDXID": id,
+        "name": name,
+        "downloadLocation": UNKNOWN,
+        "filesAnalyzed": false,
+    });
+    if !version.is_empty() {
+        entry["versionInfo"] = version.into();
+    }
+    entry
+}
+
+fn file_entry(id: &str, name: &str, sha1: &str, sha256: &str) -> Value {
+    json!({
+        "SPDXID": id,
+        "fileName": name,
+        "checksums": [
+            { "algorithm": "SHA1", "checksumValue": sha1 },
+            { "algorithm": "SHA256", "checksumValue": sha256 },
+        ],
+    })
+}
+
+fn checksum(sha256: &str) -> Value {
+    json!([{ "algorithm": "SHA256", "checksumValue": sha256 }])
+}
+
+fn relation(from: &str, kind: &str, to: &str) -> Value {
+    json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to })
+}
+
+/// `Name (mail)`, as SPDX has it.
+fn person(maintainer: &str) -> String {
+    maintainer.replace('<', "(").replace('>', ")")
+}
+
+/// The expression, or SPDX's word for none.
+fn license(expression: &str) -> &str {
+    if expression == "LicenseRef-Unknown" { UNKNOWN } else { expression }
+}
+
+/// Licences that SPDX's list does not have, which a document must explain.
+fn own_licenses<'a>(expressions: impl Iterator<Item = &'a str>) -> Vec<Value> {
+    let mut names: Vec<&str> = expressions
+        .filter(|expression| license(expression) != UNKNOWN)
+        .flat_map(|expression| expression.split([' ', '(', ')']))
+        .filter(|word| word.starts_with("LicenseRef-"))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let entry = |name: &str| json!({ "licenseId": name, "extractedText": "See the sources." });
+    names.into_iter().map(entry).collect()
+}
+
+/// SHA-1 and SHA-256 of a file's bytes.
+fn digests(content: &Content) -> Result<(String, String), Error> {
+    let (mut sha1, mut sha256) = (Sha1::new(), Sha256::new());
+    let mut see = |bytes: &[u8]| {
+        sha1.update(bytes);
+        sha256.update(bytes);
+    };
+    match content {
+        Content::Bytes(bytes) => see(bytes),
+        Content::File(path) => {
+            let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
+            let mut buffer = vec![0; 256 << 10];
+            loop {
+                match file.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(filled) => see(&buffer[..filled]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(Error::read(path, error)),
+                }
+            }
+        }
+    }
+    Ok((hex(&sha1.finalize()), hex(&sha256.finalize())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_licences_that_are_on_no_list_are_explained() {
+        let known = ["MIT", "LicenseRef-Unknown", "MIT AND (LicenseRef-a OR LicenseRef-b)"];
+        let names: Vec<Value> = own_licenses(known.into_iter())
+            .iter()
+            .map(|entry| entry["licenseId"].clone())
+            .collect();
+        assert_eq!(names, ["LicenseRef-a", "LicenseRef-b"]);
+        assert_eq!(license("LicenseRef-Unknown"), "NOASSERTION");
+    }
+}

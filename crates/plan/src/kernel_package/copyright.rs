@@ -1,0 +1,264 @@
+//! The machine-readable copyright file of a package, from the licences of
+//! the sources it was compiled from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::{Release, SourceLicense};
+
+/// The copyright file.
+///
+/// Source: Debian, "Machine-readable debian/copyright file", format 1.0.
+pub(super) fn copyright(release: &Release) -> String {
+    let mut text = String::from(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n",
+    );
+    let _ = writeln!(text, "Upstream-Name: {}", release.library);
+    if !release.homepage.is_empty() {
+        let _ = writeln!(text, "Source: {}", release.homepage);
+    }
+    let mut groups: BTreeMap<&SourceLicense, BTreeSet<&str>> = BTreeMap::new();
+    for (source, license) in &release.licenses {
+        groups.entry(license).or_default().insert(source);
+    }
+    let names: BTreeSet<String> = groups.keys().map(|group| dep5(&group.license)).collect();
+    let holders: BTreeSet<&str> = groups.keys().map(|group| group.copyright.as_str()).collect();
+    if groups.len() > 1 {
+        text.push_str(
+            "Comment: The kernel database was compiled from the sources that follow it.\n",
+        );
+    }
+    let all = joined(names.iter().map(String::as_str), "and");
+    stanza(&mut text, ["*"].into_iter(), holders.into_iter(), &all);
+    if groups.len() > 1 {
+        for (license, sources) in &groups {
+            let holder = [license.copyright.as_str()];
+            stanza(&mut text, sources.iter().copied(), holder.into_iter(), &dep5(&license.license));
+        }
+    }
+    for license in names.iter().flat_map(|name| words(name)).collect::<BTreeSet<_>>() {
+        let _ = write!(text, "\nLicense: {license}\n{}", license_text(license));
+    }
+    text
+}
+
+fn stanza<'a>(
+    text: &mut String,
+    files: impl Iterator<Item = &'a str>,
+    holders: impl Iterator<Item = &'a str>,
+    license: &str,
+) {
+    let list = |items: Vec<&str>| items.join("\n ");
+    // Blanks separate file names, and two signs make patterns.
+    let files: Vec<String> = files.map(|file| file.replace([' ', '\\'], "?")).collect();
+    let files = list(files.iter().map(String::as_str).collect());
+    let holders = list(holders.collect());
+    let _ = write!(text, "\nFiles: {files}\nCopyright: {holders}\nLicense: {license}\n");
+}
+
+/// An SPDX expression in Debian's words, which have no parentheses: `and`
+/// binds before `or`, and a comma separates what else would be joined.
+fn dep5(spdx: &str) -> String {
+    let spdx = spdx.trim();
+    for (operator, word) in [(" OR ", "or"), (" AND ", "and")] {
+        let parts = split(spdx, operator);
+        if parts.len() > 1 {
+            let parts: Vec<String> = parts.into_iter().map(dep5).collect();
+            return joined(parts.iter().map(String::as_str), word);
+        }
+    }
+    match spdx.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => dep5(inner),
+        None => short_name(spdx),
+    }
+}
+
+/// The parts between operators that stand in no parentheses.
+fn split<'a>(text: &'a str, operator: &str) -> Vec<&'a str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ' ' if depth == 0 && at >= start && text[at..].starts_with(operator) => {
+                parts.push(&text[start..at]);
+                start = at + operator.len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn joined<'a>(parts: impl Iterator<Item = &'a str>, word: &str) -> String {
+    let parts: Vec<&str> = parts.collect();
+    let comma = word == "and" && parts.iter().any(|part| part.contains(" or "));
+    parts.join(&format!("{} {word} ", if comma { "," } else { "" }))
+}
+
+/// Debian's name of a licence, with its exception if it has one.
+fn short_name(spdx: &str) -> String {
+    let (license, exception) = match spdx.split_once(" WITH ") {
+        Some((license, exception)) => (license, format!(" with {exception} exception")),
+        None => (spdx, String::new()),
+    };
+    let name = match license {
+        "MIT" => "Expat".to_owned(),
+        gnu if gnu.contains("GPL-") => {
+            let (plain, plus) = match gnu.strip_suffix("-or-later") {
+                Some(plain) => (plain, "+"),
+                None => (gnu.strip_suffix("-only").unwrap_or(gnu), ""),
+            };
+            format!("{}{plus}", plain.strip_suffix(".0").unwrap_or(plain))
+        }
+        other => other.to_owned(),
+    };
+    format!("{name}{exception}")
+}
+
+/// The licences that a line names.
+fn words(line: &str) -> Vec<&str> {
+    line.split(" or ")
+        .flat_map(|part| part.split(" and "))
+        .map(|part| part.trim_matches([',', ' ']))
+        .collect()
+}
+
+fn license_text(license: &str) -> String {
+    let common = license.split(" with ").next().unwrap_or_default().trim_end_matches('+');
+    let text = match license {
+        "Expat" => EXPAT.to_owned(),
+        "BSD-3-Clause" => format!("{BSD_BEGIN}{BSD_THIRD}{BSD_END}"),
+        "BSD-2-Clause" => format!("{BSD_BEGIN}{BSD_END}"),
+        _ if COMMON.contains(&common) => format!(
+            "On Debian systems, the full text of this licence is in\n\
+             /usr/share/common-licenses/{common}.\n"
+        ),
+        _ => "The full text of this licence is with the sources of the kernels.\n".to_owned(),
+    };
+    text.lines()
+        .map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") })
+        .collect()
+}
+
+/// Source: Debian 12, base-files, `/usr/share/common-licenses`.
+const COMMON: [&str; 12] = [
+    "Apache-2.0",
+    "Artistic",
+    "CC0-1.0",
+    "GFDL-1.2",
+    "GFDL-1.3",
+    "GPL-1",
+    "GPL-2",
+    "GPL-3",
+    "LGPL-2",
+    "LGPL-2.1",
+    "LGPL-3",
+    "MPL-2.0",
+];
+
+const EXPAT: &str = "\
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the \"Software\"), to
+deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or
+sell copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in
+all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
+FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS
+IN THE SOFTWARE.
+";
+
+const BSD_BEGIN: &str = "\
+Redistribution and use in source and binary forms, with or without
+modification, are permitted provided that the following conditions are met:
+
+1. Redistributions of source code must retain the above copyright notice,
+this list of conditions and the following disclaimer.
+
+2. Redistributions in binary form must reproduce the above copyright notice,
+this list of conditions and the following disclaimer in the documentation
+and/or other materials provided with the distribution.
+
+";
+
+const BSD_THIRD: &str = "\
+3. Neither the name of the copyright holder nor the names of its contributors
+may be used to endorse or promote products derived from this software without
+specific prior written permission.
+
+";
+
+const BSD_END: &str = "\
+THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS \"AS IS\"
+AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
+IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE
+ARE DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE
+LIABLE FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR
+CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF
+SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS
+INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN
+CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE)
+ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE
+POSSIBILITY OF SUCH DAMAGE.
+";
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::super::tests::release;
+    use super::*;
+
+    #[test]
+    fn expressions_keep_their_meaning_without_parentheses() {
+        let check = |spdx, expected| assert_eq!(dep5(spdx), expected);
+        check("MIT", "Expat");
+        check("MIT-0", "MIT-0");
+        check("MIT OR Apache-2.0", "Expat or Apache-2.0");
+        check("BSD-3-Clause AND (MIT OR Apache-2.0)", "BSD-3-Clause, and Expat or Apache-2.0");
+        check("(MIT AND ISC) OR Zlib", "Expat and ISC or Zlib");
+        check("GPL-2.0-or-later", "GPL-2+");
+        check("LGPL-2.1-only AND MIT", "LGPL-2.1 and Expat");
+        check("Apache-2.0 WITH LLVM-exception", "Apache-2.0 with LLVM-exception exception");
+    }
+
+    #[test]
+    fn every_source_stands_under_its_licence() {
+        let release = release(&[("a.cl", "MIT OR Apache-2.0"), ("b.s", "BSD-3-Clause")]);
+        let text = copyright(&release);
+        let head: Vec<&str> = text.lines().take(18).collect();
+        expect![[r#"
+            Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+            Upstream-Name: kernels
+            Comment: The kernel database was compiled from the sources that follow it.
+
+            Files: *
+            Copyright: a.cl's author
+             b.s's author
+            License: BSD-3-Clause, and Expat or Apache-2.0
+
+            Files: b.s
+            Copyright: b.s's author
+            License: BSD-3-Clause
+
+            Files: a.cl
+            Copyright: a.cl's author
+            License: Expat or Apache-2.0
+
+            License: Apache-2.0"#]]
+        .assert_eq(&head.join("\n"));
+        for license in ["Expat", "Apache-2.0", "BSD-3-Clause"] {
+            assert!(text.contains(&format!("\nLicense: {license}\n ")), "{license}: {text}");
+        }
+    }
+}

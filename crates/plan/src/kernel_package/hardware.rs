@@ -1,0 +1,168 @@
+//! How a package says for which devices it is, so that a package manager or
+//! a software centre can choose it: by the device IDs of the PCI bus.
+
+use super::names::READERS;
+use crate::package::Content;
+use crate::package::{PackageFile, PackageSpec, Relation, RelationKind};
+use crate::processors;
+use crate::target::Target;
+
+/// The Debian field with the gfx targets a package is for.
+///
+/// Source: Debian ROCm team, packaging policy for architecture-dependent data.
+const GPU_FIELD: &str = "X-ROCm-GPU-Architecture";
+/// The Debian field by which `ubuntu-drivers` finds packages for a device.
+///
+/// Source: ubuntu-drivers-common, `UbuntuDrivers/detect.py`,
+/// `_pkg_get_module_aliases` and `apt_cache_modalias_map`.
+const MODALIASES_FIELD: &str = "Modaliases";
+/// The kernel module that drives all of these devices.
+const DRIVER: &str = "amdgpu";
+
+/// The aliases that the kernel gives to devices served by this target.
+///
+/// A PCI ID tells the processor and not the compute units, so a kdb for one
+/// count claims devices only where no other count is sold. Nor does it tell
+/// whether XNACK is on, so a kdb for that claims none.
+///
+/// Source: Linux, `drivers/pci/pci-sysfs.c`, `modalias_show`.
+#[must_use]
+pub fn modaliases(target: &Target) -> Vec<String> {
+    let Some(processor) = processors::by_name(target.id().processor()) else { return Vec::new() };
+    let sure = match target.compute_units() {
+        None => true,
+        Some(count) => processor.compute_units == [count],
+    };
+    if !sure || target.id().xnack() == Some(true) {
+        return Vec::new();
+    }
+    let alias = |id: &u16| format!("pci:v00001002d0000{id:04X}sv*sd*bc*sc*i*");
+    processor.pci_ids.iter().map(alias).collect()
+}
+
+/// Fields of a .deb: which processors, and which devices.
+pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String, String)> {
+    let mut fields = vec![(GPU_FIELD.to_owned(), processors.join(", "))];
+    if !aliases.is_empty() {
+        let value = format!("{DRIVER}({})", aliases.join(", "));
+        fields.push((MODALIASES_FIELD.to_owned(), value));
+    }
+    fields
+}
+
+/// Dependencies of an .rpm by which libsolv takes it with MIOpen where such a
+/// device is present. The old form with the other package's name is the one
+/// that works unasked; dnf ignores both.
+///
+/// Source: libsolv, `src/namespaces`, `NAMESPACE_MODALIAS`; openSUSE,
+/// "Packaging guidelines: Supplements".
+pub(super) fn supplements(aliases: &[String]) -> Vec<Relation> {
+    let readers = READERS.iter().filter(|reader| !reader.starts_with("lib"));
+    let one = |reader: &&str, alias: &String| Relation {
+        kind: RelationKind::Supplements,
+        name: format!("modalias({reader}:{alias})"),
+        version: None,
+    };
+    readers.flat_map(|reader| aliases.iter().map(move |alias| one(reader, alias))).collect()
+}
+
+/// The AppStream description of a package, none where it claims no device.
+///
+/// Source: AppStream 1.0, 2.1 "Generic component" and 2.13 "Driver".
+pub(super) fn metainfo(spec: &PackageSpec, aliases: &[String]) -> Option<PackageFile> {
+    if aliases.is_empty() {
+        return None;
+    }
+    let id = format!("{}.{}", domain(spec), spec.name.replace(['-', '+'], "_"));
+    let paragraph = spec.description.split("\n\n").next().unwrap_or_default();
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    line("<component type=\"driver\">".to_owned());
+    line(format!("  <id>{}</id>", escaped(&id)));
+    line("  <metadata_license>FSFAP</metadata_license>".to_owned());
+    line(format!("  <project_license>{}</project_license>", escaped(&spec.license)));
+    line(format!("  <name>{}</name>", escaped(&spec.name)));
+    line(format!("  <summary>{}</summary>", escaped(&capitalised(&spec.summary))));
+    line("  <description>".to_owned());
+    line(format!("    <p>{}</p>", escaped(paragraph)));
+    line("  </description>".to_owned());
+    if spec.homepage.starts_with("http") {
+        line(format!("  <url type=\"homepage\">{}</url>", escaped(&spec.homepage)));
+    }
+    line(format!("  <pkgname>{}</pkgname>", escaped(&spec.name)));
+    line("  <provides>".to_owned());
+    for alias in aliases {
+        line(format!("    <modalias>{}</modalias>", escaped(alias)));
+    }
+    line("  </provides>".to_owned());
+    line("  <releases>".to_owned());
+    let (version, date) = (escaped(&spec.version), spec.source_date_epoch);
+    line(format!("    <release version=\"{version}\" timestamp=\"{date}\"/>"));
+    line("  </releases>".to_owned());
+    line("</component>".to_owned());
+    Some(PackageFile {
+        path: format!("/usr/share/metainfo/{id}.metainfo.xml"),
+        content: Content::Bytes(text.into_bytes()),
+        mode: 0o644,
+    })
+}
+
+/// Whoever makes the package, as a reversed domain name: that of the home
+/// page, or else of the maintainer's mail.
+fn domain(spec: &PackageSpec) -> String {
+    let host = spec.homepage.split_once("://").map(|(_, rest)| rest);
+    let host = host.and_then(|rest| rest.split(['/', ':', '?', '#']).next());
+    let mail = spec.maintainer.split_once('@').map(|(_, rest)| rest.trim_end_matches('>'));
+    let plain = |host: &&str| {
+        host.contains('.')
+            && host.split('.').all(|part| !part.is_empty())
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
+            && host.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+    };
+    let host = host.filter(plain).or(mail.filter(plain)).unwrap_or("example.org");
+    let host = host.strip_prefix("www.").unwrap_or(host).to_ascii_lowercase().replace('-', "_");
+    host.split('.').rev().collect::<Vec<_>>().join(".")
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_pci_id_tells_is_claimed() {
+        let count = |target: &str| modaliases(&target.parse().unwrap()).len();
+        assert_eq!(count("gfx90a"), 4);
+        assert_eq!(count("gfx90a@104"), 0, "the ID does not tell 104 from 110");
+        assert_eq!(count("gfx908@120"), 4, "no other count is sold");
+        assert_eq!(count("gfx90a:xnack+"), 0);
+        assert_eq!(count("gfx940"), 0, "never sold");
+        let first = &modaliases(&"gfx942".parse().unwrap())[0];
+        assert_eq!(first, "pci:v00001002d000074A0sv*sd*bc*sc*i*");
+    }
+
+    #[test]
+    fn each_format_has_its_own_words() {
+        let aliases = ["pci:v1".to_owned(), "pci:v2".to_owned()];
+        assert_eq!(
+            deb_fields(&["gfx90a"], &aliases),
+            [
+                ("X-ROCm-GPU-Architecture".to_owned(), "gfx90a".to_owned()),
+                ("Modaliases".to_owned(), "amdgpu(pci:v1, pci:v2)".to_owned())
+            ]
+        );
+        let names: Vec<String> = supplements(&aliases[..1]).into_iter().map(|r| r.name).collect();
+        assert_eq!(names, ["modalias(miopen-hip:pci:v1)", "modalias(miopen:pci:v1)"]);
+    }
+}

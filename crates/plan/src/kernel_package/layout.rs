@@ -1,0 +1,75 @@
+//! Where the kdbs of a package are installed.
+
+/// Where MIOpen looks for installed kdbs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layout {
+    /// AMD's packages: `/opt/rocm-<version>`, or `/opt/rocm` without one.
+    Rocm {
+        /// `6.4.1`.
+        version: Option<String>,
+    },
+    /// TheRock's packages: `/opt/rocm/core-<version>`.
+    ///
+    /// Source: ROCm/TheRock, `build_tools/packaging/linux`, `install_prefix`.
+    TheRock {
+        /// Major and minor: `7.11`.
+        version: String,
+    },
+    /// `/usr`, where libMIOpen lies in `/usr/lib` or `/usr/lib64`.
+    Fhs,
+    /// Debian's multiarch: MIOpen takes `../share` from its library's
+    /// directory `/usr/lib/<triplet>`.
+    Debian,
+    /// Any other prefix, absolute.
+    Prefix(String),
+}
+
+impl Layout {
+    /// The absolute directory of kdbs.
+    #[must_use]
+    pub fn kdb_dir(&self) -> String {
+        let prefix = match self {
+            Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
+            Self::Rocm { version: None } => "/opt/rocm".to_owned(),
+            Self::TheRock { version } => format!("/opt/rocm/core-{version}"),
+            Self::Fhs => "/usr".to_owned(),
+            Self::Debian => "/usr/lib".to_owned(),
+            Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
+        };
+        format!("{prefix}/share/miopen/db")
+    }
+
+    /// The ROCm version in the directory's name: packages for different ones
+    /// can be installed side by side, so their names bear it too.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Rocm { version } => version.as_deref(),
+            Self::TheRock { version } => Some(version),
+            Self::Fhs | Self::Debian | Self::Prefix(_) => None,
+        }
+    }
+
+    /// Whether AMD's classic packages install into the same directory.
+    pub(super) fn is_amds(&self) -> bool {
+        matches!(self, Self::Rocm { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layout_is_where_miopen_looks() {
+        let check = |layout: Layout, expected: &str| assert_eq!(layout.kdb_dir(), expected);
+        let versioned = Layout::Rocm { version: Some("6.4.1".to_owned()) };
+        check(versioned, "/opt/rocm-6.4.1/share/miopen/db");
+        check(Layout::Rocm { version: None }, "/opt/rocm/share/miopen/db");
+        let core = Layout::TheRock { version: "7.11".to_owned() };
+        check(core, "/opt/rocm/core-7.11/share/miopen/db");
+        check(Layout::Fhs, "/usr/share/miopen/db");
+        check(Layout::Debian, "/usr/lib/share/miopen/db");
+        check(Layout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
+    }
+}

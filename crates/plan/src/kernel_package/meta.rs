@@ -1,0 +1,175 @@
+//! Packages that hold nothing but depend on others: the one without a ROCm
+//! version in its name, and those of a family of devices.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use super::names::{self, expand};
+use super::{Release, bare, hardware, in_words};
+use crate::package::{PackageSpec, Relation, RelationKind};
+use crate::processors::PROCESSORS;
+use crate::target::Target;
+
+/// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Family(String);
+
+impl Family {
+    /// Whether the device belongs to it. `gfx9` has gfx906 and gfx90a, and
+    /// not gfx1030: the last two characters of a name are minor and stepping.
+    #[must_use]
+    pub fn has(&self, target: &Target) -> bool {
+        self.0 == "all" || belongs(target.id().processor(), &self.0)
+    }
+}
+
+fn belongs(processor: &str, family: &str) -> bool {
+    let major = &processor[..processor.len().saturating_sub(2)];
+    processor.starts_with(family) && family.len() >= major.len()
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Family {
+    type Err = String;
+
+    /// Reads a family that has a device.
+    ///
+    /// # Errors
+    /// A sentence that says what can be written.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" || PROCESSORS.iter().any(|processor| belongs(processor.name, text)) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!(
+            "no device is of the family `{text}`\nhint: write all, or how names of a family \
+             begin, as gfx9, gfx10 or gfx103"
+        ))
+    }
+}
+
+/// The package without a ROCm version in its name, which brings the one with
+/// it: none where the layout has no version.
+///
+/// Its own version begins with ROCm's, so that an upgrade goes to the newest.
+#[must_use]
+pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
+    let rocm = release.layout.version()?;
+    let name = names::name(&release.name_template, target);
+    let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
+    let aliases = hardware::modaliases(target);
+    spec.summary = format!("precompiled MIOpen kernels for {} (metapackage)", in_words(target));
+    spec.description = format!(
+        "This metapackage depends on the kernels for the newest version of ROCm that they are \
+         packaged for, which is ROCm {rocm}."
+    );
+    spec.section = "metapackages".to_owned();
+    spec.relations = vec![depends(release, release.package_name(target))];
+    let version = format!("{}-{}", spec.version, spec.revision);
+    let gfx = target.package_suffix();
+    spec.relations.extend(names::instead_of(release, &name, &version, &gfx, ""));
+    spec.relations.extend(hardware::supplements(&aliases));
+    spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
+    spec.files.extend(hardware::metainfo(&spec, &aliases));
+    Some(spec)
+}
+
+/// The package that depends on those of every target of the family; none
+/// where there is no such target.
+#[must_use]
+pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<PackageSpec> {
+    let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
+    if members.is_empty() {
+        return None;
+    }
+    let rocm = release.layout.version().unwrap_or_default();
+    let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
+    let processors: Vec<&str> = processors.into_iter().collect();
+    let name = expand(&release.name_template, &family.0, rocm);
+    let mut spec = bare(release, name, release.version.clone());
+    let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
+    spec.summary = format!("precompiled MIOpen kernels for {whose} (metapackage)");
+    spec.description = format!(
+        "This metapackage depends on the kernels for these devices: {}.",
+        members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")
+    );
+    spec.section = "metapackages".to_owned();
+    let mut names: Vec<String> =
+        members.iter().map(|target| release.package_name(target)).collect();
+    names.sort();
+    spec.relations = names.into_iter().map(|name| depends(release, name)).collect();
+    spec.deb_fields = hardware::deb_fields(&processors, &[]);
+    Some(spec)
+}
+
+fn depends(release: &Release, name: String) -> Relation {
+    let version = Some(("=".to_owned(), release.full_version()));
+    Relation { kind: RelationKind::Depends, name, version }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::release;
+    use super::super::{Contents, Layout, spec};
+    use super::*;
+
+    fn targets(names: &[&str]) -> Vec<Target> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_family_is_known_by_how_names_begin() {
+        let check = |family: &str, target: &str, expected: bool| {
+            let family: Family = family.parse().unwrap();
+            assert_eq!(family.has(&target.parse().unwrap()), expected, "{family} {target}");
+        };
+        check("gfx9", "gfx90a@104", true);
+        check("gfx9", "gfx906", true);
+        check("gfx10", "gfx1030", true);
+        check("gfx103", "gfx1031", true);
+        check("gfx103", "gfx1010", false);
+        check("all", "gfx1201", true);
+        for wrong in ["", "gfx", "gfx1", "gfx99", "GFX9", "gfx90x"] {
+            assert!(wrong.parse::<Family>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_family_depends_on_its_members() {
+        let targets = targets(&["gfx1030", "gfx90a@104", "gfx906"]);
+        let gfx9 = family(&release(&[]), &"gfx9".parse().unwrap(), &targets).unwrap();
+        assert_eq!(gfx9.name, "miopen-hip-gfx9kdb6.4.1");
+        let names: Vec<&str> = gfx9.relations.iter().map(|r| r.name.as_str()).collect();
+        assert_eq!(names, ["miopen-hip-gfx906kdb6.4.1", "miopen-hip-gfx90a-104kdb6.4.1"]);
+        assert_eq!(family(&release(&[]), &"gfx11".parse().unwrap(), &targets), None);
+    }
+
+    #[test]
+    fn devices_are_claimed_once_and_by_what_is_upgraded() {
+        let mut release = release(&[("a.cl", "MIT")]);
+        let contents = Contents {
+            target: "gfx90a".parse().unwrap(),
+            kdb: "x".into(),
+            kernels: 1,
+            missing: 0,
+            compiler: String::new(),
+        };
+        let claims = |spec: &PackageSpec| {
+            spec.relations.iter().filter(|r| r.kind == RelationKind::Supplements).count()
+        };
+        let meta = unversioned(&release, &contents.target).unwrap();
+        assert_eq!(
+            (meta.name.as_str(), meta.version.as_str()),
+            ("miopen-hip-gfx90akdb", "6.4.1+1.0.0")
+        );
+        assert_eq!((claims(&meta), claims(&spec(&release, &contents))), (8, 0));
+        release.layout = Layout::Fhs;
+        assert_eq!(unversioned(&release, &contents.target), None);
+        assert_eq!(claims(&spec(&release, &contents)), 8);
+    }
+}

@@ -1,0 +1,164 @@
+//! What packages of kernels are called, and how they stand to AMD's, which
+//! had another name in nearly every release.
+
+use super::{Layout, Release};
+use crate::package::{Relation, RelationKind};
+use crate::target::Target;
+
+/// The name of AMD's newer packages, `{gfx}` standing for the target.
+pub const DEFAULT_NAME_TEMPLATE: &str = "miopen-hip-{gfx}kdb";
+
+/// Names that AMD's own packages of the same file had, oldest first.
+///
+/// Source: AMD's apt and rpm repositories: the first to ROCm 5.4, the second
+/// since 5.5 (with compute units in the name) and 5.7 (without).
+const AMD_TEMPLATES: [&str; 2] = ["miopenkernels-{gfx}kdb", "miopen-hip-{gfx}kdb"];
+
+/// The packages that read kdbs: AMD's, Debian's, Fedora's.
+pub(super) const READERS: [&str; 3] = ["miopen-hip", "libmiopen1", "miopen"];
+
+/// The package's name for a target, without any ROCm version.
+#[must_use]
+pub fn name(template: &str, target: &Target) -> String {
+    expand(template, &target.package_suffix(), "")
+}
+
+/// `{gfx}` and `{rocm}` filled in; a version that has no place in the
+/// template goes to the end, as in AMD's `miopen-hip-gfx942kdb6.3.4`.
+pub(super) fn expand(template: &str, gfx: &str, rocm: &str) -> String {
+    let end = if template.contains("{rocm}") { "" } else { rocm };
+    let name = template.replace("{gfx}", gfx).replace("{rocm}", rocm);
+    format!("{name}{end}")
+}
+
+impl Release {
+    /// The name of the package that holds a target's kdb. It bears the ROCm
+    /// version where the directory does.
+    #[must_use]
+    pub fn package_name(&self, target: &Target) -> String {
+        let version = self.layout.version().unwrap_or_default();
+        expand(&self.name_template, &target.package_suffix(), version)
+    }
+
+    /// The version of the packages, as a relation to one of them has it.
+    pub(super) fn full_version(&self) -> String {
+        format!("{}-{}", self.version, self.revision)
+    }
+}
+
+fn any(kind: RelationKind, name: &str) -> Relation {
+    Relation { kind, name: name.to_owned(), version: None }
+}
+
+fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Relation {
+    let version = Some((operator.to_owned(), version.to_owned()));
+    Relation { kind, name: name.to_owned(), version }
+}
+
+/// Relations of a kdb's package: which packages it is for, and for which of
+/// AMD's it stands in.
+///
+/// A package of AMD's that owns the same file can't be installed beside this
+/// one. Whichever of the two is installed later takes the other's place: by
+/// `Conflicts` with `Replaces` for apt, by `Obsoletes` for dnf, which holds
+/// for older versions only, since any version would keep AMD's out for good.
+///
+/// Source: Debian Policy 4.7.0, 7.6.2; Fedora Packaging Guidelines, "Renaming
+/// or replacing existing packages".
+pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
+    let rocm = release.layout.version().unwrap_or_default();
+    let mut relations = Vec::new();
+    for reader in READERS {
+        relations.push(any(RelationKind::Enhances, reader));
+    }
+    if !rocm.is_empty() && matches!(release.layout, Layout::Rocm { .. }) {
+        relations.push(any(RelationKind::Enhances, &format!("miopen-hip{rocm}")));
+    }
+    let own = release.package_name(target);
+    let version = release.full_version();
+    relations.extend(instead_of(release, &own, &version, &target.package_suffix(), rocm));
+    relations
+}
+
+/// Relations of the package `own` to AMD's of the names that `gfx` and `rocm`
+/// give.
+pub(super) fn instead_of(
+    release: &Release,
+    own: &str,
+    version: &str,
+    gfx: &str,
+    rocm: &str,
+) -> Vec<Relation> {
+    let mut relations = Vec::new();
+    for template in AMD_TEMPLATES {
+        let theirs = expand(template, gfx, rocm);
+        if theirs == own {
+            continue;
+        }
+        relations.push(bounded(RelationKind::Provides, &theirs, "=", version));
+        if release.layout.is_amds() {
+            relations.push(any(RelationKind::Conflicts, &theirs));
+            relations.push(any(RelationKind::Replaces, &theirs));
+            relations.push(bounded(RelationKind::Obsoletes, &theirs, "<<", version));
+        }
+    }
+    relations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::release;
+    use super::*;
+
+    fn told(relations: &[Relation]) -> Vec<String> {
+        let one = |relation: &Relation| {
+            let bound = relation.version.as_ref();
+            let bound = bound.map(|(op, v)| format!(" ({op} {v})")).unwrap_or_default();
+            format!("{:?}: {}{bound}", relation.kind, relation.name)
+        };
+        relations.iter().map(one).collect()
+    }
+
+    #[test]
+    fn the_version_stands_where_the_template_has_it_or_last() {
+        let check = |template: &str, expected: &str| {
+            assert_eq!(expand(template, "gfx942", "6.3.4"), expected);
+        };
+        check(DEFAULT_NAME_TEMPLATE, "miopen-hip-gfx942kdb6.3.4");
+        check("kernels{rocm}-{gfx}", "kernels6.3.4-gfx942");
+        assert_eq!(
+            name("kernels{rocm}-{gfx}", &"gfx90a@104".parse().unwrap()),
+            "kernels-gfx90a-104"
+        );
+    }
+
+    #[test]
+    fn amds_names_are_stood_in_for_where_files_would_clash() {
+        let target: Target = "gfx90a@110".parse().unwrap();
+        let mut release = release(&[]);
+        let readers = |more: &[&str]| {
+            let mut all: Vec<String> = READERS.iter().map(|r| format!("Enhances: {r}")).collect();
+            all.extend(more.iter().map(|relation| (*relation).to_owned()));
+            all
+        };
+        assert_eq!(
+            told(&relations(&release, &target)),
+            readers(&[
+                "Enhances: miopen-hip6.4.1",
+                "Provides: miopenkernels-gfx90a-110kdb6.4.1 (= 1.0.0-1)",
+                "Conflicts: miopenkernels-gfx90a-110kdb6.4.1",
+                "Replaces: miopenkernels-gfx90a-110kdb6.4.1",
+                "Obsoletes: miopenkernels-gfx90a-110kdb6.4.1 (<< 1.0.0-1)",
+            ])
+        );
+        release.layout = Layout::Fhs;
+        release.name_template = "kernels-{gfx}".to_owned();
+        assert_eq!(
+            told(&relations(&release, &target)),
+            readers(&[
+                "Provides: miopenkernels-gfx90a-110kdb (= 1.0.0-1)",
+                "Provides: miopen-hip-gfx90a-110kdb (= 1.0.0-1)",
+            ])
+        );
+    }
+}

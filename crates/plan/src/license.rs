@@ -1,0 +1,179 @@
+//! Which sources may go into a package, by their licences: those that a
+//! distribution takes, or those on a list.
+
+use crate::kernel_package::SourceLicense;
+
+/// Licences that are free by Debian's guidelines, in SPDX's spelling; of the
+/// GNU licences every version.
+///
+/// Source: Debian wiki, `DFSGLicenses`; debian-legal's summaries. What is in
+/// dispute is left out.
+const DFSG_FREE: [&str; 36] = [
+    "0BSD",
+    "AFL-3.0",
+    "Apache-2.0",
+    "Artistic-1.0-Perl",
+    "Artistic-2.0",
+    "BSD-1-Clause",
+    "BSD-2-Clause",
+    "BSD-2-Clause-Patent",
+    "BSD-3-Clause",
+    "BSD-3-Clause-LBNL",
+    "BSD-3-Clause-Modification",
+    "BSL-1.0",
+    "bzip2-1.0.6",
+    "CC-BY-3.0",
+    "CC-BY-4.0",
+    "CC-BY-SA-3.0",
+    "CC-BY-SA-4.0",
+    "CC0-1.0",
+    "CDDL-1.0",
+    "curl",
+    "ECL-2.0",
+    "EPL-1.0",
+    "EPL-2.0",
+    "EUPL-1.2",
+    "HPND",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-1.1",
+    "MPL-2.0",
+    "NCSA",
+    "PostgreSQL",
+    "Unlicense",
+    "WTFPL",
+    "X11",
+    "Zlib",
+];
+
+/// What a source must fulfil to be compiled.
+#[derive(Debug, Clone, Default)]
+pub struct LicensePolicy {
+    /// Free by Debian's guidelines, and the form that people edit.
+    pub dfsg: bool,
+    /// If not empty: licensed under one of these.
+    pub allow: Vec<Allowed>,
+}
+
+/// A licence that a user allows: `MIT`, `Apache-2.0 WITH LLVM-exception`,
+/// `LicenseRef-own`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed(spdx::Licensee);
+
+impl std::str::FromStr for Allowed {
+    type Err = String;
+
+    /// Reads one licence, not an expression.
+    ///
+    /// # Errors
+    /// A sentence that says what can be written.
+    fn from_str(text: &str) -> Result<Self, String> {
+        spdx::Licensee::parse(text).map(Self).map_err(|error| {
+            format!(
+                "{}\nhint: write one SPDX licence, as MIT or Apache-2.0; several go with commas",
+                error.reason
+            )
+        })
+    }
+}
+
+impl LicensePolicy {
+    /// Whether there is anything to fulfil.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        !self.dfsg && self.allow.is_empty()
+    }
+
+    /// Why a source may not go in: all its licences hold, so all must pass.
+    /// `None` where it may.
+    #[must_use]
+    pub fn refusal<'a>(
+        &self,
+        licenses: impl IntoIterator<Item = &'a SourceLicense>,
+        generated: bool,
+    ) -> Option<String> {
+        if self.is_none() {
+            return None;
+        }
+        if self.dfsg && generated {
+            return Some("it was generated: people edit another file".to_owned());
+        }
+        let mut none = true;
+        for SourceLicense { license, .. } in licenses {
+            none = false;
+            let Ok(expression) = spdx::Expression::parse(license) else {
+                return Some(format!("`{license}` is no SPDX licence expression"));
+            };
+            if self.dfsg && !expression.evaluate(is_dfsg_free) {
+                return Some(format!("{license} is not known to be free by Debian's guidelines"));
+            }
+            let allowed = |wanted: &spdx::LicenseReq| {
+                self.allow.is_empty() || self.allow.iter().any(|Allowed(a)| a.satisfies(wanted))
+            };
+            if !expression.evaluate(allowed) {
+                return Some(format!("{license} is not allowed"));
+            }
+        }
+        none.then(|| "its licence is not known".to_owned())
+    }
+}
+
+/// Exceptions only take conditions away, so they don't matter here.
+fn is_dfsg_free(wanted: &spdx::LicenseReq) -> bool {
+    wanted.license.id().is_some_and(|id| {
+        let gnu = ["GPL-", "LGPL-", "AGPL-"].iter().any(|family| id.name.starts_with(family));
+        gnu || DFSG_FREE.contains(&id.name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(policy: &LicensePolicy, licenses: &[&str], generated: bool) -> Option<String> {
+        let own = |license: &&str| SourceLicense {
+            license: (*license).to_owned(),
+            copyright: String::new(),
+        };
+        let licenses: Vec<SourceLicense> = licenses.iter().map(own).collect();
+        policy.refusal(&licenses, generated)
+    }
+
+    #[test]
+    fn free_is_what_debian_takes() {
+        let dfsg = LicensePolicy { dfsg: true, allow: Vec::new() };
+        let check = |licenses: &[&str], free: bool| {
+            assert_eq!(refused(&dfsg, licenses, false).is_none(), free, "{licenses:?}");
+        };
+        check(&["MIT"], true);
+        check(&["MIT OR Apache-2.0"], true);
+        check(&["CC-BY-NC-4.0 OR MIT"], true);
+        check(&["CC-BY-NC-4.0 AND MIT"], false);
+        check(&["MIT", "CC-BY-NC-4.0"], false);
+        check(&["GPL-2.0-or-later"], true);
+        check(&["LGPL-2.1-only"], true);
+        check(&["Apache-2.0 WITH LLVM-exception"], true);
+        check(&["LicenseRef-AMD"], false);
+        check(&["my own"], false);
+        check(&[], false);
+        assert!(refused(&dfsg, &["MIT"], true).is_some_and(|why| why.contains("generated")));
+    }
+
+    #[test]
+    fn a_list_allows_what_is_on_it() {
+        let allow = |text: &str| text.split(',').map(|one| one.parse().unwrap()).collect();
+        let check = |list: &str, license: &str, allowed: bool| {
+            let policy = LicensePolicy { dfsg: false, allow: allow(list) };
+            assert_eq!(refused(&policy, &[license], true).is_none(), allowed, "{list}: {license}");
+        };
+        check("MIT", "MIT", true);
+        check("MIT,BSD-3-Clause", "MIT AND BSD-3-Clause", true);
+        check("MIT", "MIT AND BSD-3-Clause", false);
+        check("MIT", "MIT OR BSD-3-Clause", true);
+        check("LicenseRef-own", "LicenseRef-own", true);
+        check("MIT", "my own", false);
+        assert_eq!(refused(&LicensePolicy::default(), &["my own"], true), None);
+        assert!("MIT OR ISC".parse::<Allowed>().is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! apt in a root of its own, from repositories whose signatures it checks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gfxpack_tests::project::binary;
+
+use crate::choice::{MI50, sysfs};
+use crate::lab::{Lab, as_root, ok, other, said};
+
+/// A system that has nothing but dpkg's and apt's directories.
+struct Root {
+    dir: PathBuf,
+}
+
+impl Root {
+    fn new(lab: &Lab, repository: &str) -> Self {
+        let root = Self { dir: lab.path("root") };
+        for dir in ["etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/sources.list.d"] {
+            fs::create_dir_all(root.dir.join(dir)).expect("made");
+        }
+        for dir in ["lib/dpkg/info", "lib/dpkg/updates", "lib/dpkg/triggers", "log/apt"] {
+            fs::create_dir_all(root.dir.join("var").join(dir)).expect("made");
+        }
+        for dir in ["var/lib/apt/lists/partial", "var/cache/apt/archives/partial"] {
+            fs::create_dir_all(root.dir.join(dir)).expect("made");
+        }
+        fs::write(root.dir.join("var/lib/dpkg/status"), "").expect("written");
+        let shown = root.dir.display();
+        let settings = format!(
+            "Dir \"{shown}/\";\nDir::State::status \"{shown}/var/lib/dpkg/status\";\n\
+             DPkg::Options {{ \"--root={shown}\"; \"--force-not-root\"; \
+             \"--log={shown}/dpkg.log\"; }};\nAPT::Sandbox::User \"root\";\n"
+        );
+        fs::write(lab.path("apt.conf"), settings).expect("written");
+        root.sources(lab, repository);
+        root
+    }
+
+    fn sources(&self, lab: &Lab, repository: &str) {
+        let (key, dir) = (lab.key_file(), lab.path(repository));
+        let line =
+            format!("deb [signed-by={}] file:{} stable main\n", key.display(), dir.display());
+        fs::write(self.dir.join("etc/apt/sources.list"), line).expect("written");
+    }
+
+    fn command(&self, lab: &Lab, program: &str) -> Command {
+        let mut command = as_root(program);
+        command.env("APT_CONFIG", lab.path("apt.conf")).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    }
+
+    #[track_caller]
+    fn apt(&self, lab: &Lab, words: &[&str]) -> String {
+        ok(self.command(lab, "apt-get").arg("--yes").args(words))
+    }
+
+    /// Installed packages, `name version` each.
+    fn installed(&self) -> Vec<String> {
+        let mut query = as_root("dpkg-query");
+        query.arg(format!("--admindir={}", self.dir.join("var/lib/dpkg").display()));
+        let listed = said(query.args(["--show", "--showformat", "${Package} ${Version}\n"])).stdout;
+        listed.lines().map(str::to_owned).collect()
+    }
+
+    fn file(&self, path: &str) -> Vec<u8> {
+        fs::read(self.dir.join(path)).unwrap_or_default()
+    }
+}
+
+const KDB: &str = "opt/rocm/share/miopen/db/gfx906_60.kdb";
+
+#[test]
+fn upgrades_from_and_to_amds_names() {
+    let lab = Lab::new();
+    let theirs = |name: &str, version: &str| other(name, version, &format!("/{KDB}"), "AMD's");
+    // What AMD's repository had in the past, and may have again.
+    lab.stand_in("old", &theirs("miopenkernels-gfx906-60kdb", "0.9"));
+    lab.repo("old");
+    let root = Root::new(&lab, "old");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopenkernels-gfx906-60kdb"]);
+    assert_eq!(root.file(KDB), b"AMD's");
+
+    lab.dist("new", &["--target", "gfx906_60"]);
+    lab.stand_in("new", &theirs("miopenkernels-gfx906-60kdb", "9.0"));
+    lab.repo("new");
+    root.sources(&lab, "new");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopen-hip-gfx906-60kdb"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906-60kdb 1.2.3-1"]);
+    let ours = fs::read(lab.path("new/kdb/gfx906_60.kdb")).expect("built");
+    assert!(root.file(KDB) == ours, "the kdb is ours");
+    let said = root.apt(&lab, &["install", "miopenkernels-gfx906-60kdb"]);
+    assert_eq!(root.installed(), ["miopenkernels-gfx906-60kdb 9.0-1"], "{said}");
+    assert_eq!(root.file(KDB), b"AMD's");
+    root.apt(&lab, &["purge", "miopenkernels-gfx906-60kdb"]);
+
+    // Of the same name, the version decides.
+    lab.stand_in("same", &theirs("miopen-hip-gfx906-60kdb", "1.0"));
+    lab.repo("same");
+    root.sources(&lab, "same");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopen-hip-gfx906-60kdb"]);
+    root.sources(&lab, "new");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["upgrade"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906-60kdb 1.2.3-1"]);
+    assert!(root.file(KDB) == ours, "the kdb is ours");
+    let mut verify = as_root("dpkg");
+    verify.arg(format!("--root={}", root.dir.display())).arg("--verify");
+    assert_eq!(ok(&mut verify), "");
+}
+
+#[test]
+fn versions_of_rocm_stand_side_by_side_and_go_without_a_trace() {
+    let lab = Lab::new();
+    for version in ["6.3.4", "6.4.1"] {
+        let out = format!("repository/{version}");
+        lab.dist(&out, &["--target", "gfx906", "--rocm-version", version]);
+    }
+    lab.repo("repository");
+    let root = Root::new(&lab, "repository");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopen-hip-gfx906kdb6.3.4", "miopen-hip-gfx906kdb"]);
+    assert_eq!(
+        root.installed(),
+        [
+            "miopen-hip-gfx906kdb 6.4.1+1.2.3-1",
+            "miopen-hip-gfx906kdb6.3.4 1.2.3-1",
+            "miopen-hip-gfx906kdb6.4.1 1.2.3-1"
+        ]
+    );
+    for version in ["6.3.4", "6.4.1"] {
+        let built = fs::read(lab.path(&format!("repository/{version}/kdb/gfx906.kdb")));
+        let there = root.file(&format!("opt/rocm-{version}/share/miopen/db/gfx906.kdb"));
+        assert!(there == built.expect("built"), "{version}");
+    }
+    root.apt(&lab, &["remove", "miopen-hip-gfx906kdb6.3.4"]);
+    assert!(!root.dir.join("opt/rocm-6.3.4").exists());
+    assert!(root.dir.join("opt/rocm-6.4.1").exists());
+    root.apt(&lab, &["purge", "miopen-hip-gfx906kdb", "miopen-hip-gfx906kdb6.4.1"]);
+    assert_eq!(root.installed(), Vec::<String>::new());
+    assert!(!root.dir.join("opt").exists() && !root.dir.join("usr").exists());
+}
+
+#[test]
+fn an_index_grows_with_the_directory_and_only_signed_ones_are_taken() {
+    let lab = Lab::new();
+    lab.dist("repository/a", &["--target", "gfx906"]);
+    lab.repo("repository");
+    let root = Root::new(&lab, "repository");
+    root.apt(&lab, &["update"]);
+    let shown = ok(root.command(&lab, "apt-cache").args(["show", "miopen-hip-gfx906kdb"]));
+    for field in ["X-ROCm-GPU-Architecture: gfx906\n", "Modaliases: amdgpu(pci:v00001002d"] {
+        assert!(shown.contains(field), "{shown}");
+    }
+    // What this machine would need if it had an MI50.
+    let sysfs = sysfs(&lab, MI50);
+    let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt"];
+    ok(root.command(&lab, binary().to_str().expect("UTF-8")).args(words));
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+    // The index made step by step is the one made at once.
+    lab.dist("repository/b", &["--target", "gfx906_60"]);
+    lab.repo("repository");
+    let fresh = |name: &str| {
+        for entry in ["dists", "repodata", ".cache"] {
+            fs::remove_dir_all(lab.path("repository").join(entry)).expect("removed");
+        }
+        lab.repo("repository");
+        fs::read(lab.path("repository").join(name)).expect("indexed")
+    };
+    for name in ["dists/stable/InRelease", "repodata/repomd.xml"] {
+        let grown = fs::read(lab.path("repository").join(name)).expect("indexed");
+        assert!(grown == fresh(name), "{name}");
+    }
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopen-hip-gfx906-60kdb"]);
+    // By its hash, each index can be fetched while another takes its place.
+    let hashes = lab.path("repository/dists/stable/main/binary-all/by-hash/SHA256");
+    assert_eq!(fs::read_dir(&hashes).expect("lists").count(), 3);
+
+    damage(&lab.path("repository/dists/stable/InRelease"));
+    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let words = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
+    lab.run(&["repo", "repository"]).expect_code(0);
+    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let words = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(words.contains("not signed") || words.contains("no longer signed"), "{words}");
+}
+
+/// Changes a letter of what is signed.
+fn damage(path: &Path) {
+    let text = fs::read_to_string(path).expect("read");
+    fs::write(path, text.replace("Origin: gfxpack", "Origin: gfxpock")).expect("written");
+}

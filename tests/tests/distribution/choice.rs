@@ -1,0 +1,51 @@
+//! `gfxpack install`: what is chosen for the GPUs of a machine.
+
+use std::fs;
+
+use crate::lab::Lab;
+
+/// sysfs of a machine that has that device of AMD's and no driver for it.
+pub(crate) fn sysfs(lab: &Lab, id: &str) -> String {
+    let device = lab.path("sys/bus/pci/devices/0000:03:00.0");
+    fs::create_dir_all(&device).expect("made");
+    for (name, text) in [("vendor", "0x1002"), ("device", id), ("class", "0x038000")] {
+        fs::write(device.join(name), format!("{text}\n")).expect("written");
+    }
+    lab.path("sys").display().to_string()
+}
+
+const MI210: &str = "0x740f";
+pub(crate) const MI50: &str = "0x66a1";
+
+#[test]
+fn the_package_of_the_gpu_is_taken_from_a_directory() {
+    let lab = Lab::new();
+    let sysfs = sysfs(&lab, MI210);
+    lab.dist("packages", &["--target", "gfx90a,gfx90a@104,gfx906"]);
+    let install = |manager: &str, more: &[&str]| {
+        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
+        lab.run(&[&words[..], more].concat())
+    };
+    for (manager, command, file) in [
+        ("apt", "apt-get install --yes", "miopen-hip-gfx90akdb_1.2.3-1_all.deb"),
+        ("dnf", "dnf install --assumeyes", "miopen-hip-gfx90akdb-1.2.3-1.noarch.rpm"),
+        ("zypper", "zypper --non-interactive install", "miopen-hip-gfx90akdb-1.2.3-1.noarch.rpm"),
+    ] {
+        let run = install(manager, &["--from", "packages"]).expect_code(0);
+        let path = lab.path("packages").join(file);
+        assert_eq!(run.stdout, format!("{command} {}\n", path.display()));
+        assert!(run.stderr.contains("Instinct MI210"), "{}", run.stderr);
+    }
+    fs::create_dir(lab.path("none")).expect("made");
+    let none = install("apt", &["--from", "none"]).expect_code(3);
+    assert!(none.stderr.contains("failed to find a package for gfx90a\nhint: "), "{}", none.stderr);
+}
+
+#[test]
+fn a_machine_without_gpu_is_told_so() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");
+    let words = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];
+    let run = lab.run(&words).expect_code(3);
+    assert!(run.stderr.contains("it has no AMD GPU"), "{}", run.stderr);
+}

@@ -1,0 +1,174 @@
+//! dnf in a root of its own, from repositories whose signatures it checks.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use gfxpack_tests::project::binary;
+
+use crate::choice::{MI50, sysfs};
+use crate::lab::{Lab, as_root, files, ok, other, said};
+
+struct Root {
+    dir: PathBuf,
+    settings: PathBuf,
+    cache: PathBuf,
+}
+
+impl Root {
+    fn new(lab: &Lab, repository: &str) -> Self {
+        let root = Self {
+            dir: lab.path("root"),
+            settings: lab.path("repos.d"),
+            cache: lab.path("dnf-cache"),
+        };
+        for dir in [&root.dir, &root.settings] {
+            fs::create_dir_all(dir).expect("made");
+        }
+        root.sources(lab, repository);
+        root
+    }
+
+    fn sources(&self, lab: &Lab, repository: &str) {
+        let text = format!(
+            "[kernels]\nname=kernels\nbaseurl=file://{}\ngpgcheck=1\nrepo_gpgcheck=1\n\
+             gpgkey=file://{}\nmetadata_expire=0\n",
+            lab.path(repository).display(),
+            lab.key_file().display()
+        );
+        fs::write(self.settings.join("kernels.repo"), text).expect("written");
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut dnf = as_root("dnf");
+        dnf.args(self.options()).args(words);
+        dnf
+    }
+
+    fn options(&self) -> Vec<String> {
+        vec![
+            format!("--installroot={}", self.dir.display()),
+            format!("--setopt=reposdir={}", self.settings.display()),
+            format!("--setopt=cachedir={}", self.cache.display()),
+            "--setopt=plugins=0".to_owned(),
+            "--releasever=9".to_owned(),
+            "--assumeyes".to_owned(),
+        ]
+    }
+
+    #[track_caller]
+    fn dnf(&self, words: &[&str]) -> String {
+        ok(&mut self.command(words))
+    }
+
+    fn rpm(&self, words: &[&str]) -> String {
+        let mut rpm = as_root("rpm");
+        ok(rpm.arg("--root").arg(&self.dir).args(words))
+    }
+
+    fn installed(&self) -> Vec<String> {
+        let listed = self.rpm(&["-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n"]);
+        let mut listed: Vec<String> = listed
+            .lines()
+            .filter(|line| !line.starts_with("gpg-pubkey"))
+            .map(str::to_owned)
+            .collect();
+        listed.sort();
+        listed
+    }
+
+    fn file(&self, path: &str) -> Vec<u8> {
+        fs::read(self.dir.join(path)).unwrap_or_default()
+    }
+}
+
+const KDB: &str = "opt/rocm/share/miopen/db/gfx906_60.kdb";
+
+#[test]
+fn upgrades_from_and_to_amds_names() {
+    let lab = Lab::new();
+    let theirs =
+        |version: &str| other("miopenkernels-gfx906-60kdb", version, &format!("/{KDB}"), "AMD's");
+    lab.stand_in("old", &theirs("0.9"));
+    lab.repo("old");
+    let root = Root::new(&lab, "old");
+    root.dnf(&["install", "miopenkernels-gfx906-60kdb"]);
+    assert_eq!(root.file(KDB), b"AMD's");
+
+    lab.dist("new", &["--target", "gfx906_60"]);
+    lab.repo("new");
+    root.sources(&lab, "new");
+    root.dnf(&["upgrade"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906-60kdb 1.2.3-1"], "ours succeeds theirs");
+    let ours = fs::read(lab.path("new/kdb/gfx906_60.kdb")).expect("built");
+    assert!(root.file(KDB) == ours, "the kdb is ours");
+    assert_eq!(root.rpm(&["-V", "miopen-hip-gfx906-60kdb"]), "");
+
+    lab.stand_in("new", &theirs("9.0"));
+    lab.repo("new");
+    root.dnf(&["install", "--allowerasing", "miopenkernels-gfx906-60kdb"]);
+    assert_eq!(root.installed(), ["miopenkernels-gfx906-60kdb 9.0-1"]);
+    assert_eq!(root.file(KDB), b"AMD's");
+    root.dnf(&["swap", "miopenkernels-gfx906-60kdb", "miopen-hip-gfx906-60kdb"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906-60kdb 1.2.3-1"]);
+}
+
+#[test]
+fn versions_of_rocm_stand_side_by_side_and_go_without_a_trace() {
+    let lab = Lab::new();
+    for version in ["6.3.4", "6.4.1"] {
+        let out = format!("repository/{version}");
+        lab.dist(&out, &["--target", "gfx906", "--rocm-version", version]);
+    }
+    lab.repo("repository");
+    let root = Root::new(&lab, "repository");
+    root.dnf(&["install", "miopen-hip-gfx906kdb6.3.4", "miopen-hip-gfx906kdb"]);
+    assert_eq!(
+        root.installed(),
+        [
+            "miopen-hip-gfx906kdb 6.4.1+1.2.3-1",
+            "miopen-hip-gfx906kdb6.3.4 1.2.3-1",
+            "miopen-hip-gfx906kdb6.4.1 1.2.3-1"
+        ]
+    );
+    root.dnf(&["remove", "miopen-hip-gfx906kdb6.3.4"]);
+    assert_eq!(root.file("opt/rocm-6.3.4/share/miopen/db/gfx906.kdb"), b"");
+    let built = fs::read(lab.path("repository/6.4.1/kdb/gfx906.kdb")).expect("built");
+    assert!(root.file("opt/rocm-6.4.1/share/miopen/db/gfx906.kdb") == built);
+    root.dnf(&["remove", "miopen-hip-gfx906kdb"]);
+    assert_eq!(root.installed(), Vec::<String>::new(), "what it brought goes with it");
+    assert!(!root.dir.join("opt/rocm-6.4.1/share/miopen").exists());
+}
+
+#[test]
+fn packages_and_indexes_without_a_good_signature_are_refused() {
+    let lab = Lab::new();
+    lab.dist("repository", &["--target", "gfx906"]);
+    lab.repo("repository");
+    let root = Root::new(&lab, "repository");
+    // What this machine would need if it had an MI50; words after -- are dnf's.
+    let sysfs = sysfs(&lab, MI50);
+    let mut install = as_root(binary().to_str().expect("UTF-8"));
+    install.args(["install", "--no-hip", "--sysfs", &sysfs, "--with", "dnf", "--"]);
+    ok(install.args(root.options()));
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+    root.dnf(&["remove", "miopen-hip-gfx906kdb"]);
+    // A package that somebody signed with no key of ours: with none.
+    for rpm in files(&lab.path("repository"), ".rpm") {
+        fs::remove_file(rpm).expect("removed");
+    }
+    let words = ["package", "repository/kdb/gfx906.kdb", "--out", "repository", "--format", "rpm"];
+    lab.run(&[&words[..], &["--license", "MIT"]].concat()).expect_code(0);
+    lab.repo("repository");
+    let refused = said(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
+    let text = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(refused.code != Some(0) && text.contains("not signed"), "{text}");
+
+    let index = lab.path("repository/repodata/repomd.xml");
+    let text = fs::read_to_string(&index).expect("read");
+    fs::write(&index, text.replace("</repomd>", "\n</repomd>")).expect("written");
+    fs::remove_dir_all(&root.cache).expect("removed");
+    let refused = said(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
+    let text = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(refused.code != Some(0) && text.contains("Bad GPG signature"), "{text}");
+}

@@ -1,0 +1,74 @@
+//! `--dfsg` and `--license-allow`: what is left out, and that it is told.
+
+use std::fs;
+
+use serde_json::Value;
+
+use gfxpack_tests::project::{Project, SMALL_MANIFEST};
+
+/// The small library with one source that is not free and one that a program
+/// wrote.
+fn project() -> Project {
+    let project = Project::small();
+    let manifest = SMALL_MANIFEST
+        .replace(
+            "source = \"src/scale.cl\"",
+            "source = \"src/scale.cl\"\nlicense = \"CC-BY-NC-4.0\"",
+        )
+        .replace("source = \"src/fill.s\"", "source = \"src/fill.s\"\ngenerated = true");
+    project.write("kernels.toml", &manifest);
+    project
+}
+
+fn dist(project: &Project, more: &[&str]) -> gfxpack_tests::project::Run {
+    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
+    project.run(&[&words[..], &["--format", "deb"], more].concat())
+}
+
+fn left_out(project: &Project) -> Vec<(String, String)> {
+    let text = fs::read_to_string(project.path().join("o/manifest.json")).expect("written");
+    let manifest: Value = serde_json::from_str(&text).expect("JSON");
+    let listed = manifest["targets"][0]["left_out"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    listed.iter().map(|entry| (text(&entry["name"]), text(&entry["reason"]))).collect()
+}
+
+#[test]
+fn only_free_sources_are_compiled_and_the_others_listed() {
+    let project = project();
+    let run = dist(&project, &["--dfsg"]).expect_code(0);
+    let kernels = project.run(&["kdb", "list", "o/kdb/gfx906.kdb"]).expect_code(0);
+    assert_eq!(kernels.stdout.lines().count(), 2, "{}", kernels.stdout);
+    let names: Vec<String> = left_out(&project).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["fill.s", "scale.cl"]);
+    for words in [
+        "left out `fill.s`: it was generated",
+        "left out `scale.cl`: CC-BY-NC-4.0 is not known to be free",
+    ] {
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+    }
+    let deb = project.path().join("o/miopen-hip-gfx906kdb_1.2.3-1_all.deb");
+    let deb = deb.to_str().expect("UTF-8");
+    gfxpack_tests::project::tool("dpkg-deb", &["--extract", deb, "x"], project.path());
+    let copyright = project.path().join("x/usr/share/doc/miopen-hip-gfx906kdb/copyright");
+    let copyright = fs::read_to_string(copyright).expect("there");
+    assert!(!copyright.contains("CC-BY-NC"), "{copyright}");
+}
+
+#[test]
+fn a_list_of_licences_decides_whichever_way_it_is_spelt() {
+    let project = project();
+    dist(&project, &["--licence-allow", "MIT,ISC"]).expect_code(0);
+    let reason = "CC-BY-NC-4.0 is not allowed".to_owned();
+    assert_eq!(left_out(&project), [("scale.cl".to_owned(), reason)]);
+    dist(&project, &[]).expect_code(0);
+    assert_eq!(left_out(&project), []);
+    let none = dist(&project, &["--license-allow", "Zlib"]).expect_code(2);
+    assert!(
+        none.stderr.contains("failed to find a source that may be compiled"),
+        "{}",
+        none.stderr
+    );
+    let wrong = dist(&project, &["--license-allow", "free"]).expect_code(2);
+    assert!(wrong.stderr.contains("hint: write one SPDX licence"), "{}", wrong.stderr);
+}

@@ -1,0 +1,12 @@
+//! What distributions and their tools make of the packages: lintian, rpmlint,
+//! appstreamcli and an SPDX validator judge them; apt, dnf and zypper install
+//! them from signed repositories.
+
+mod apt;
+mod choice;
+mod dnf;
+mod judges;
+mod lab;
+mod licences;
+mod verify;
+mod zypper;

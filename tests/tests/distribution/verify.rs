@@ -1,0 +1,82 @@
+//! `gfxpack verify`: what is whole passes, and damage anywhere is told.
+
+use std::fs;
+use std::path::Path;
+
+use gfxpack_plan::package::Content;
+
+use crate::lab::{KEY, Lab, files, other};
+
+fn verify(lab: &Lab, path: &str) -> gfxpack_tests::project::Run {
+    let key = lab.key_file().display().to_string();
+    lab.run(&["verify", path, "--keyring", &key])
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).expect("read");
+    bytes[at] ^= 1;
+    fs::write(path, bytes).expect("written");
+}
+
+#[test]
+fn a_repository_is_checked_down_to_the_kernels() {
+    let lab = Lab::new();
+    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "r"];
+    let more = ["--sign-key", KEY, "--format", "deb,rpm,tar.gz,tar.xz,tar.zst"];
+    lab.run(&[&words[..], &more].concat()).expect_code(0);
+    lab.repo("r");
+    let sound = verify(&lab, "r").expect_code(0);
+    assert_eq!(sound.stdout.matches(": sound, ").count(), 3 + 5, "{}", sound.stdout);
+    assert_eq!(sound.stdout.matches(", 5 kernels").count(), 5, "{}", sound.stdout);
+
+    let key = lab.path("r/dists/stable/Release.gpg");
+    let others = [
+        (files(&lab.path("r"), ".deb")[0].clone(), "not what the index says"),
+        (files(&lab.path("r"), ".rpm")[0].clone(), "not what the index says"),
+        (files(&lab.path("r"), ".tar.gz")[0].clone(), "not what it says"),
+        (lab.path("r/repodata/repomd.xml"), "its signature: "),
+        (lab.path("r/dists/stable/main/binary-all/Packages.xz"), "not what it says"),
+        (lab.path("r/SHA256SUMS"), "its signature: "),
+        (key, "its signature: "),
+    ];
+    for (path, expected) in others {
+        let whole = fs::read(&path).expect("read");
+        flip(&path, whole.len() * 2 / 3);
+        let run = verify(&lab, "r").expect_code(101);
+        assert!(run.stdout.contains(expected), "{}: {}", path.display(), run.stdout);
+        fs::write(&path, whole).expect("written");
+    }
+    fs::remove_file(lab.path("r/dists/stable/InRelease")).expect("removed");
+    let unsigned = verify(&lab, "r").expect_code(101);
+    assert!(unsigned.stdout.contains("there is no `InRelease`"), "{}", unsigned.stdout);
+    lab.run(&["verify", "r"]).expect_code(0);
+}
+
+#[test]
+fn damage_within_a_package_is_told() {
+    let lab = Lab::new();
+    lab.dist("o", &["--target", "gfx906_60"]);
+    for (ending, at) in [(".deb", 0.9), (".deb", 0.2), (".rpm", 0.9), (".rpm", 0.5)] {
+        let package = &files(&lab.path("o"), ending)[0];
+        let whole = fs::read(package).expect("read");
+        flip(package, (whole.len() as f64 * at) as usize);
+        let run = lab.run(&["verify", package.to_str().expect("UTF-8")]).expect_code(101);
+        assert!(!run.stdout.is_empty(), "{ending} at {at}: {}", run.stderr);
+        fs::write(package, &whole[..whole.len() / 2]).expect("written");
+        lab.run(&["verify", package.to_str().expect("UTF-8")]).expect_code(101);
+        fs::write(package, whole).expect("written");
+    }
+    // A kdb that was wrong before it was packaged.
+    let kdb = fs::read(lab.path("o/kdb/gfx906_60.kdb")).expect("built");
+    let path = "/opt/rocm/share/miopen/db/gfx1030.kdb";
+    let mut spec = other("wrong-kernels", "1.0", path, "");
+    spec.files[0].content = Content::Bytes(kdb);
+    lab.stand_in("wrong", &spec);
+    for package in ["wrong/wrong-kernels_1.0-1_all.deb", "wrong/wrong-kernels-1.0-1.noarch.rpm"] {
+        let run = verify(&lab, package).expect_code(101);
+        assert!(run.stdout.contains(&format!("`{path}`: ")), "{}", run.stdout);
+        assert!(run.stdout.contains("gfx906"), "{}", run.stdout);
+    }
+    let neither = lab.run(&["verify", "kernels.toml"]).expect_code(2);
+    assert!(neither.stderr.contains("its name is no package's"), "{}", neither.stderr);
+}

@@ -1,0 +1,222 @@
+//! Every shortcut gives the bytes that hipcc and clang's driver give, is
+//! really taken, and is left where it might not.
+
+use gfxpack_tests::project::{Project, Run, workspace};
+use serde_json::{Value, json};
+
+/// What a build says when a shortcut did not work out.
+const SETBACKS: [&str; 5] = [
+    "a shortcut failed",
+    "the driver runs these jobs itself",
+    "no fork server",
+    "a fork server broke down",
+    "did not give the same bytes",
+];
+
+fn build(project: &Project, out: &str, cache: &str, arguments: &[&str]) -> Run {
+    let mut command = project.command(&["build", "--out", out, "--cache-dir", cache]);
+    command.args(["--message-format", "json"]).args(arguments);
+    command.env("GFXPACK_LOG", "gfxpack_compile=debug");
+    gfxpack_tests::project::finish(command)
+}
+
+fn assert_no_setback(run: &Run) {
+    for setback in SETBACKS {
+        assert!(!run.stderr.contains(setback), "{setback}:\n{}", run.stderr);
+    }
+}
+
+/// Builds by the driver and by shortcuts, and holds the kdbs against each
+/// other; gives the second run.
+fn same_both_ways(project: &Project, arguments: &[&str]) -> Run {
+    let driver = [arguments, &["--via", "hipcc"]].concat();
+    build(project, "driver", "driver-cache", &driver).expect_code(0);
+    let short = build(project, "short", "short-cache", arguments).expect_code(0);
+    assert!(project.tree("driver/kdb") == project.tree("short/kdb"), "the kdbs differ");
+    short
+}
+
+fn files(project: &Project, dir: &str, ending: &str) -> usize {
+    project.tree(dir).iter().filter(|(name, _)| name.ends_with(ending)).count()
+}
+
+/// Keys of the built-in library, spread over each language.
+fn sample(project: &Project) {
+    let manifest = workspace().join("packaging/kernels/kernels.toml");
+    let plan = project.run(&[
+        "plan",
+        "--manifest",
+        manifest.to_str().unwrap(),
+        "--target",
+        "gfx906",
+        "--message-format",
+        "json",
+    ]);
+    let plan = plan.expect_code(0).of_type("plan").remove(0);
+    let mut lines = String::new();
+    for (language, count) in [("hip", 5), ("opencl-c", 24), ("assembly", 5)] {
+        let of_language = |job: &&Value| job["language"] == language;
+        let jobs: Vec<&Value> =
+            plan["plan"]["jobs"].as_array().unwrap().iter().filter(of_language).collect();
+        assert!(jobs.len() >= count, "{language}: {}", jobs.len());
+        for number in 0..count {
+            let key = &jobs[number * jobs.len() / count]["key"];
+            for target in ["gfx906", "gfx90a", "gfx1030"] {
+                let arguments = key["kernel_args"].as_str().unwrap();
+                let key = json!({
+                    "kernel_name": key["kernel_name"],
+                    "kernel_args": arguments.replace("gfx906", target),
+                });
+                lines.push_str(&format!("{key}\n"));
+            }
+        }
+    }
+    project.write("keys.jsonl", &lines);
+}
+
+#[test]
+fn a_sample_of_the_built_in_library_is_what_hipcc_makes() {
+    let project = Project::new();
+    sample(&project);
+    let sources = workspace().join("packaging/kernels");
+    let arguments = [
+        "--keys",
+        "keys.jsonl",
+        "--source-dir",
+        sources.to_str().unwrap(),
+        "--target",
+        "gfx906,gfx90a,gfx1030",
+    ];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    assert_eq!(files(&project, "short-cache/v1/headers", ".pch"), 3, "one for each target");
+    assert_eq!(files(&project, "short-cache/v1/libraries", ".bc"), 1);
+    assert_eq!(files(&project, "driver-cache/v1", ".pch"), 0);
+
+    // Headers and libraries are used again, and looked at before.
+    for (name, bytes) in project.tree("short-cache/v1/headers") {
+        if name.ends_with(".pch") {
+            let path = project.path().join("short-cache/v1/headers").join(name);
+            std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(project.path().join("short-cache/v1/objects")).unwrap();
+    let again = build(&project, "again", "short-cache", &arguments).expect_code(0);
+    assert_no_setback(&again);
+    assert!(project.tree("driver/kdb") == project.tree("again/kdb"), "the kdbs differ");
+}
+
+const KERNEL: &str = r#"
+extern "C" __global__ void kernel(float* x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    assert(n >= 0);
+    if(i < n)
+        x[i] = expf(x[i]) * FACTOR;
+}
+"#;
+
+fn manifest(sources: &[&str], defines: &str) -> String {
+    let mut text = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    include-dirs = [\".\"]\n"
+        .to_owned();
+    for source in sources {
+        text.push_str(&format!(
+            "[[kernel]]\nsource = \"{source}\"\n[[kernel.variant]]\ndefines = {{ {defines} }}\n"
+        ));
+    }
+    text
+}
+
+/// Sources and options that a precompiled header would be wrong for.
+#[test]
+fn what_the_headers_could_depend_on_is_compiled_as_it_stands() {
+    let project = Project::new();
+    let source = |name: &str, before: &str| {
+        project.write(name, &format!("{before}\n#include <hip/hip_runtime.h>\n{KERNEL}"));
+    };
+    source("plain.cpp", "// nothing before\n#define OWN 1");
+    source("known.cpp", "#define NDEBUG 1");
+    source("said.cpp", "#include \"own.h\"\nstruct first { int a; };");
+    source("wrapped.cpp", "#ifndef NO_HEADERS\n#include \"own.h\"\n#endif");
+    project.write("own.h", "#pragma once\n#include <limits>\n#define OWN 2\n");
+    let all = ["plain.cpp", "known.cpp", "said.cpp", "wrapped.cpp"];
+    // NDEBUG is a macro that assert depends on: as an option for half of them.
+    let text = manifest(&all, "FACTOR = [2, 3, 4]")
+        + &manifest(&all, "FACTOR = [2, 3, 4], NDEBUG = [1]")
+            .split_once("[[kernel]]")
+            .map(|(_, kernels)| format!("[[kernel]]{kernels}"))
+            .unwrap();
+    project.write("kernels.toml", &text);
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    let headers = files(&project, "short-cache/v1/headers", ".pch");
+    assert!(headers >= 3, "plain, with <limits>, with NDEBUG: {headers}");
+    let compiled = short.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
+    assert!(compiled >= 18, "NDEBUG counts where the source does not define it: {compiled}");
+}
+
+#[test]
+fn a_header_beside_the_source_that_bears_a_systems_name_counts() {
+    let project = Project::new();
+    project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n#include \"math.h\"\n{KERNEL}"));
+    project.write(
+        "math.h",
+        "#pragma once\n#include_next <math.h>\n#undef expf\n#define expf(x) (x)\n",
+    );
+    project.write("kernels.toml", &manifest(&["k.cpp"], "FACTOR = [2, 3, 4]"));
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    assert_no_setback(&same_both_ways(&project, &arguments));
+}
+
+#[test]
+fn refused_kernels_are_told_in_the_drivers_words() {
+    let project = Project::new();
+    project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n{KERNEL}"));
+    project.write("bad.cl", "__kernel void k(__global int* x) { x[0] = unknown; }\n");
+    let text = manifest(&["k.cpp"], "FACTOR = [\"2\", \"nonsense\", \"3\"]")
+        + "[[kernel]]\nsource = \"bad.cl\"\n";
+    project.write("kernels.toml", &text);
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let words = |via: &[&str], out: &str| -> Vec<(String, String)> {
+        let run = build(&project, out, &format!("{out}-cache"), &[&arguments, via].concat());
+        let failed = run.expect_code(100).of_type("job-failed");
+        let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+        let mut words: Vec<_> = failed
+            .iter()
+            .map(|message| (text(message, "kernel_args"), text(message, "output")))
+            .collect();
+        words.sort();
+        words
+    };
+    let driver = words(&["--via", "hipcc"], "driver");
+    assert_eq!(driver.len(), 2);
+    assert!(driver.iter().all(|(_, words)| words.contains("undeclared identifier")), "{driver:?}");
+    assert_eq!(words(&[], "short"), driver);
+}
+
+#[test]
+fn macros_without_effect_are_not_compiled_twice() {
+    let project = Project::small();
+    project.write("step.h", "#define STEP 3.0f\n");
+    project.write("kernels.toml", &{
+        let hip = manifest(&["src/add.cpp"], "TYPE = [\"float\"], IDLE = [1, 2, 3]");
+        let opencl = manifest(&["src/scale.cl"], "GROUP = [64], FACTOR = [2, 3], IDLE = [1, 2]");
+        hip + &format!("[[kernel]]{}", opencl.split_once("[[kernel]]").unwrap().1)
+    });
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906", "--jobs", "1"];
+    let counts = |run: &Run| {
+        let finished = run.of_type("build-finished").remove(0);
+        ["compiled", "reused", "cached"].map(|name| finished[name].as_u64().unwrap())
+    };
+    let short = same_both_ways(&project, &arguments);
+    assert_eq!(counts(&short), [3, 4, 0]);
+    // Keys that are new, of a source that is known.
+    let text = project.text("kernels.toml").replace("IDLE = [1", "IDLE = [9, 1");
+    project.write("kernels.toml", &text);
+    let more = build(&project, "short", "short-cache", &arguments).expect_code(0);
+    assert_eq!(counts(&more), [0, 3, 7]);
+    let same = same_both_ways(&project, &arguments);
+    assert_eq!(counts(&same), [0, 0, 10]);
+}

@@ -1,0 +1,69 @@
+//! The source tarball: a commit's files with every dependency vendored, so
+//! that a distribution builds it without a network.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use xshell::{Shell, cmd};
+
+use crate::say::say;
+
+/// Leaves `gfxpack-<version>.tar.xz` in `target/dist`. The bytes depend on
+/// the commit alone: what is not committed is not in it.
+pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<()> {
+    let _in_root = sh.push_dir(root);
+    let changed = cmd!(sh, "git status --porcelain --untracked-files=no").read()?;
+    if !changed.is_empty() {
+        say("note: what is not committed is left out");
+    }
+    let name = format!("gfxpack-{}", env!("CARGO_PKG_VERSION"));
+    let stage = root.join("target/source");
+    let tree = stage.join(&name);
+    sh.remove_path(&stage)?;
+    sh.create_dir(&tree)?;
+    let packed = stage.join("tree.tar");
+    cmd!(sh, "git archive --format=tar --output {packed} HEAD").run()?;
+    cmd!(sh, "tar --extract --file {packed} --directory {tree}").run()?;
+    sh.remove_path(&packed)?;
+    ensure!(tree.join("Cargo.lock").is_file(), "the commit has no Cargo.lock");
+
+    let (manifest, vendor) = (tree.join("Cargo.toml"), tree.join("vendor"));
+    cmd!(sh, "cargo vendor --locked --quiet --manifest-path {manifest} {vendor}")
+        .run()
+        .context("failed to vendor the dependencies")?;
+    let settings = tree.join(".cargo/config.toml");
+    let own = if settings.is_file() { sh.read_file(&settings)? } else { String::new() };
+    sh.write_file(&settings, own + VENDORED)?;
+
+    let out = root.join("target/dist");
+    sh.create_dir(&out)?;
+    let tarball = out.join(format!("{name}.tar.xz"));
+    let date = cmd!(sh, "git log -1 --format=@%ct").read()?;
+    cmd!(sh, "tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX")
+        .arg(format!("--mtime={date}"))
+        .args(["--xz", "--format=gnu", "--directory"])
+        .arg(&stage)
+        .arg("--file")
+        .arg(&tarball)
+        .arg(&name)
+        // One thread and one level, so that the bytes are the same every time.
+        .env("XZ_OPT", "-6 -T1")
+        .run()?;
+    sh.remove_path(&stage)?;
+    say(&format!("wrote {}", tarball.display()));
+    Ok(())
+}
+
+/// What makes cargo build with what was vendored and ask no network.
+///
+/// Source: The Cargo Book, "Source Replacement".
+const VENDORED: &str = "
+[source.crates-io]
+replace-with = \"vendored\"
+
+[source.vendored]
+directory = \"vendor\"
+
+[net]
+offline = true
+";
