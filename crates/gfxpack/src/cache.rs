@@ -106,7 +106,7 @@ impl Cache {
 
     /// What is known of the files in a directory that is built into.
     pub(crate) fn outputs(&self, out: &Path) -> anyhow::Result<Outputs> {
-        Outputs::of(out, &self.dir).map_err(|error| fail::io("find", out)(error).into())
+        Outputs::of(out, &self.dir).map_err(fail::io("find", out))
     }
 
     /// Brings the store down to its limit, once all that was made is where

@@ -39,6 +39,9 @@ pub(crate) struct Made {
     pub(crate) beside: Vec<(Option<Target>, Written)>,
 }
 
+/// A package, and whether it lay there already.
+type Done = anyhow::Result<(Written, bool)>;
+
 /// Writes all packages into `out`, but for those that `outputs` knows to lie
 /// there already.
 pub(crate) fn write(
@@ -61,8 +64,7 @@ pub(crate) fn write(
         let outputs = outputs.filter(|_| signer.is_none() || writer.kind != Kind::Rpm)?;
         Some((outputs, writer.recipe(planned, outputs)?))
     };
-    let done: Mutex<Vec<Option<anyhow::Result<(Written, bool)>>>> =
-        Mutex::new(jobs.iter().map(|_| None).collect());
+    let done: Mutex<Vec<Option<Done>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
