@@ -225,7 +225,7 @@ fn what_lies_there_as_it_would_be_made_is_left_alone() {
     assert_eq!(again(&["--maintainer", "A <a@example.org>"]), 1, "the kdb");
     assert_eq!(again(&[]), 1);
     assert!(project.tree("o") == made);
-    assert_eq!(again(&["--blob", "raw"]), 0);
+    assert_eq!(again(&["--blob", "bz2"]), 0);
     assert_eq!(again(&[]), 0);
     project.write("include/step.h", "#define STEP 5.0f\n");
     assert_eq!(again(&[]), 0);

@@ -11,6 +11,7 @@ use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, arguments, include};
+use rayon::prelude::*;
 
 use crate::args::Inputs;
 use crate::fail::{self, Outcome};
@@ -227,19 +228,24 @@ impl Reader {
             .filter_map(|key| key.key.split_device())
             .map(|(_, device)| device)
             .collect();
+        // Of many keys this takes as long as reading them.
+        let mut refused: Vec<Option<Problem>> =
+            keys.par_iter().map(|key| arguments::words(key.options()).err()).collect();
         let mut checked: Vec<Option<Result<usize, String>>> = vec![None; keys.len()];
         let mut sources: HashMap<&Path, Result<usize, String>> = HashMap::new();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let processor = target.id().processor();
             let mut found = 0;
-            for (key, checked) in keys.iter().zip(&mut checked) {
+            for ((key, checked), refused) in keys.iter().zip(&mut checked).zip(&mut refused) {
                 if key.key.split_device().is_none_or(|(_, device)| device != processor) {
                     continue;
                 }
                 found += 1;
-                let source =
-                    checked.get_or_insert_with(|| self.key_source(key, dirs, &mut sources));
+                let source = checked.get_or_insert_with(|| match refused.take() {
+                    Some(problem) => Err(self.refuse(key, problem)),
+                    None => self.key_source(key, dirs, &mut sources),
+                });
                 match source {
                     Ok(index) => self.requests[position].keys.push((Arc::clone(key), *index)),
                     Err(reason) => self
@@ -269,6 +275,12 @@ impl Reader {
         Ok(())
     }
 
+    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> String {
+        let reason = problem.to_string();
+        self.problems.push(key.location.error(problem));
+        reason
+    }
+
     /// The source of a key, or why it can't be compiled. Every problem is
     /// told once, at the first key that has it.
     fn key_source<'k>(
@@ -277,11 +289,6 @@ impl Reader {
         dirs: &SourceDirs,
         sources: &mut HashMap<&'k Path, Result<usize, String>>,
     ) -> Result<usize, String> {
-        if let Err(problem) = arguments::words(key.options()) {
-            let reason = problem.to_string();
-            self.problems.push(key.location.error(problem));
-            return Err(reason);
-        }
         if let Some(known) = sources.get(key.source.as_path()) {
             return known.clone();
         }
@@ -291,11 +298,8 @@ impl Reader {
             let real = dirs.find(&name)?.ok_or_else(|| Problem::MissingSource(name.clone()))?;
             sources.load(real, &name, key.language, &[], Some(dirs))
         };
-        let loaded = load(&mut self.sources).map_err(|problem: Problem| {
-            let reason = problem.to_string();
-            self.problems.push(key.location.error(problem));
-            reason
-        });
+        let loaded = load(&mut self.sources);
+        let loaded = loaded.map_err(|problem: Problem| self.refuse(key, problem));
         sources.insert(&key.source, loaded.clone());
         loaded
     }

@@ -31,12 +31,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The codecs take megabytes for every code object and give them back, which
-/// costs as much as their work where the system's allocator returns them to
-/// the kernel each time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,

@@ -8,6 +8,7 @@ use crate::arguments;
 use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
+use crate::plan::{KEYS_AT_ONCE, on_all_processors};
 
 /// One key to build, with where its source and options come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,23 +156,25 @@ pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError>
     let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
     let mut requests = Vec::new();
     let file: Arc<str> = file.into();
-    for (index, line) in text.lines().enumerate() {
-        let location = Location { file: Arc::clone(&file), line: index + 1 };
-        if line.trim().is_empty() {
-            continue;
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let lines: Vec<(&str, usize)> = lines.collect();
+    for lines in lines.chunks(KEYS_AT_ONCE) {
+        let parsed = on_all_processors(lines, |(line, _)| serde_json::from_str::<KernelKey>(line));
+        for ((_, line), key) in lines.iter().zip(parsed) {
+            let location = Location { file: Arc::clone(&file), line: *line };
+            let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+            let key = Arc::new(key);
+            key.check().map_err(|error| location.error(error.into()))?;
+            let source_name = key.source_name().unwrap_or_default();
+            let language = Language::of_source(source_name)
+                .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
+            if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
+                let key = key.to_string();
+                return Err(location.error(Problem::DuplicateKey { key, first }));
+            }
+            let source = PathBuf::from(source_name);
+            requests.push(KeyRequest { language, source, location, key });
         }
-        let key: KernelKey = serde_json::from_str(line)
-            .map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
-        let key = Arc::new(key);
-        key.check().map_err(|error| location.error(error.into()))?;
-        let source_name = key.source_name().unwrap_or_default();
-        let language = Language::of_source(source_name)
-            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
-        if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
-            let key = key.to_string();
-            return Err(location.error(Problem::DuplicateKey { key, first }));
-        }
-        requests.push(KeyRequest { language, source: PathBuf::from(source_name), location, key });
     }
     if requests.is_empty() {
         return Err(Location::new(&file, 1).error(Problem::NoKernels));

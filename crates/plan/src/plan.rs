@@ -160,7 +160,7 @@ pub struct TargetRequest {
 }
 
 /// How many keys' commands are held beside the plan.
-const KEYS_AT_ONCE: usize = 16 * 1024;
+pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
 /// Starting a thread takes as long as a few keys.
 const KEYS_WORTH_A_THREAD: usize = 256;
 
@@ -218,7 +218,10 @@ pub fn plan(
 /// Does the same to every item, in as many threads as there are processors.
 ///
 /// By hand and not by rayon, which the runtime would carry along.
-fn on_all_processors<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn on_all_processors<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(threads).max(KEYS_WORTH_A_THREAD);
     let work = &work;

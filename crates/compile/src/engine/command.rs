@@ -84,7 +84,7 @@ fn define(word: &str, language: Language) -> Option<Define> {
 }
 
 /// A word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Word {
     Text(String),
     /// A run of the job's macros, by its number.
@@ -100,7 +100,7 @@ pub(crate) enum Word {
 }
 
 /// A program with its arguments; the first word is the program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Command {
     pub(crate) words: Vec<Word>,
 }
@@ -195,12 +195,17 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
     Some(Command { words: parsed })
 }
 
+/// Shapes that a driver treats alike: toolchain, program and language.
+type Kind = (usize, Program, Language);
+
 /// What a driver would run for a shape, if it can be told.
 type Answer = Option<Arc<Vec<Command>>>;
 
 /// The commands of all shapes, each asked for once.
 #[derive(Default)]
 pub(crate) struct Commands {
+    /// Whose answers were compared with those for a whole job.
+    compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
     known: Mutex<HashMap<Shape, Arc<OnceLock<Answer>>>>,
 }
 
@@ -219,7 +224,7 @@ impl Commands {
             self.known.lock().expect("no panic inside").entry(shape.clone()).or_default(),
         );
         slot.get_or_init(|| {
-            let asked = asking.shape(&shape, job, defines);
+            let asked = asking.shape(self, &shape, job, defines);
             if asked.is_none() && !asking.cancel.is_cancelled() {
                 tracing::debug!(?shape, "the driver runs these jobs itself");
             }
@@ -237,28 +242,54 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// The shape's commands, compared with what the driver says for the job
-    /// itself.
-    fn shape(&self, shape: &Shape, job: &Job, defines: &[Vec<Define>]) -> Option<Vec<Command>> {
+    /// The shape's commands. The first of its kind are compared with what the
+    /// driver says for the job itself.
+    fn shape(
+        &self,
+        commands: &Commands,
+        shape: &Shape,
+        job: &Job,
+        defines: &[Vec<Define>],
+    ) -> Option<Vec<Command>> {
         let scratch = tempfile::Builder::new().prefix("ask-").tempdir_in(self.work).ok()?;
         let slot = format!("{INPUT}.{}", shape.extension);
-        let general: Vec<&str> = shape.words.iter().map(String::as_str).collect();
-        let general = self.ask(scratch.path(), shape, &general, &slot).ok()??;
+        let words: Vec<&str> = shape.words.iter().map(String::as_str).collect();
+        let general = self.ask(scratch.path(), shape, &words, &slot).ok()??;
+        let kind = (shape.toolchain, shape.program, shape.language);
+        let compared = {
+            let mut compared = commands.compared.lock().expect("no panic inside");
+            Arc::clone(compared.entry(kind).or_default())
+        };
+        let same = compared.get_or_init(|| {
+            self.is_that_of(&general, scratch.path(), shape, job, defines).unwrap_or(false)
+        });
+        same.then_some(general)
+    }
+
+    /// Whether commands are what the driver says for a job as it stands.
+    fn is_that_of(
+        &self,
+        general: &[Command],
+        scratch: &Path,
+        shape: &Shape,
+        job: &Job,
+        defines: &[Vec<Define>],
+    ) -> Option<bool> {
         let mut words: Vec<&str> = job.arguments.iter().collect();
         let main = words.pop()?;
-        let special = self.ask(scratch.path(), shape, &words, main).ok()??;
+        let special = self.ask(scratch, shape, &words, main).ok()??;
         let filling = Filling {
             input: main,
             defines,
             output: Path::new("o"),
             deps_file: Path::new("d"),
-            scratch: scratch.path(),
+            scratch,
         };
         let fill = |commands: &[Command], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
             let filling = Filling { defines, ..filling };
             commands.iter().map(|command| command.fill(&filling)).collect()
         };
-        (fill(&general, defines) == fill(&special, &[])).then_some(general)
+        Some(fill(general, defines) == fill(&special, &[]))
     }
 
     fn ask(

@@ -94,6 +94,42 @@ impl PrecompiledHeader {
     }
 }
 
+/// The command that makes a precompiled header for jobs of a command: without
+/// what they have of their own, so that all of a target's share it. `None`
+/// where the command is not of the kind.
+///
+/// Directories of the staged source are left out, since a header of the
+/// system's that one of them might hide is looked for by name.
+pub(crate) fn header_command(command: &Command) -> Option<Command> {
+    command.position("-include", WRAPPER)?;
+    let mut words = Vec::new();
+    let mut rest = command.words.iter().peekable();
+    while let Some(word) = rest.next() {
+        let next = rest.peek();
+        match word {
+            Word::Text(text) if text == "-mlink-builtin-bitcode" => {
+                rest.next();
+            }
+            Word::Text(text)
+                if text == "-I"
+                    && matches!(next, Some(Word::Text(dir)) if !dir.starts_with('/')) =>
+            {
+                rest.next();
+            }
+            Word::Text(text) if text == "-emit-obj" => {
+                let instead = ["-emit-pch", "-fpch-instantiate-templates"];
+                words.extend(instead.map(|word| Word::Text(word.into())));
+                words.push(Word::Defines(0));
+            }
+            Word::Defines(_) => {}
+            // What one command writes for the next is what is made here.
+            Word::Between(_) => words.push(Word::Output),
+            other => words.push(other.clone()),
+        }
+    }
+    words.contains(&Word::Defines(0)).then_some(Command { words })
+}
+
 /// A precompiled header to make: what of, and where it will be.
 pub(crate) struct Recipe {
     command: Command,
@@ -112,26 +148,8 @@ impl Recipe {
         toolchain: &Toolchain,
         dir: &Path,
     ) -> Option<Self> {
-        command.position("-include", WRAPPER)?;
-        let mut words = Vec::new();
-        let mut rest = command.words.iter().peekable();
-        while let Some(word) = rest.next() {
-            match word {
-                Word::Text(text) if text == "-mlink-builtin-bitcode" => {
-                    rest.next();
-                }
-                Word::Text(text) if text == "-emit-obj" => {
-                    words.extend(
-                        ["-emit-pch", "-fpch-instantiate-templates"]
-                            .map(|word| Word::Text(word.into())),
-                    );
-                }
-                // What one command writes for the next is what is made here.
-                Word::Between(_) => words.push(Word::Output),
-                other => words.push(other.clone()),
-            }
-        }
-        words.iter().find(|word| **word == Word::Text("-emit-pch".into()))?;
+        let command = header_command(command)?;
+        let words = &command.words;
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
         let key = Hasher::new("gfxpack precompiled header 1")
@@ -141,7 +159,7 @@ impl Recipe {
             .field(text.as_bytes())
             .finish();
         let file = dir.join(format!("{key}.pch"));
-        Some(Self { command: Command { words }, text, defines, file })
+        Some(Self { command, text, defines, file })
     }
 
     /// One that was made before and still holds.

@@ -12,7 +12,9 @@ use gfxpack_plan::{Language, include};
 use rayon::prelude::*;
 
 use super::command::{Command, Define, Filling, Shape};
-use super::precompiled::{Claims, PrecompiledHeader, Recipe, add_identifiers, macro_name};
+use super::precompiled::{
+    Claims, PrecompiledHeader, Recipe, add_identifiers, header_command, macro_name,
+};
 use super::reduced::ReducedLibrary;
 use super::starter::{Start, Starter};
 use super::{Engine, lacks_symbols};
@@ -21,6 +23,8 @@ use crate::error::CompileError;
 /// Fewest jobs that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
 const MIN_HEADER_JOBS: usize = 3;
+/// Fewest that pay for a header made with macros of theirs.
+const MIN_SPECIAL_HEADER_JOBS: usize = 12;
 /// Fewest jobs that pay for a reduced library.
 const MIN_LIBRARY_JOBS: usize = 20;
 
@@ -98,6 +102,16 @@ impl Engine<'_> {
         &self,
         jobs: &[usize],
     ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
+        // Asking a driver takes longer than most kernels: all at once, then.
+        let mut shapes = HashSet::new();
+        let first_of_shape = |job: &&usize| {
+            let job = &self.plan.jobs[**job];
+            Shape::of(job).is_some_and(|(shape, _)| shapes.insert(shape))
+        };
+        let firsts: Vec<usize> = jobs.iter().filter(first_of_shape).copied().collect();
+        firsts.par_iter().for_each(|&job| {
+            self.commands_of(&self.plan.jobs[job]);
+        });
         let groups = self.groups(jobs);
         let made: Vec<_> =
             groups.into_par_iter().map(|group| self.headers_of(group)).collect::<Result<_, _>>()?;
@@ -106,7 +120,7 @@ impl Engine<'_> {
 
     fn groups(&self, jobs: &[usize]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut by_key: HashMap<(Shape, Vec<String>), usize> = HashMap::new();
+        let mut by_key: HashMap<(Command, Vec<String>), usize> = HashMap::new();
         let mut preambles: HashMap<(usize, Vec<String>), Preamble> = HashMap::new();
         for &job in jobs {
             let planned = &self.plan.jobs[job];
@@ -114,12 +128,12 @@ impl Engine<'_> {
                 continue;
             }
             let Some((defines, commands)) = self.commands_of(planned) else { continue };
-            let Some((shape, _)) = Shape::of(planned) else { continue };
+            let Some(command) = commands.first().and_then(header_command) else { continue };
             let defines = defines.concat();
             let known = preambles
                 .entry((planned.source, names(&defines)))
                 .or_insert_with(|| self.preamble(job, &defines));
-            let index = *by_key.entry((shape, known.headers.clone())).or_insert_with(|| {
+            let index = *by_key.entry((command, known.headers.clone())).or_insert_with(|| {
                 groups.push(Group {
                     toolchain: planned.toolchain,
                     commands,
@@ -180,7 +194,7 @@ impl Engine<'_> {
                 sets.retain(|set, _| !tried.contains(set));
                 let next = sets.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
                 match next {
-                    Some((set, count)) if count >= MIN_HEADER_JOBS => wanted = set,
+                    Some((set, count)) if count >= MIN_SPECIAL_HEADER_JOBS => wanted = set,
                     _ => break,
                 }
             }
