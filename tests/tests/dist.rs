@@ -2,6 +2,7 @@
 //! packages.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use gfxpack_tests::project::{Project, finish, python_reads, tool};
@@ -184,6 +185,53 @@ fn only_what_changed_is_compiled_again() {
     let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
     project.write("kernels.toml", &manifest.replace("VALUE = 7", "VALUE = [7, 8]"));
     compiled(1, "one key more");
+}
+
+#[test]
+fn what_lies_there_as_it_would_be_made_is_left_alone() {
+    let project = Project::small();
+    let arguments = ["--target", "gfx906_60", "--out", "o"];
+    let again = |more: &[&str]| {
+        let run = dist(&project, &[&arguments, more].concat()).expect_code(0);
+        run.stderr.lines().filter(|line| line.contains("unchanged ")).count()
+    };
+    // The kdb, .deb, .rpm and .tar.gz.
+    let file = |ending: &str| {
+        let names = project.tree("o").into_iter().map(|(name, _)| name);
+        project
+            .path()
+            .join("o")
+            .join(names.into_iter().find(|name| name.ends_with(ending)).unwrap())
+    };
+    assert_eq!(again(&[]), 0);
+    let made = project.tree("o");
+    let inode = |ending: &str| fs::metadata(file(ending)).unwrap().ino();
+    let before = [".kdb", ".deb", ".rpm", ".tar.gz"].map(inode);
+    assert_eq!(again(&[]), 4);
+    assert_eq!([".kdb", ".deb", ".rpm", ".tar.gz"].map(inode), before, "not even written anew");
+    assert!(project.tree("o") == made);
+
+    for ending in [".kdb", ".deb", ".rpm", ".tar.gz"] {
+        let mut bytes = fs::read(file(ending)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(file(ending), bytes).unwrap();
+        assert_eq!(again(&[]), 3, "{ending} was damaged");
+        assert!(project.tree("o") == made);
+        fs::remove_file(file(ending)).unwrap();
+        assert_eq!(again(&[]), 3, "{ending} was removed");
+        assert!(project.tree("o") == made);
+    }
+    assert_eq!(again(&["--maintainer", "A <a@example.org>"]), 1, "the kdb");
+    assert_eq!(again(&[]), 1);
+    assert!(project.tree("o") == made);
+    assert_eq!(again(&["--blob", "raw"]), 0);
+    assert_eq!(again(&[]), 0);
+    project.write("include/step.h", "#define STEP 5.0f\n");
+    assert_eq!(again(&[]), 0);
+    assert!(project.tree("o") != made);
+    fs::remove_dir_all(project.path().join("o")).unwrap();
+    assert_eq!(again(&[]), 0);
 }
 
 #[test]

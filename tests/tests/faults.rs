@@ -279,6 +279,7 @@ fn a_damaged_object_in_the_cache_is_compiled_again() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(project.path().join("cache/v1/objects").join(name), bytes).unwrap();
+    fs::remove_dir_all(project.path().join("o")).unwrap();
     dist(&project, &[]).expect_code(0);
     assert!(project.tree("o") == before);
 }

@@ -2,6 +2,7 @@
 //! toolchain's own files, and what `plan --explain` says of it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_tests::project::{Project, Run, command, tool};
@@ -212,4 +213,37 @@ fn what_an_edit_leaves_the_same_is_not_compiled_again() {
     // A line more moves what follows: nobody can tell that it does no harm.
     project.write("src/scale.cl", &format!("\n{}", project.text("src/scale.cl")));
     assert_eq!(build("o"), (2, 0, 3));
+}
+
+#[test]
+fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
+    let project = Project::small();
+    let log = project.path().join("log");
+    let hipcc = project.path().join("rocm/bin/hipcc");
+    let script = format!("#!/bin/sh\necho asked >> '{}'\nexec hipcc \"$@\"\n", log.display());
+    let install = |text: &str| {
+        project.write("rocm/bin/hipcc.new", text);
+        fs::set_permissions(hipcc.with_extension("new"), PermissionsExt::from_mode(0o755)).unwrap();
+        fs::rename(hipcc.with_extension("new"), &hipcc).unwrap();
+    };
+    install(&script);
+    let asked = || fs::read_to_string(&log).map_or(0, |log| log.lines().count());
+    let run = |arguments: &[&str]| {
+        let before = asked();
+        let run = project.run(&[arguments, &["--hipcc", hipcc.to_str().unwrap()]].concat());
+        (run.expect_code(0).stdout, asked() > before)
+    };
+    let plan = [&["plan"], &INPUT[..]].concat();
+    let (first, asks) = run(&plan);
+    assert!(asks);
+    // What was changed a moment ago is asked about again.
+    let keeps = |_: &u32| !run(&["toolchains"]).1;
+    assert!((0..300).any(|number| keeps(&number)), "it is asked every time");
+    let cache = project.tree("cache");
+    assert_eq!(run(&plan), (first.clone(), false));
+    assert!(project.tree("cache") == cache, "looking changes nothing");
+    install(&format!("{script}\n"));
+    let (_, asks) = run(&plan);
+    assert!(asks, "another hipcc");
+    assert!(project.tree("cache") == cache, "looking changes nothing");
 }

@@ -223,11 +223,12 @@ impl<'a> Toolchains<'a> {
     }
 
     fn probe(&mut self, index: usize) -> Result<(), CompileError> {
-        let Self { digests, cancel, scratch, entries, .. } = self;
+        let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
         let Entry { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
             let ask = Asker::new(scratch.path(), environment, cancel);
-            match Toolchain::probe(candidate, environment, digests, &ask) {
+            let kept = (*cache, *keep);
+            match Toolchain::probe(candidate, environment, digests, &ask, kept) {
                 Err(CompileError::Interrupted) => return Err(CompileError::Interrupted),
                 other => *probed = Some(other),
             }

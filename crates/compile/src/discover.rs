@@ -10,7 +10,7 @@ use crate::error::CompileError;
 use crate::process::find_in_path;
 
 /// Where ROCm's own packages install.
-const OPT: &str = "/opt";
+pub(crate) const OPT: &str = "/opt";
 
 /// Where to look for toolchains, and the environment they run in. Whatever is
 /// named leaves nothing else to be looked for; each may be named several

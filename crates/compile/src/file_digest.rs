@@ -18,7 +18,7 @@ use crate::error::CompileError;
 /// can't be set back by a program, so a file rewritten within one
 /// modification time is seen too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
     size: u64,
@@ -27,7 +27,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(meta: &fs::Metadata) -> Self {
+    pub(crate) fn of(meta: &fs::Metadata) -> Self {
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -36,6 +36,13 @@ impl Identity {
             changed: (meta.ctime(), meta.ctime_nsec()),
         }
     }
+}
+
+/// What tells a file from what it may be later: its identity, not its
+/// content. `None` where there is no file.
+#[must_use]
+pub fn state_of(path: &Path) -> Option<Digest> {
+    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::of(&meta).bytes()))
 }
 
 /// How long ago a file must have changed for its times to tell it from what
@@ -50,6 +57,29 @@ impl Identity {
         let changed = SystemTime::UNIX_EPOCH + since;
         // A time to come is a clock that was set back.
         changed.elapsed().is_ok_and(|age| age > SETTLED)
+    }
+
+    /// The same for a change from some seconds after 1970 on.
+    pub(crate) fn was_settled(&self, seconds: u64) -> bool {
+        self.changed_seconds() + SETTLED.as_secs() < seconds
+    }
+
+    /// When it changed last, in seconds since 1970.
+    pub(crate) fn changed_seconds(&self) -> u64 {
+        self.changed.0.unsigned_abs()
+    }
+
+    /// Device and inode.
+    pub(crate) fn place(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// All of it, for a digest.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let Self { device, inode, size, modified, changed } = self;
+        let times = [modified.0, modified.1, changed.0, changed.1];
+        let own = [device, inode, size].map(u64::to_le_bytes);
+        own.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
     }
 }
 

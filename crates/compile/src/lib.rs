@@ -4,6 +4,7 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod answers;
 mod children;
 mod choose;
 mod costs;
@@ -18,6 +19,7 @@ mod gate;
 mod history;
 mod isa;
 mod job;
+mod loader;
 mod memory;
 mod pipe;
 mod preprocessed;
@@ -30,6 +32,7 @@ mod toolchain;
 mod trial;
 mod twins;
 mod usage;
+mod witness;
 mod work;
 
 pub use children::kill_children;
@@ -40,7 +43,7 @@ pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
-pub use file_digest::FileDigests;
+pub use file_digest::{FileDigests, state_of};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::CompileError;
 use crate::process::{self, Cancel, End, Output, Program};
 
@@ -22,7 +24,7 @@ pub(crate) struct Asker<'a> {
 }
 
 /// What was found out.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) clang: PathBuf,
     pub(crate) lld: Option<PathBuf>,

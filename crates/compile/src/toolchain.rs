@@ -10,6 +10,7 @@ use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, PlanToolchain, SuppliedConstant};
 use gfxpack_plan::{Digest, Language};
 
+use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
@@ -59,20 +60,31 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Probes a candidate: `ask` asks in its environment.
+    /// Probes a candidate: `ask` asks in its environment what `kept` does not
+    /// know; with `keep`, the answers are kept.
     pub(crate) fn probe(
         candidate: &Candidate,
         environment: &[(OsString, OsString)],
         digests: &FileDigests,
         ask: &Asker<'_>,
+        (cache, keep): (&Path, bool),
     ) -> Result<Self, CompileError> {
-        let (hipcc, found) = match &candidate.driver {
-            Driver::Hipcc(hipcc) => (Some(hipcc.clone()), probe::ask_hipcc(ask, hipcc)?),
-            Driver::Clang(clang) => {
-                let libs = candidate.device_libs.as_deref().ok_or(CompileError::NoDeviceLibs)?;
-                let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
-                (None, probe::ask_clang(ask, clang, rocm, libs)?)
+        let kept = Kept::new(cache, candidate, environment);
+        let answers = match kept.read() {
+            Some(answers) => answers,
+            None => {
+                let asked = Moment::now();
+                let answers = Answers::ask(candidate, ask)?;
+                if keep {
+                    kept.write(&answers, asked);
+                }
+                answers
             }
+        };
+        let Answers { found, clang_version, processors, programs, .. } = answers;
+        let hipcc = match &candidate.driver {
+            Driver::Hipcc(hipcc) => Some(hipcc.clone()),
+            Driver::Clang(_) => None,
         };
         // What hipcc itself will link, which must be what was asked for.
         let device_libs = found.device_libs;
@@ -82,27 +94,17 @@ impl Toolchain {
             return Err(CompileError::OtherDeviceLibs { given: given.clone(), used: device_libs });
         }
         let isas = probe::isas(&device_libs)?;
-        let clang_version = ask.clang_version(&found.clang)?;
-        let processors = ask.processors(&found.clang)?;
-        let hip_headers = found.rocm.join(HIP_HEADERS);
-        let mut programs = vec![found.clang.clone()];
-        programs.extend(found.lld.clone());
-        let mut files = Vec::new();
-        for program in &programs {
-            files.extend(ask.with_libraries(program)?);
-        }
-        let assembly = closure_digest(&files, &[], digests)?;
-        let opencl_dirs = [device_libs.clone(), found.resource_dir.join("include")];
-        let opencl_dirs = opencl_dirs.into_iter().filter(|dir| dir.is_dir()).collect::<Vec<_>>();
-        let opencl_c = closure_digest(&files, &opencl_dirs, digests)?;
-        if let Some(hipcc) = &hipcc {
-            files.extend(probe::wrapper_files(hipcc));
-        }
         let covered: Vec<PathBuf> =
-            [device_libs.clone(), found.resource_dir.join("include"), hip_headers]
+            [device_libs.clone(), found.resource_dir.join("include"), found.rocm.join(HIP_HEADERS)]
                 .into_iter()
                 .filter(|dir| dir.is_dir())
                 .collect();
+        let of_opencl_c: Vec<PathBuf> =
+            covered.iter().filter(|dir| !dir.ends_with(HIP_HEADERS)).cloned().collect();
+        let assembly = closure_digest(&programs, &[], digests)?;
+        let opencl_c = closure_digest(&programs, &of_opencl_c, digests)?;
+        let mut files = programs;
+        files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
         let closure = closure_digest(&files, &covered, digests)?;
         Ok(Self {
             hipcc,

@@ -8,11 +8,15 @@ use gfxpack_compile::{
     Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_package::sums;
+use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{Digest, KernelKey, Target};
 
 use crate::args::Build;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
+use crate::outputs::{Outputs, Recipe};
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
 use crate::provenance::Provenance;
@@ -58,8 +62,9 @@ pub(crate) fn build(
 ) -> anyhow::Result<Made> {
     let kdb_dir = args.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
+    let outputs = prepared.cache.outputs(&args.out)?;
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
-    let made = run(prepared, args, cancel, &kdb_dir, progress.as_mut(), facts);
+    let made = run(prepared, args, cancel, &outputs, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -68,7 +73,7 @@ fn run(
     prepared: &Prepared,
     args: &Build,
     cancel: &Cancel,
-    kdb_dir: &Path,
+    outputs: &Outputs,
     progress: &mut dyn Progress,
     facts: &mut Facts,
 ) -> anyhow::Result<Made> {
@@ -103,7 +108,7 @@ fn run(
             &prepared.cache.digests,
             &summary,
         );
-        match assemble(prepared, args, cancel, kdb_dir, &summary, progress) {
+        match assemble(prepared, args, cancel, outputs, &summary, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;
                 // Where one is damaged there may be more: all are found at once.
@@ -126,7 +131,7 @@ fn assemble(
     prepared: &Prepared,
     args: &Build,
     cancel: &Cancel,
-    kdb_dir: &Path,
+    outputs: &Outputs,
     summary: &Summary,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<MadeKdb>> {
@@ -138,7 +143,7 @@ fn assemble(
     let progress = Mutex::new(progress);
     let mut made = Vec::new();
     for (index, kdb) in plan.kdbs.iter().enumerate() {
-        let path = kdb_dir.join(kdb.target.kdb_file_name());
+        let path = args.out.join("kdb").join(kdb.target.kdb_file_name());
         let mut missing: Vec<(KernelKey, String)> = kdb
             .rows
             .iter()
@@ -147,6 +152,14 @@ fn assemble(
         missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row.job).is_none()).collect();
+        let origin = Origin::of(prepared, index);
+        let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
+        let recipe = recipe(outputs, plan, index, args, &missing, summary);
+        if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
+            progress.lock().expect("no panic inside").unchanged(plan, index, kernels);
+            made.push(MadeKdb { target, path, kernels, missing, origin });
+            continue;
+        }
         let sized: Vec<Row<'_>> = rows
             .iter()
             .map(|row| Row {
@@ -162,8 +175,8 @@ fn assemble(
         write_options.blob = args.blob.into();
         write_options.layout = args.kdb_layout.into();
         let origins = args.provenance.then(|| Provenance::of(plan, index));
-        let origin = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
-        write_options.origin = Some(&origin);
+        let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+        write_options.origin = Some(&origin_of);
         let object = |position: usize| {
             if cancel.is_cancelled() {
                 return Err(CompileError::Interrupted);
@@ -176,15 +189,41 @@ fn assemble(
             return Err(CompileError::Interrupted.into());
         }
         verify(&path, &kdb.target)?;
-        made.push(MadeKdb {
-            target: kdb.target.clone(),
-            path,
-            kernels: written.rows,
-            missing,
-            origin: Origin::of(prepared, index),
-        });
+        if let Some(recipe) = &recipe {
+            outputs.remember(recipe, &sums::digest_file(&path)?);
+        }
+        made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
     }
     Ok(made)
+}
+
+/// What decides a kdb's bytes; none where more does than can be said.
+fn recipe(
+    outputs: &Outputs,
+    plan: &Plan,
+    kdb: usize,
+    args: &Build,
+    missing: &[(KernelKey, String)],
+    summary: &Summary,
+) -> Option<Recipe> {
+    if args.provenance {
+        return None;
+    }
+    let slot = format!("kdb {}", plan.kdbs[kdb].target.kdb_file_name());
+    let form = format!("{:?} {:?}", args.blob, args.kdb_layout);
+    // A job's digest does not tell of the system's headers: the object does.
+    let rows = &plan.kdbs[kdb].rows;
+    let objects = Hasher::new("gfxpack objects of a kdb 1")
+        .list(rows.iter().map(|row| {
+            let object = summary.objects[row.job].as_ref();
+            object.map_or(Digest::from_bytes([0; 32]), |object| object.sha256)
+        }))
+        .finish();
+    let plan = plan.kdb_digest(kdb);
+    let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
+    let missing = missing.flatten().map(String::as_bytes);
+    let fields = [plan.as_ref(), objects.as_ref(), form.as_bytes()].into_iter().chain(missing);
+    Some(outputs.recipe(&slot, fields))
 }
 
 /// Puts what the store said in place of the kdb writer's wrapping of it.

@@ -11,6 +11,7 @@ use crate::args::{CacheArgs, CacheDir};
 use crate::environment::Environment;
 use crate::fail;
 use crate::output::{Output, size};
+use crate::outputs::Outputs;
 
 /// What a build keeps between runs.
 pub(crate) struct Cache {
@@ -101,6 +102,11 @@ impl Cache {
     /// may be written.
     pub(crate) fn kept(&self) -> (&Path, bool) {
         (&self.dir, self.writable)
+    }
+
+    /// What is known of the files in a directory that is built into.
+    pub(crate) fn outputs(&self, out: &Path) -> anyhow::Result<Outputs> {
+        Outputs::of(out, &self.dir).map_err(|error| fail::io("find", out)(error).into())
     }
 
     /// Brings the store down to its limit, once all that was made is where

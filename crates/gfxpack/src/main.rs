@@ -12,6 +12,7 @@ mod failures;
 mod inputs;
 mod messages;
 mod output;
+mod outputs;
 mod packages;
 mod prepare;
 mod progress;
@@ -29,6 +30,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+/// The codecs take megabytes for every code object and give them back, which
+/// costs as much as their work where the system's allocator returns them to
+/// the kernel each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {

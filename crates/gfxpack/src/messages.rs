@@ -116,5 +116,7 @@ impl Progress for Messages<'_> {
 
     fn assembled(&mut self, _plan: &Plan, _kdb: usize, _rows: u64, _total: u64) {}
 
+    fn unchanged(&mut self, _plan: &Plan, _kdb: usize, _rows: u64) {}
+
     fn finish(&mut self) {}
 }

@@ -27,6 +27,8 @@ pub(crate) trait Progress: Send {
     fn event(&mut self, plan: &Plan, event: &Event);
     /// Rows of a kdb were written.
     fn assembled(&mut self, plan: &Plan, kdb: usize, rows: u64, total: u64);
+    /// A kdb lies there from an earlier run as it would be made now.
+    fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64);
     /// Everything is done, or was given up.
     fn finish(&mut self);
 }
@@ -258,6 +260,11 @@ impl Progress for Lines<'_> {
             let name = plan.kdbs[kdb].target.kdb_file_name();
             self.output.say(&format!("assembled {name}: {total} kernels"));
         }
+    }
+
+    fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64) {
+        let name = plan.kdbs[kdb].target.kdb_file_name();
+        self.output.say(&format!("unchanged {name}: {rows} kernels"));
     }
 
     fn finish(&mut self) {

@@ -16,6 +16,7 @@ use gfxpack_plan::package::PackageSpec;
 use crate::args::{Format, Packaging};
 use crate::fail;
 use crate::output::{Output, size};
+use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
 use crate::record;
 use crate::signing::Signer;
@@ -38,12 +39,14 @@ pub(crate) struct Made {
     pub(crate) beside: Vec<(Option<Target>, Written)>,
 }
 
-/// Writes all packages into `out`.
+/// Writes all packages into `out`, but for those that `outputs` knows to lie
+/// there already.
 pub(crate) fn write(
     planned: &[Planned<'_>],
     args: &Packaging,
     signer: Option<&Signer>,
     out: &Path,
+    outputs: Option<&Outputs>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Made> {
@@ -51,9 +54,18 @@ pub(crate) fn write(
         .iter()
         .flat_map(|planned| writers(&planned.spec, args).into_iter().map(move |w| (planned, w)))
         .collect();
+    // A signature has the time in it.
+    let outputs = outputs.filter(|_| signer.is_none());
+    let mut recipes = Vec::with_capacity(jobs.len());
+    for (planned, writer) in &jobs {
+        recipes.push(match outputs {
+            Some(outputs) => Some((outputs, recipe(outputs, planned, writer)?)),
+            None => None,
+        });
+    }
     let (at_once, threads) = share(&jobs, args.memory);
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<anyhow::Result<Written>>>> =
+    let done: Mutex<Vec<Option<anyhow::Result<(Written, bool)>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..at_once {
@@ -61,10 +73,18 @@ pub(crate) fn write(
                 loop {
                     let position = next.fetch_add(1, Ordering::Relaxed);
                     let Some((planned, writer)) = jobs.get(position) else { break };
+                    let known = recipes[position].as_ref();
+                    let lies_there = known.and_then(|(outputs, recipe)| outputs.unchanged(recipe));
                     let written = if cancel.is_cancelled() {
                         Err(CompileError::Interrupted.into())
+                    } else if let Some(written) = lies_there {
+                        Ok((written, false))
                     } else {
-                        writer.write(&planned.spec, out, threads, signer).map_err(Into::into)
+                        let written = writer.write(&planned.spec, out, threads, signer);
+                        if let (Ok(written), Some((outputs, recipe))) = (&written, known) {
+                            outputs.remember(recipe, written);
+                        }
+                        written.map(|written| (written, true)).map_err(Into::into)
                     };
                     // What can't be written ends the rest, which would be in vain.
                     if written.is_err() {
@@ -80,8 +100,9 @@ pub(crate) fn write(
     let mut first_error = None;
     for ((planned, writer), written) in jobs.iter().zip(done) {
         match written {
-            Some(Ok(written)) => {
-                output.say(&format!("packaged {} ({})", written.file_name, size(written.size)));
+            Some(Ok((written, new))) => {
+                let verb = if new { "packaged" } else { "unchanged" };
+                output.say(&format!("{verb} {} ({})", written.file_name, size(written.size)));
                 made.packages.push(MadePackage {
                     target: planned.target.clone(),
                     name: planned.spec.name.clone(),
@@ -103,6 +124,18 @@ pub(crate) fn write(
         beside(planned, &mut made, signer, out)?;
     }
     Ok(made)
+}
+
+/// Everything that decides a package's bytes. The spec names the kdb by its
+/// path, so its content stands beside it.
+fn recipe(outputs: &Outputs, planned: &Planned<'_>, writer: &Writer) -> anyhow::Result<Recipe> {
+    let slot = format!("{} {}", writer.format, planned.spec.name);
+    let decides = format!("{writer:?} {:?}", planned.spec);
+    let kdb = match planned.kdb {
+        Some(kdb) => sums::digest_file(&kdb.path)?.sha256,
+        None => String::new(),
+    };
+    Ok(outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
 }
 
 /// How many packages are written at once, and with how many threads each.
@@ -156,13 +189,14 @@ pub(crate) fn check(spec: &PackageSpec, args: &Packaging) -> anyhow::Result<()> 
 }
 
 /// A format with its compression.
+#[derive(Debug)]
 struct Writer {
     format: &'static str,
     kind: Kind,
     compression: Compression,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Deb,
     Rpm,

@@ -68,12 +68,21 @@ pub(crate) fn run(
     let build::Made { kdbs, summary } = made;
     let refused: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     let mut packaged = writers::Made::default();
+    let outputs = prepared.cache.outputs(&args.out)?;
     let kdbs = match (packaging, release) {
         (Some(packaging), Some((release, signer))) if refused == 0 || args.allow_partial => {
             let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
             let planned = packages::plan(&kdbs, packaging)?;
             let signer = signer.as_ref();
-            packaged = writers::write(&planned, packaging, signer, &args.out, cancel, output)?;
+            packaged = writers::write(
+                &planned,
+                packaging,
+                signer,
+                &args.out,
+                Some(&outputs),
+                cancel,
+                output,
+            )?;
             let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
             record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, signer)?;
             kdbs

@@ -60,7 +60,7 @@ pub(crate) fn run(
     };
     let planned = packages::plan(&kdbs, &args.packaging)?;
     let signer = signer.as_ref();
-    let made = writers::write(&planned, &args.packaging, signer, &args.out, cancel, output)?;
+    let made = writers::write(&planned, &args.packaging, signer, &args.out, None, cancel, output)?;
     record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)
 }
 

@@ -147,6 +147,10 @@ impl Progress for Bars<'_> {
         });
     }
 
+    fn unchanged(&mut self, _plan: &Plan, kdb: usize, rows: u64) {
+        self.targets[kdb].set_message(format!("kdb unchanged: {rows} kernels"));
+    }
+
     fn finish(&mut self) {
         self.all.disable_steady_tick();
         // Above the bars, which stay as they are.
