@@ -1,109 +1,158 @@
 //! Work in rayon's pool, results in order, and never more in memory than a
 //! window allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// What one item weighs at least, so that many small ones are bounded too.
 const MIN_COST: u64 = 4096;
 
+/// What one item weighs at most, whatever is said of it, so that sums hold.
+const MAX_COST: u64 = 1 << 40;
+
+/// Bytes up to which small items go to a thread together: handing one over
+/// takes as long as the MD5 of a few kilobytes.
+const BATCH_COST: u64 = 128 << 10;
+
 /// Takes items one at a time from `next`, runs `work` on them in parallel, and
 /// hands the results to `finish` in the order of the items. `next` and
-/// `finish` run on the calling thread.
+/// `finish` run on the calling thread. What `finish` returns is dropped in the
+/// pool: the calling thread is the one that all others wait for.
 ///
-/// `next` says what each item weighs in bytes from then until `finish` has
-/// returned. No item is taken while `window` bytes are under way, so that at
+/// `next` says what each item weighs in bytes from then until all of it is
+/// dropped. No item is taken while `window` bytes are under way, so that at
 /// most the window and one item are held.
 ///
 /// # Errors
 /// The first error of `next` or `finish`; items under way are then dropped.
-pub(crate) fn in_order<I, R, E>(
+pub(crate) fn in_order<I, R, T, E>(
     window: u64,
     mut next: impl FnMut() -> Result<Option<(I, u64)>, E>,
     work: impl Fn(I) -> R + Sync,
-    mut finish: impl FnMut(R) -> Result<(), E>,
+    mut finish: impl FnMut(R) -> Result<T, E>,
 ) -> Result<(), E>
 where
     I: Send,
     R: Send,
+    T: Send,
 {
     let stopped = AtomicBool::new(false);
     let (work, stopped) = (&work, &stopped);
     rayon::in_place_scope(|scope| {
         // Raised however this closure ends, so that waiting items end at once.
         let _stop = Raise(stopped);
-        let (sender, results) = mpsc::channel();
-        let mut costs = BTreeMap::new();
+        let (sender, said) = mpsc::channel();
+        let mut costs = VecDeque::new();
         let mut ready = BTreeMap::new();
-        let (mut taken, mut finished, mut under_way) = (0_u64, 0_u64, 0_u64);
+        // Batches begun and done, and what is under way weighs.
+        let (mut begun, mut done, mut under_way) = (0_u64, 0_u64, 0_u64);
         let mut more = true;
         loop {
-            while more && (taken == finished || under_way < window) {
-                let Some((item, cost)) = next()? else {
-                    more = false;
-                    break;
+            while more && (under_way == 0 || under_way < window) {
+                let (mut batch, mut cost) = (Vec::new(), 0_u64);
+                let full = |cost: u64| {
+                    let under_way = under_way + cost;
+                    cost >= BATCH_COST || (under_way > 0 && under_way >= window)
                 };
-                let cost = cost.max(MIN_COST);
-                costs.insert(taken, cost);
-                under_way = under_way.saturating_add(cost);
-                let answer = Answer { number: taken, sender: sender.clone(), sent: false };
+                while !full(cost) {
+                    let Some((item, item_cost)) = next()? else {
+                        more = false;
+                        break;
+                    };
+                    batch.push(item);
+                    cost += item_cost.clamp(MIN_COST, MAX_COST);
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                under_way += cost;
+                costs.push_back(cost);
+                let answer = Answer { sender: sender.clone(), sent: false };
                 scope.spawn(move |_| {
-                    if !stopped.load(Ordering::Relaxed) {
-                        answer.send(work(item));
+                    let mut results = Vec::with_capacity(batch.len());
+                    for item in batch {
+                        if stopped.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        results.push(work(item));
                     }
+                    answer.send(Said::Done(begun, results));
                 });
-                taken += 1;
+                begun += 1;
             }
-            if taken == finished {
+            if done == begun && !more {
                 return Ok(());
             }
-            match wait(&results) {
-                (number, Some(result)) => ready.insert(number, result),
+            match wait(&said) {
+                Said::Done(number, results) => {
+                    ready.insert(number, results);
+                }
+                Said::Dropped(cost) => under_way -= cost,
                 // The worker panicked; the scope passes that on.
-                (_, None) => return Ok(()),
-            };
-            while let Some(result) = ready.remove(&finished) {
-                finish(result)?;
-                under_way -= costs.remove(&finished).expect("one cost per item");
-                finished += 1;
+                Said::Panicked => return Ok(()),
+            }
+            while let Some(results) = ready.remove(&done) {
+                let cost = costs.pop_front().expect("one cost per batch");
+                let mut rest = Vec::with_capacity(results.len());
+                for result in results {
+                    rest.push(finish(result)?);
+                }
+                done += 1;
+                if size_of::<T>() == 0 {
+                    under_way -= cost;
+                    continue;
+                }
+                let answer = Answer { sender: sender.clone(), sent: false };
+                scope.spawn(move |_| {
+                    drop(rest);
+                    answer.send(Said::Dropped(cost));
+                });
             }
         }
     })
 }
 
-/// The next result. On a thread of the pool itself, other work is done first:
-/// it may be the only thread there is.
-fn wait<T>(results: &Receiver<T>) -> T {
+/// The next thing said. On a thread of the pool itself, other work is done
+/// first: it may be the only thread there is.
+fn wait<T>(said: &Receiver<T>) -> T {
     loop {
-        if let Ok(result) = results.try_recv() {
-            return result;
+        if let Ok(said) = said.try_recv() {
+            return said;
         }
         if !matches!(rayon::yield_now(), Some(rayon::Yield::Executed)) {
-            return results.recv().expect("every worker answers");
+            return said.recv().expect("every worker answers");
         }
     }
 }
 
+/// What workers say.
+enum Said<R> {
+    /// The results of the batch of that number.
+    Done(u64, Vec<R>),
+    /// What weighed so much is no more.
+    Dropped(u64),
+    Panicked,
+}
+
 /// A worker's promise to say something, were it only that it panicked.
 struct Answer<R> {
-    number: u64,
-    sender: Sender<(u64, Option<R>)>,
+    sender: Sender<Said<R>>,
     sent: bool,
 }
 
 impl<R> Answer<R> {
-    fn send(mut self, result: R) {
+    fn send(mut self, said: Said<R>) {
         self.sent = true;
         // Nobody listens once the calling thread has met an error.
-        let _ = self.sender.send((self.number, Some(result)));
+        let _ = self.sender.send(said);
     }
 }
 
 impl<R> Drop for Answer<R> {
     fn drop(&mut self) {
         if !self.sent {
-            let _ = self.sender.send((self.number, None));
+            let _ = self.sender.send(Said::Panicked);
         }
     }
 }

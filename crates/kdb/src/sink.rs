@@ -16,6 +16,9 @@ use crate::schema::INSERT;
 use crate::temp::Temp;
 use crate::write::Written;
 
+/// Bytes of blobs after which the disk is given something to do.
+const WRITE_BACK_BYTES: u64 = 32 << 20;
+
 /// The file, its connection, and what has been written to it.
 pub(crate) struct Sink {
     temp: Temp,
@@ -67,7 +70,7 @@ impl Sink {
     /// lower-case hexadecimal digits.
     ///
     /// # Errors
-    /// [`WriteError::Sqlite`].
+    /// [`WriteError::Sqlite`] or [`WriteError::Io`].
     ///
     /// [`codec::encode`]: crate::codec::encode
     pub(crate) fn add(
@@ -77,11 +80,17 @@ impl Sink {
         note: &Note,
     ) -> Result<(), WriteError> {
         let written = &mut self.written;
+        let earlier = written.stored_bytes;
         written.rows += 1;
         written.raw_rows += u64::from(encoded.uncompressed_size == 0);
         written.object_bytes += encoded.object_bytes;
         written.stored_bytes += encoded.blob.len() as u64;
-        self.insert(key, encoded, note).map_err(|source| self.temp.sqlite(source))
+        let now = written.stored_bytes;
+        self.insert(key, encoded, note).map_err(|source| self.temp.sqlite(source))?;
+        if earlier / WRITE_BACK_BYTES != now / WRITE_BACK_BYTES {
+            self.temp.write_back()?;
+        }
+        Ok(())
     }
 
     fn insert(

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::NamedTempFile;
@@ -33,6 +34,7 @@ pub(crate) struct Temp {
     file: NamedTempFile,
     path: PathBuf,
     directory: PathBuf,
+    syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Temp {
@@ -61,13 +63,14 @@ impl Temp {
             let locked = file.as_file().try_lock().is_ok();
             // Another writer's sweep may have come between the two steps.
             if !locked || file.path().exists() {
-                return Ok(Self { file, path: path.to_owned(), directory });
+                return Ok(Self { file, path: path.to_owned(), directory, syncing: None });
             }
         }
     }
 
     /// A connection with a transaction open and every setting that shows in
-    /// the file fixed. No journal: a file that fails is thrown away.
+    /// the file fixed. No journal: a file that fails is thrown away. A small
+    /// cache: rows are only appended, and pages that are done had best go.
     pub(crate) fn connect(&self, page_size: u32) -> Result<Connection, WriteError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || {
@@ -80,7 +83,7 @@ impl Temp {
                  PRAGMA journal_mode = OFF;
                  PRAGMA synchronous = OFF;
                  PRAGMA locking_mode = EXCLUSIVE;
-                 PRAGMA cache_size = -16384;
+                 PRAGMA cache_size = -2048;
                  PRAGMA mmap_size = 0;
                  BEGIN EXCLUSIVE;"
             ))?;
@@ -89,9 +92,37 @@ impl Temp {
         open().map_err(|source| self.sqlite(source))
     }
 
+    /// Has what was written up to now go to disk while more is written, unless
+    /// that is still so of earlier bytes. The kernel itself begins late.
+    ///
+    /// # Errors
+    /// What became of earlier bytes: an error is told once, so here it counts.
+    pub(crate) fn write_back(&mut self) -> Result<(), WriteError> {
+        if self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Ok(());
+        }
+        self.wait_for_disk()?;
+        let file = self.file.as_file().try_clone().map_err(|source| self.unstored(source))?;
+        let thread = thread::Builder::new().spawn(move || file.sync_data());
+        self.syncing = Some(thread.map_err(|source| self.unstored(source))?);
+        Ok(())
+    }
+
+    fn wait_for_disk(&mut self) -> Result<(), WriteError> {
+        let synced = self.syncing.take().map_or(Ok(()), |thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        synced.map_err(|source| self.unstored(source))
+    }
+
+    fn unstored(&self, source: io::Error) -> WriteError {
+        WriteError::Io { action: "store", path: self.path.clone(), source }
+    }
+
     /// Puts the file on disk and in its place, and says how large it is.
-    pub(crate) fn persist(self) -> Result<u64, WriteError> {
-        let Self { file, path, directory } = self;
+    pub(crate) fn persist(mut self) -> Result<u64, WriteError> {
+        self.wait_for_disk()?;
+        let Self { file, path, directory, .. } = self;
         let destination = &path;
         let io =
             |action| move |source| WriteError::Io { action, path: destination.clone(), source };

@@ -14,6 +14,9 @@ use crate::pipeline;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES};
 use crate::sink::Sink;
 
+/// Bytes of raw code objects in memory at a time.
+const RAW_WINDOW_BYTES: u64 = 8 << 20;
+
 /// How code objects are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -115,19 +118,25 @@ where
     let WriteOptions { blob: form, layout, origin, window_bytes, progress } = *options;
     let mut sink = Sink::create(path, layout)?;
     let mut indices = 0..rows.len();
-    pipeline::in_order(
-        window_bytes,
+    let (window, held) = match form {
+        // Nothing to compress: bytes read further ahead only leave the caches.
+        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
         // Both the bytes and their encoded form are held for a while.
-        || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(2)))),
+        Blob::Auto | Blob::Bz2 => (window_bytes, 2),
+    };
+    pipeline::in_order(
+        window,
+        || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
         |index| object(rows[index].key, code_object(index), form),
         |encoded: Result<Encoded, WriteError>| {
             let index = sink.written().rows as usize;
             let origin = origin.and_then(|origin| origin(index));
-            sink.add(rows[index].key, &encoded?, &Note { date: None, origin })?;
+            let encoded = encoded?;
+            sink.add(rows[index].key, &encoded, &Note { date: None, origin })?;
             if let Some(progress) = progress {
                 progress(Progress { rows: sink.written().rows, total: rows.len() as u64 });
             }
-            Ok::<(), WriteError>(())
+            Ok::<_, WriteError>(encoded)
         },
     )?;
     sink.finish()
