@@ -39,7 +39,10 @@ impl Root {
         fs::write(self.settings.join("kernels.repo"), text).expect("written");
     }
 
+    /// What dnf knows of the repository is forgotten, so that it either reads
+    /// the index as it is now or says why it can't.
     fn command(&self, words: &[&str]) -> Command {
+        fs::remove_dir_all(&self.cache).ok();
         let mut dnf = as_root("dnf");
         dnf.args(self.options()).args(words);
         dnf
