@@ -205,7 +205,8 @@ mod tests {
             order.lock().unwrap().push(memory);
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| enter(900));
+            // So large that none runs beside it, which makes the order certain.
+            scope.spawn(|| enter(1000));
             while taken.load(Ordering::SeqCst) < 1 {
                 std::thread::yield_now();
             }
@@ -215,7 +216,7 @@ mod tests {
             drop(running);
             small.into_iter().for_each(|thread| thread.join().unwrap());
         });
-        assert_eq!(order.into_inner().unwrap(), [900, 100, 100]);
+        assert_eq!(order.into_inner().unwrap(), [1000, 100, 100]);
         assert_eq!(gate.state.lock().unwrap().reserved, 0);
     }
 
