@@ -3,28 +3,27 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, mpsc};
+use std::path::PathBuf;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
-use crate::engine::{Engine, Shortcuts, Starter};
+use crate::crew::{Crew, Done, Queue};
+use crate::engine::{Engine, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::gate::{Gate, ThisMachine};
-use crate::job::{self, Built, Failure, FailureKind};
+use crate::gate::ThisMachine;
+use crate::job::{Built, Failure, FailureKind};
+use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::source::SourceSet;
-use crate::store::{About, ObjectInfo, ObjectStore};
+use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::twins::Twins;
-use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// How many jobs' costs may be lost if the build is killed.
@@ -193,19 +192,11 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     pool.install(|| engine.prepare(&missing))?;
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
-    let crew = Crew {
-        plan,
-        sources,
-        store,
-        engine,
-        earlier: Earlier::of(plan, &missing, store, digests),
-        twins: Twins::of(plan, sources, &missing, store, digests),
-        work: &work,
-        queue: &queue,
-        next: AtomicUsize::new(0),
-        stages: queue.iter().map(|(job, _)| (plan.jobs[*job].source, OnceLock::new())).collect(),
-        gate: Gate::new(&ThisMachine),
-    };
+    let earlier = Earlier::of(plan, &missing, store, digests);
+    let twins = Twins::of(plan, sources, &missing, store, digests);
+    let shop = Shop::new(engine, earlier, twins, &work, &missing);
+    let crew =
+        Crew { plan, store, cancel: &cancel, queue: Queue::new(&queue, &ThisMachine), shop: &shop };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.
     let keep = |costs: &mut Vec<Record>| {
@@ -263,125 +254,4 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
     }
     error.map_or(Ok(summary), Err)
-}
-
-/// What a worker reports.
-struct Done {
-    event: Event,
-    object: Option<ObjectInfo>,
-    reused: bool,
-}
-
-type Sender = mpsc::Sender<Result<Done, CompileError>>;
-
-/// What the workers share.
-struct Crew<'a> {
-    plan: &'a Plan,
-    sources: &'a SourceSet,
-    store: &'a ObjectStore,
-    engine: Engine<'a>,
-    earlier: Earlier<'a>,
-    twins: Twins<'a>,
-    work: &'a WorkDir,
-    queue: &'a [(usize, Expected)],
-    next: AtomicUsize,
-    stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
-    gate: Gate<'a>,
-}
-
-impl Crew<'_> {
-    fn work(&self, worker: usize, sender: &Sender) {
-        let mut starter = Starter::default();
-        let take = || {
-            let (job, expected) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-            Some((*job, expected.memory))
-        };
-        while let Some((job, _ticket)) = self.gate.enter(self.engine.cancel, take) {
-            let made = if self.engine.cancel.is_cancelled() {
-                Err(CompileError::Interrupted)
-            } else {
-                self.one(worker, job, &mut starter, sender)
-            };
-            if let Err(error) = made {
-                sender.send(Err(error)).ok();
-                self.engine.cancel.cancel();
-                return;
-            }
-        }
-        if self.engine.cancel.is_cancelled() {
-            sender.send(Err(CompileError::Interrupted)).ok();
-        }
-    }
-
-    fn one(
-        &self,
-        worker: usize,
-        index: usize,
-        starter: &mut Starter,
-        sender: &Sender,
-    ) -> Result<(), CompileError> {
-        let job = &self.plan.jobs[index];
-        let stage = self.stage(job.source)?;
-        let parent = self.work.path();
-        let scratch = tempfile::Builder::new()
-            .prefix("job-")
-            .tempdir_in(parent)
-            .map_err(CompileError::io("create", parent))?;
-        let report = |event, object, reused| {
-            // Nobody listens once the build is given up.
-            sender.send(Ok(Done { event, object, reused })).ok();
-        };
-        let started = Instant::now();
-        let run = JobRun { worker, started };
-        report(Event::Started { job: index, run }, None, false);
-        if let Some(info) = self.reused(starter, index, &stage, scratch.path())? {
-            let built =
-                Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
-            report(Event::Finished { job: index, run, built }, Some(info), true);
-            return Ok(());
-        }
-        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
-            Ok(object) => {
-                let size = object.bytes.len() as u64;
-                let about = About::of(job);
-                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
-                self.twins.made(index)?;
-                let built = Built { size, duration: object.duration, usage: object.usage };
-                report(Event::Finished { job: index, run, built }, Some(info), false);
-            }
-            Err(failure) => report(Event::Failed { job: index, run, failure }, None, false),
-        }
-        Ok(())
-    }
-
-    /// An object that was made of other text or other macros and is the same.
-    fn reused(
-        &self,
-        starter: &mut Starter,
-        index: usize,
-        stage: &Path,
-        scratch: &Path,
-    ) -> Result<Option<ObjectInfo>, CompileError> {
-        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
-            return Ok(Some(info));
-        }
-        self.twins.find(&self.engine, starter, index, (stage, scratch))
-    }
-
-    /// The directory of a staged source, made by whoever needs it first.
-    fn stage(&self, source: usize) -> Result<PathBuf, CompileError> {
-        let mut error = None;
-        let staged = self.stages[&source].get_or_init(|| {
-            let dir = self.work.path().join(format!("source-{source}"));
-            let made = fs::create_dir(&dir)
-                .map_err(CompileError::io("create", &dir))
-                .and_then(|()| self.sources.stage(source, &dir));
-            made.map(|()| dir).map_err(|fatal| error = Some(fatal))
-        });
-        match (staged, error) {
-            (Ok(dir), _) => Ok(dir.clone()),
-            (Err(()), Some(error)) => Err(error),
-            (Err(()), None) => Err(CompileError::Interrupted),
-        }
-    }
 }
