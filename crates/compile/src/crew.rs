@@ -2,8 +2,8 @@
 //! that makes its jobs' objects.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::Instant;
+use std::sync::{Condvar, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 
@@ -12,8 +12,9 @@ use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Machine, Ticket};
 use crate::job::{Built, Failure, Object};
-use crate::local::Shop;
+use crate::local::{Local, Shop};
 use crate::process::Cancel;
+use crate::remote::{RemoteShop, Site};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::usage::Usage;
 
@@ -43,6 +44,8 @@ pub(crate) enum Outcome {
     Made(Object),
     /// None could be made.
     Failed(Failure),
+    /// It has to be run on this machine.
+    Here,
 }
 
 /// Jobs in the order in which they start.
@@ -50,26 +53,84 @@ pub(crate) struct Queue<'a> {
     jobs: &'a [(usize, Expected)],
     next: AtomicUsize,
     gate: Gate<'a>,
+    seats: Seats,
+}
+
+/// A job to run.
+struct Taken<'a> {
+    job: usize,
+    /// What it is expected to need.
+    memory: u64,
+    /// Leave to take that of this machine.
+    _ticket: Option<Ticket<'a>>,
 }
 
 impl<'a> Queue<'a> {
-    pub(crate) fn new(jobs: &'a [(usize, Expected)], machine: &'a dyn Machine) -> Self {
-        Self { jobs, next: AtomicUsize::new(0), gate: Gate::new(machine) }
+    /// `here` is how many jobs that came back from elsewhere may run on this
+    /// machine at once.
+    pub(crate) fn new(
+        jobs: &'a [(usize, Expected)],
+        machine: &'a dyn Machine,
+        here: usize,
+    ) -> Self {
+        let seats = Seats { free: Mutex::new(here.max(1)), left: Condvar::new() };
+        Self { jobs, next: AtomicUsize::new(0), gate: Gate::new(machine), seats }
     }
 
     /// The next job, with leave to take memory of this machine if it needs
     /// that.
-    fn take(&self, here: bool, cancel: &Cancel) -> Option<(usize, Option<Ticket<'_>>)> {
+    fn take(&self, here: bool, cancel: &Cancel) -> Option<Taken<'_>> {
         let next = || {
             let (job, expected) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed))?;
             Some((*job, expected.memory))
         };
         if here {
-            let (job, ticket) = self.gate.enter(cancel, next)?;
-            Some((job, Some(ticket)))
+            let ((job, memory), ticket) =
+                self.gate.enter(cancel, || next().map(|next| (next, next.1)))?;
+            Some(Taken { job, memory, _ticket: Some(ticket) })
         } else {
-            next().map(|(job, _)| (job, None))
+            next().map(|(job, memory)| Taken { job, memory, _ticket: None })
         }
+    }
+
+    /// Leave for a job to run on this machine after all.
+    fn enter(&self, memory: u64, cancel: &Cancel) -> Option<(Seat<'_>, Ticket<'_>)> {
+        let seat = self.seats.take(cancel)?;
+        let ((), ticket) = self.gate.enter(cancel, || Some(((), memory)))?;
+        Some((seat, ticket))
+    }
+}
+
+/// How many jobs may run on this machine besides its own workers'.
+struct Seats {
+    free: Mutex<usize>,
+    left: Condvar,
+}
+
+/// Given back when it is dropped.
+struct Seat<'a>(&'a Seats);
+
+/// How often a waiting worker looks whether the build was cancelled.
+const AGAIN: Duration = Duration::from_millis(200);
+
+impl Seats {
+    fn take(&self, cancel: &Cancel) -> Option<Seat<'_>> {
+        let mut free = self.free.lock().expect("no panic inside");
+        while *free == 0 {
+            free = self.left.wait_timeout(free, AGAIN).expect("no panic inside").0;
+            if cancel.is_cancelled() {
+                return None;
+            }
+        }
+        *free -= 1;
+        Some(Seat(self))
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().expect("no panic inside") += 1;
+        self.0.left.notify_one();
     }
 }
 
@@ -89,22 +150,29 @@ pub(crate) struct Crew<'a> {
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue<'a>,
     pub(crate) shop: &'a Shop<'a>,
+    /// Workers of this machine; those with higher numbers are elsewhere.
+    pub(crate) here: usize,
+    pub(crate) remote: Option<RemoteShop<'a>>,
 }
 
 impl Crew<'_> {
     /// The runner of a worker.
-    fn runner(&self, _worker: usize) -> Box<dyn Runner + '_> {
-        Box::new(self.shop.runner())
+    fn runner(&self, worker: usize) -> Box<dyn Runner + '_> {
+        match &self.remote {
+            Some(remote) if worker >= self.here => Box::new(remote.runner()),
+            _ => Box::new(self.shop.runner()),
+        }
     }
 
     /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
-        while let Some((job, _ticket)) = self.queue.take(runner.is_here(), self.cancel) {
+        let mut spare = self.shop.runner();
+        while let Some(taken) = self.queue.take(runner.is_here(), self.cancel) {
             let made = if self.cancel.is_cancelled() {
                 Err(CompileError::Interrupted)
             } else {
-                self.one(worker, job, runner.as_mut(), sender)
+                self.one(worker, &taken, runner.as_mut(), &mut spare, sender)
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
@@ -117,13 +185,32 @@ impl Crew<'_> {
         }
     }
 
+    /// What becomes of a job, and who made its object.
+    fn run<'r>(
+        &self,
+        taken: &Taken<'_>,
+        runner: &'r mut dyn Runner,
+        spare: &'r mut Local<'_>,
+    ) -> Result<(Outcome, &'r mut dyn Runner), CompileError> {
+        match runner.run(taken.job)? {
+            Outcome::Here => {
+                let leave = self.queue.enter(taken.memory, self.cancel);
+                let _leave = leave.ok_or(CompileError::Interrupted)?;
+                Ok((spare.run(taken.job)?, spare))
+            }
+            outcome => Ok((outcome, runner)),
+        }
+    }
+
     fn one(
         &self,
         worker: usize,
-        index: usize,
+        taken: &Taken<'_>,
         runner: &mut dyn Runner,
+        spare: &mut Local<'_>,
         sender: &Sender,
     ) -> Result<(), CompileError> {
+        let index = taken.job;
         let job = &self.plan.jobs[index];
         let report = |event, object, reused| {
             // Nobody listens once the build is given up.
@@ -132,10 +219,12 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        match runner.run(index)? {
+        let (outcome, runner) = self.run(taken, runner, spare)?;
+        match outcome {
+            Outcome::Here => unreachable!("this machine's own workers run every job"),
             Outcome::Reused(info) => {
-                let built =
-                    Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
+                let (duration, usage) = (started.elapsed(), Usage::default());
+                let built = Built { size: info.size, duration, usage, site: Site::Here };
                 report(Event::Finished { job: index, run, built }, Some(info), true);
             }
             Outcome::Made(object) => {
@@ -143,7 +232,8 @@ impl Crew<'_> {
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 runner.stored(index)?;
-                let built = Built { size, duration: object.duration, usage: object.usage };
+                let Object { duration, usage, site, .. } = object;
+                let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info), false);
             }
             Outcome::Failed(failure) => {

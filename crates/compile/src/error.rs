@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use gfxpack_plan::Language;
 
+use crate::remote::RemoteError;
+
 /// Why compiling could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,6 +73,9 @@ pub enum CompileError {
     /// An object of the store was found damaged; it has been dropped.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_plan::Digest),
+    /// The remote-execution service can't be used.
+    #[error(transparent)]
+    Remote(RemoteError),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
@@ -113,6 +118,8 @@ impl CompileError {
                 _ => "check that the path exists and may be used".to_owned(),
             },
             Self::CorruptObject(_) => "run again: it is compiled anew".to_owned(),
+            Self::Remote(RemoteError::Service { hint, .. }) => hint.clone(),
+            Self::Remote(_) => "run the same command again: what is built already is kept".to_owned(),
             Self::Interrupted => "run the same command again: what is built already is kept".to_owned(),
         }
     }

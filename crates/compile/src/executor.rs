@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
@@ -20,6 +20,7 @@ use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
+use crate::remote::{RemoteShop, RemoteWorkers};
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
@@ -40,6 +41,17 @@ pub struct ExecutorOptions {
     pub cache_dir: PathBuf,
     /// Which shortcuts to take.
     pub shortcuts: Shortcuts,
+    /// Who runs jobs elsewhere.
+    pub remote: Option<Remote>,
+}
+
+/// Who runs jobs elsewhere, and what is left for this machine.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Those who run them.
+    pub workers: Arc<dyn RemoteWorkers>,
+    /// Whether this machine runs only what can't run there.
+    pub alone: bool,
 }
 
 /// What happens while a plan runs, in the order it happens. Jobs are indices
@@ -189,14 +201,26 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         headers: HashMap::new(),
         libraries: HashMap::new(),
     };
-    pool.install(|| engine.prepare(&missing))?;
+    let remote = options.remote.as_ref();
+    let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
+    if here > 0 {
+        pool.install(|| engine.prepare(&missing))?;
+    }
+    let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
-    on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
+    on_event(Event::Queued { workers: here + elsewhere, jobs });
     let earlier = Earlier::of(plan, &missing, store, digests);
     let twins = Twins::of(plan, sources, &missing, store, digests);
     let shop = Shop::new(engine, earlier, twins, &work, &missing);
-    let crew =
-        Crew { plan, store, cancel: &cancel, queue: Queue::new(&queue, &ThisMachine), shop: &shop };
+    let crew = Crew {
+        plan,
+        store,
+        cancel: &cancel,
+        queue: Queue::new(&queue, &ThisMachine, options.jobs),
+        shop: &shop,
+        here,
+        remote: remote.map(|remote| RemoteShop::new(&*remote.workers, shop.engine())),
+    };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.
     let keep = |costs: &mut Vec<Record>| {
@@ -210,7 +234,17 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     std::thread::scope(|scope| {
         let crew = &crew;
         let pool = &pool;
-        scope.spawn(move || pool.broadcast(|worker| crew.work(worker.index(), &sender.clone())));
+        for worker in here..here + elsewhere {
+            let sender = sender.clone();
+            scope.spawn(move || crew.work(worker, &sender));
+        }
+        if here > 0 {
+            scope.spawn(move || {
+                pool.broadcast(|worker| crew.work(worker.index(), &sender.clone()));
+            });
+        } else {
+            drop(sender);
+        }
         for message in receiver {
             match message {
                 Ok(Done { event, object, reused }) => {

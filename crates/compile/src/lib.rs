@@ -27,6 +27,7 @@ mod pipe;
 mod preprocessed;
 mod probe;
 mod process;
+mod remote;
 mod source;
 mod store;
 mod support;
@@ -43,13 +44,17 @@ pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
+pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::{FileDigests, state_of};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;
+pub use remote::{
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
+    ToolchainSource,
+};
 pub use source::{SourceDirs, SourceSet};
 pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
 pub use support::{Buildable, first_support};

@@ -1,6 +1,7 @@
 //! The command line as clap reads it.
 
 mod kdb;
+mod remote;
 mod repository;
 
 use std::path::PathBuf;
@@ -15,6 +16,9 @@ use gfxpack_plan::license::Allowed;
 
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use remote::RemoteArgs;
+#[cfg(feature = "remote")]
+pub(crate) use remote::RemoteToolchain;
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
 /// A week, in seconds: whoever wants more means none.
@@ -158,6 +162,8 @@ pub(crate) struct Build {
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
     /// Where to put what is made; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) out: PathBuf,

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Remote, Summary,
+    default_jobs,
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_package::sums;
@@ -56,6 +57,7 @@ pub(crate) fn jobs(args: &Build) -> usize {
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
+    remote: Option<&Remote>,
     cancel: &Cancel,
     output: &Output,
     facts: &mut Facts,
@@ -64,7 +66,7 @@ pub(crate) fn build(
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
     let outputs = prepared.cache.outputs(&args.out)?;
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
-    let made = run(prepared, args, cancel, &outputs, progress.as_mut(), facts);
+    let made = run(prepared, args, remote, cancel, &outputs, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -72,6 +74,7 @@ pub(crate) fn build(
 fn run(
     prepared: &Prepared,
     args: &Build,
+    remote: Option<&Remote>,
     cancel: &Cancel,
     outputs: &Outputs,
     progress: &mut dyn Progress,
@@ -82,6 +85,7 @@ fn run(
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache.scratch.clone(),
         shortcuts: args.shortcuts(),
+        remote: remote.cloned(),
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

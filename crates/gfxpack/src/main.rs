@@ -19,6 +19,7 @@ mod progress;
 mod provenance;
 mod quantity;
 mod record;
+mod remote;
 mod report;
 mod repository;
 mod signing;

@@ -12,7 +12,7 @@ use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
 use crate::report::{self, Facts};
 use crate::signing::Signer;
-use crate::{packages, record, writers};
+use crate::{packages, record, remote, writers};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
 pub(crate) fn run(
@@ -52,6 +52,7 @@ pub(crate) fn run(
         return Ok(());
     }
     args.report.as_deref().map_or(Ok(()), report::check)?;
+    let remote = remote::of(args)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     for (index, toolchain) in prepared.toolchains.iter().enumerate() {
         let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
@@ -60,7 +61,7 @@ pub(crate) fn run(
     }
     output.building();
     let mut facts = Facts::new();
-    let made = build::build(&prepared, args, cancel, output, &mut facts);
+    let made = build::build(&prepared, args, remote.as_ref(), cancel, output, &mut facts);
     let told =
         report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;

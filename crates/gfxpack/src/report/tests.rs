@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Usage};
+use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
 use gfxpack_plan::arguments::{CompilerFacts, Program};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use gfxpack_plan::words::Words;
@@ -93,10 +93,10 @@ fn facts(plan: &Plan) -> Facts {
                 format!("x{job}.s:7:1: error: register index is out of range ({job})")
             };
             let (kind, output) = (FailureKind::Refused(1), words);
-            Event::Failed { job, run, failure: Failure { kind, output, duration, usage } }
+            Event::Failed { job, run, failure: Failure { kind, output, duration, usage, site: Site::Here } }
         } else {
             let size = 4096 + job as u64;
-            Event::Finished { job, run, built: Built { size, duration, usage } }
+            Event::Finished { job, run, built: Built { size, duration, usage, site: Site::Here } }
         });
     }
     facts
@@ -279,6 +279,7 @@ fn words_from_a_build_are_only_words() {
             output: format!("error: {HOSTILE}\nmore {job}"),
             duration,
             usage,
+            site: Site::Here,
         };
         facts.event(&Event::Failed { job, run, failure });
     }
@@ -378,7 +379,7 @@ fn much_output_is_cut_and_every_failure_is_there() {
         facts.event(&Event::Failed {
             job,
             run,
-            failure: Failure { kind, output, duration, usage },
+            failure: Failure { kind, output, duration, usage, site: Site::Here },
         });
     }
     let page = page_of(&facts, &plan, None);
