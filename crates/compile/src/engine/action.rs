@@ -2,14 +2,15 @@
 //! path below one directory tree, and that tree.
 //!
 //! ```text
-//! src/            the staged source; commands run here
-//! src/.gfxpack/   what they write
-//! bin/  lib/      programs, and the libraries that they are started with
-//! files/          bitcode and whatever else is named as a single file
-//! sys/            headers, under the paths they have here
+//! gfxpack/src/            the staged source; commands run here
+//! gfxpack/src/.gfxpack/   what they write
+//! gfxpack/bin/  lib/      programs, and the libraries that they are started with
+//! gfxpack/files/          bitcode and whatever else is named as a single file
+//! gfxpack/sys/            headers, under the paths they have here
 //! ```
 //!
-//! Headers keep their paths because these show in objects (`__FILE__`, debug
+//! All lies below one directory since workers may lay the tree over a root
+//! with a `lib` of its own. Headers keep their paths because these show in objects (`__FILE__`, debug
 //! information); what stands before them is mapped away.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,12 +29,16 @@ use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
 
+/// What the tree consists of.
+const TOP: &str = "gfxpack";
 /// Where commands run.
-const SOURCE_DIR: &str = "src";
+const SOURCE_DIR: &str = "gfxpack/src";
 /// What they write, below that.
 const SCRATCH: &str = ".gfxpack";
 const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
+/// Where headers lie.
+const HEADERS: &str = "gfxpack/sys/";
 /// Before the path of a header, as commands see it.
 const SYSTEM: &str = "../sys";
 /// Options of the compiler whose next word is an include directory.
@@ -231,7 +236,7 @@ impl<'a> Tree<'a> {
             if name.starts_with("ld-") || name.starts_with("ld64") {
                 loader = Some(format!("../{path}"));
             }
-            self.add(path, file)?;
+            self.add(format!("{TOP}/{path}"), file)?;
         }
         Ok(loader.map_or_else(Vec::new, |loader| {
             [loader.as_str(), "--inhibit-cache", "--library-path", "../lib"]
@@ -292,6 +297,8 @@ impl<'a> Tree<'a> {
             return Ok(Some(format!("{SYSTEM}{text}")));
         }
         if previous == "-resource-dir" {
+            // Searched although no option says so.
+            dirs.insert(path.join("include"));
             return Ok(Some(format!("{SYSTEM}{text}")));
         }
         let (before, path) = match text.split_once("=/") {
@@ -315,17 +322,18 @@ impl<'a> Tree<'a> {
         }
         let digest = self.engine.digests.digest(file)?;
         let mut path = format!("{dir}/{name}");
-        if self.files.get(&path).is_some_and(|other| other.digest != digest) {
+        let taken = self.files.get(&format!("{TOP}/{path}"));
+        if taken.is_some_and(|other| other.digest != digest) {
             path = format!("{dir}/{digest}/{name}");
         }
-        self.add(path.clone(), file)?;
+        self.add(format!("{TOP}/{path}"), file)?;
         Ok(Some(format!("../{path}")))
     }
 
     /// Puts a header where its includers find it; whether that can be done.
     fn add_header(&mut self, header: &Path) -> Result<bool, CompileError> {
         let Some((place, passed)) = normal(header) else { return Ok(false) };
-        let here = Path::new("/").join(place.strip_prefix("sys/").unwrap_or(&place));
+        let here = Path::new("/").join(place.strip_prefix(HEADERS).unwrap_or(&place));
         // Where a link was passed on the way back, `..` means another place.
         if fs::canonicalize(&here).ok() != fs::canonicalize(header).ok() {
             return Ok(false);
@@ -355,7 +363,7 @@ impl<'a> Tree<'a> {
 /// The place of an absolute path in the tree with `..` taken back by text,
 /// and the directories that must be there for `..` to lead back from.
 fn normal(path: &Path) -> Option<(String, Vec<String>)> {
-    let mut parts = vec!["sys"];
+    let mut parts = vec![TOP, "sys"];
     let mut passed = Vec::new();
     for component in path.components() {
         match component {
@@ -363,7 +371,7 @@ fn normal(path: &Path) -> Option<(String, Vec<String>)> {
             Component::Normal(part) => parts.push(part.to_str()?),
             Component::ParentDir => {
                 passed.push(parts.join("/"));
-                if parts.len() > 1 {
+                if parts.len() > 2 {
                     parts.pop();
                 }
             }
@@ -380,8 +388,8 @@ mod tests {
     #[test]
     fn the_way_back_leads_over_directories_that_are_there() {
         let (place, passed) = normal(Path::new("/usr/bin/../lib/gcc/12/../../include/c")).unwrap();
-        assert_eq!(place, "sys/usr/lib/include/c");
-        assert_eq!(passed, ["sys/usr/bin", "sys/usr/lib/gcc/12", "sys/usr/lib/gcc"]);
+        assert_eq!(place, "gfxpack/sys/usr/lib/include/c");
+        assert_eq!(passed, ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}")));
     }
 
     #[test]
