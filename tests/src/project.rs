@@ -38,6 +38,7 @@ pub fn binary() -> &'static Path {
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
         let mut cargo = command(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
+        cargo.args(["--features", "remote,remote-cache"]);
         if profile_dir.ends_with("release") {
             cargo.arg("--release");
         }

@@ -34,9 +34,21 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "liblzma", "rayon", "rpm", "rusqlite", "tar", "toml", "zstd"],
     ),
     (
+        "gfxpack-remote",
+        &["gfxpack-plan", "gfxpack-compile"],
+        &["clap", "indicatif", "rayon", "rusqlite", "walkdir"],
+    ),
+    (
         "gfxpack",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
-        &["rusqlite"],
+        &[
+            "gfxpack-plan",
+            "gfxpack-kdb",
+            "gfxpack-compile",
+            "gfxpack-package",
+            "gfxpack-runtime",
+            "gfxpack-remote",
+        ],
+        &["rusqlite", "tokio", "tonic"],
     ),
     (
         "gfxpack-tests",

@@ -44,8 +44,8 @@ pub(crate) enum Outcome {
     Made(Object),
     /// None could be made.
     Failed(Failure),
-    /// It has to be run on this machine.
-    Here,
+    /// It has to be run on this machine; why, if the user should hear that.
+    Here(Option<String>),
 }
 
 /// Jobs in the order in which they start.
@@ -191,9 +191,14 @@ impl Crew<'_> {
         taken: &Taken<'_>,
         runner: &'r mut dyn Runner,
         spare: &'r mut Local<'_>,
+        sender: &Sender,
     ) -> Result<(Outcome, &'r mut dyn Runner), CompileError> {
         match runner.run(taken.job)? {
-            Outcome::Here => {
+            Outcome::Here(warning) => {
+                if let Some(message) = warning {
+                    let event = Event::Warning { message };
+                    sender.send(Ok(Done { event, object: None, reused: false })).ok();
+                }
                 let leave = self.queue.enter(taken.memory, self.cancel);
                 let _leave = leave.ok_or(CompileError::Interrupted)?;
                 Ok((spare.run(taken.job)?, spare))
@@ -219,9 +224,9 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        let (outcome, runner) = self.run(taken, runner, spare)?;
+        let (outcome, runner) = self.run(taken, runner, spare, sender)?;
         match outcome {
-            Outcome::Here => unreachable!("this machine's own workers run every job"),
+            Outcome::Here(_) => unreachable!("this machine's own workers run every job"),
             Outcome::Reused(info) => {
                 let (duration, usage) = (started.elapsed(), Usage::default());
                 let built = Built { size: info.size, duration, usage, site: Site::Here };

@@ -20,7 +20,8 @@ use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
-use crate::remote::{RemoteShop, RemoteWorkers};
+use crate::remote::{RemoteShop, RemoteWorkers, Site};
+use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
@@ -43,6 +44,8 @@ pub struct ExecutorOptions {
     pub shortcuts: Shortcuts,
     /// Who runs jobs elsewhere.
     pub remote: Option<Remote>,
+    /// Where objects are shared with other machines.
+    pub shared: Option<Arc<SharedCache>>,
 }
 
 /// Who runs jobs elsewhere, and what is left for this machine.
@@ -62,6 +65,11 @@ pub enum Event {
     Looked {
         /// Jobs whose objects the store has, with their sizes.
         cached: Vec<(usize, u64)>,
+    },
+    /// Something that the user should hear, and that ends nothing.
+    Warning {
+        /// In words.
+        message: String,
     },
     /// In this order the others will start; not sent if there are none.
     Queued {
@@ -114,8 +122,12 @@ pub struct Summary {
     /// Kernels that could not be made, by job, ascending; events had the
     /// compiler's words.
     pub failures: Vec<(usize, FailureKind)>,
-    /// Jobs that the store had.
+    /// Jobs that the store had, or the shared cache.
     pub cached: usize,
+    /// Of those, the ones that the shared cache had.
+    pub shared: usize,
+    /// Of the compiled ones, those made elsewhere.
+    pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
     /// Jobs that were given an earlier object, since their source differs in
@@ -165,8 +177,25 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             program: "worker threads".into(),
             source: std::io::Error::other(error),
         })?;
-    let objects: Vec<Option<ObjectInfo>> = pool
+    let mut objects: Vec<Option<ObjectInfo>> = pool
         .install(|| plan.jobs.par_iter().map(|job| store.lookup(job.digest, digests)).collect());
+    let shared = options.shared.as_deref();
+    let fetched = shared.map_or(0, |shared| {
+        let (had, lacked): (Vec<usize>, Vec<usize>) =
+            (0..objects.len()).partition(|&job| objects[job].is_some());
+        if shared.takes_all() {
+            shared.top_up(plan, &had, store, cancel);
+        }
+        let fetched = shared.fetch(plan, &lacked, store, digests, cancel);
+        let count = fetched.len();
+        fetched.into_iter().for_each(|(job, info)| objects[job] = Some(info));
+        count
+    });
+    let warn = |on_event: &mut dyn FnMut(Event)| {
+        let warnings = shared.map(SharedCache::warnings).unwrap_or_default();
+        warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
+    };
+    warn(on_event);
     let size = |index: usize| objects[index].as_ref().map(|object| object.size);
     let (mut cached, mut missing) = (Vec::new(), Vec::new());
     for index in 0..plan.jobs.len() {
@@ -175,7 +204,8 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             None => missing.push(index),
         }
     }
-    let mut summary = Summary { cached: cached.len(), objects, ..Summary::default() };
+    let mut summary =
+        Summary { cached: cached.len(), shared: fetched, objects, ..Summary::default() };
     on_event(Event::Looked { cached });
     if missing.is_empty() {
         return Ok(summary);
@@ -231,51 +261,62 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     };
     let (sender, receiver) = mpsc::channel();
     let mut error = None;
-    std::thread::scope(|scope| {
-        let crew = &crew;
-        let pool = &pool;
-        for worker in here..here + elsewhere {
-            let sender = sender.clone();
-            scope.spawn(move || crew.work(worker, &sender));
-        }
-        if here > 0 {
-            scope.spawn(move || {
-                pool.broadcast(|worker| crew.work(worker.index(), &sender.clone()));
-            });
-        } else {
-            drop(sender);
-        }
-        for message in receiver {
-            match message {
-                Ok(Done { event, object, reused }) => {
-                    match &event {
-                        Event::Finished { job, built, .. } => {
-                            summary.compiled += usize::from(!reused);
-                            summary.reused += usize::from(reused);
-                            summary.objects[*job] = object;
-                            if !reused {
-                                costs.push(Record::new(plan, &plan.jobs[*job], built));
+    let run = |upload: &dyn Fn(usize)| {
+        std::thread::scope(|scope| {
+            let crew = &crew;
+            let pool = &pool;
+            for worker in here..here + elsewhere {
+                let sender = sender.clone();
+                scope.spawn(move || crew.work(worker, &sender));
+            }
+            if here > 0 {
+                scope.spawn(move || {
+                    pool.broadcast(|worker| crew.work(worker.index(), &sender.clone()));
+                });
+            } else {
+                drop(sender);
+            }
+            for message in receiver {
+                match message {
+                    Ok(Done { event, object, reused }) => {
+                        match &event {
+                            Event::Finished { job, built, .. } => {
+                                upload(*job);
+                                let here = built.site == Site::Here;
+                                summary.remote += usize::from(!here);
+                                summary.compiled += usize::from(!reused);
+                                summary.reused += usize::from(reused);
+                                summary.objects[*job] = object;
+                                // What a job costs elsewhere, it does not cost here.
+                                if !reused && here {
+                                    costs.push(Record::new(plan, &plan.jobs[*job], built));
+                                }
+                                if costs.len() >= COSTS_AT_ONCE {
+                                    keep(&mut costs);
+                                }
                             }
-                            if costs.len() >= COSTS_AT_ONCE {
-                                keep(&mut costs);
+                            Event::Failed { job, failure, .. } => {
+                                summary.failures.push((*job, failure.kind.clone()));
                             }
+                            Event::Looked { .. }
+                            | Event::Warning { .. }
+                            | Event::Queued { .. }
+                            | Event::Started { .. } => {}
                         }
-                        Event::Failed { job, failure, .. } => {
-                            summary.failures.push((*job, failure.kind.clone()));
-                        }
-                        Event::Looked { .. } | Event::Queued { .. } | Event::Started { .. } => {}
+                        on_event(event);
                     }
-                    on_event(event);
-                }
-                // The first one tells; that others were stopped follows from it.
-                Err(fatal) => {
-                    if matches!(error, None | Some(CompileError::Interrupted)) {
-                        error = Some(fatal);
+                    // The first one tells; that others were stopped follows from it.
+                    Err(fatal) => {
+                        if matches!(error, None | Some(CompileError::Interrupted)) {
+                            error = Some(fatal);
+                        }
                     }
                 }
             }
-        }
-    });
+        })
+    };
+    SharedCache::uploading(shared, plan, store, run);
+    warn(on_event);
     keep(&mut costs);
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.

@@ -28,6 +28,7 @@ mod preprocessed;
 mod probe;
 mod process;
 mod remote;
+mod shared;
 mod source;
 mod store;
 mod support;
@@ -55,6 +56,7 @@ pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
     ToolchainSource,
 };
+pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
 pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
 pub use support::{Buildable, first_support};

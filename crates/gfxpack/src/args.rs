@@ -16,9 +16,11 @@ use gfxpack_plan::license::Allowed;
 
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
-pub(crate) use remote::RemoteArgs;
+#[cfg(feature = "remote-cache")]
+pub(crate) use remote::CacheUpload;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteToolchain;
+pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
 /// A week, in seconds: whoever wants more means none.
@@ -164,6 +166,8 @@ pub(crate) struct Build {
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) shared: SharedCacheArgs,
     /// Where to put what is made; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) out: PathBuf,

@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Remote, Summary,
-    default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_package::sums;
@@ -22,6 +21,7 @@ use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
 use crate::provenance::Provenance;
 use crate::record::Origin;
+use crate::remote::Beyond;
 use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
@@ -57,7 +57,7 @@ pub(crate) fn jobs(args: &Build) -> usize {
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
-    remote: Option<&Remote>,
+    beyond: &Beyond,
     cancel: &Cancel,
     output: &Output,
     facts: &mut Facts,
@@ -66,7 +66,7 @@ pub(crate) fn build(
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
     let outputs = prepared.cache.outputs(&args.out)?;
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
-    let made = run(prepared, args, remote, cancel, &outputs, progress.as_mut(), facts);
+    let made = run(prepared, args, beyond, cancel, &outputs, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -74,7 +74,7 @@ pub(crate) fn build(
 fn run(
     prepared: &Prepared,
     args: &Build,
-    remote: Option<&Remote>,
+    beyond: &Beyond,
     cancel: &Cancel,
     outputs: &Outputs,
     progress: &mut dyn Progress,
@@ -85,7 +85,8 @@ fn run(
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache.scratch.clone(),
         shortcuts: args.shortcuts(),
-        remote: remote.cloned(),
+        remote: beyond.workers.clone(),
+        shared: beyond.cache.clone(),
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

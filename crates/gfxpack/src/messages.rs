@@ -78,6 +78,7 @@ impl Progress for Messages<'_> {
                     output.message("job-cached", &body);
                 }
             }
+            Event::Warning { message } => output.warn(message),
             Event::Queued { workers, jobs } => {
                 let now = self.now();
                 let queue = jobs.iter().map(|(job, expected)| {

@@ -94,6 +94,7 @@ impl Count {
                 });
                 self.estimator.queued(*workers, queue, now);
             }
+            Event::Warning { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;
@@ -240,6 +241,7 @@ impl Progress for Lines<'_> {
             }
             Event::Queued { .. } => self.said = Instant::now(),
             Event::Started { .. } => {}
+            Event::Warning { message } => self.output.warn(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan.jobs[*job].key));

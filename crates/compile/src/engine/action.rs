@@ -389,7 +389,10 @@ mod tests {
     fn the_way_back_leads_over_directories_that_are_there() {
         let (place, passed) = normal(Path::new("/usr/bin/../lib/gcc/12/../../include/c")).unwrap();
         assert_eq!(place, "gfxpack/sys/usr/lib/include/c");
-        assert_eq!(passed, ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}")));
+        assert_eq!(
+            passed,
+            ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}"))
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use super::{Headers, Site, RemoteError, RemoteWorkers};
+use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
@@ -72,16 +72,18 @@ impl Runner for Remote<'_> {
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
         let RemoteShop { workers, engine, .. } = self.shop;
         let job = &engine.plan.jobs[index];
-        let Some((defines, commands)) = engine.direct(job) else { return Ok(Outcome::Here) };
-        let Some(recipe) = self.shop.recipe(index, &commands)? else { return Ok(Outcome::Here) };
+        let Some((defines, commands)) = engine.direct(job) else { return Ok(Outcome::Here(None)) };
+        let Some(recipe) = self.shop.recipe(index, &commands)? else {
+            return Ok(Outcome::Here(None));
+        };
         let Some(action) = engine.action(job, &defines, &recipe, workers.toolchain()) else {
-            return Ok(Outcome::Here);
+            return Ok(Outcome::Here(None));
         };
         let started = Instant::now();
         let outcome = match workers.run(&action, engine.cancel) {
             Ok(outcome) => outcome,
             Err(RemoteError::Interrupted) => return Err(CompileError::Interrupted),
-            Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here),
+            Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here(None)),
             Err(RemoteError::TimedOut(_)) => {
                 return Ok(Outcome::Failed(Failure {
                     kind: FailureKind::TimedOut(engine.time_limit),
@@ -92,8 +94,7 @@ impl Runner for Remote<'_> {
                 }));
             }
             Err(error @ RemoteError::Lost { .. }) => {
-                tracing::warn!("{error}; it is compiled here");
-                return Ok(Outcome::Here);
+                return Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))));
             }
             Err(error @ RemoteError::Service { .. }) => return Err(CompileError::Remote(error)),
         };
@@ -103,7 +104,7 @@ impl Runner for Remote<'_> {
             _ => {
                 let words = outcome.words.as_str();
                 tracing::debug!(key = %job.key, outcome.exit_code, words, "no object from elsewhere");
-                return Ok(Outcome::Here);
+                return Ok(Outcome::Here(None));
             }
         };
         let deps = String::from_utf8(deps.unwrap_or_default()).unwrap_or_default();

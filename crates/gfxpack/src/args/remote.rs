@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 /// Whether this gfxpack can do it; if not, the options say so when used.
 const EXECUTION: bool = cfg!(feature = "remote");
+const CACHE: bool = cfg!(feature = "remote-cache");
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Remote execution")]
@@ -48,6 +49,30 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "remote",
           hide = !EXECUTION)]
     pub(crate) remote_patience: u64,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Cache")]
+pub(crate) struct SharedCacheArgs {
+    /// A cache shared with other machines, asked for what is not in this one's:
+    /// file:///DIR, s3://BUCKET/PREFIX, gs://, webdav(s)://, redis(s)://; one
+    /// that fails is left alone
+    #[arg(long, value_name = "URL", hide = !CACHE)]
+    pub(crate) cache_remote: Option<String>,
+    /// What is given to it
+    #[arg(long, value_enum, default_value_t, requires = "cache_remote", hide = !CACHE)]
+    pub(crate) cache_upload: CacheUpload,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CacheUpload {
+    /// Nothing.
+    Never,
+    /// What this build compiles.
+    #[default]
+    Made,
+    /// That, and what this machine's cache has of it.
+    Always,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

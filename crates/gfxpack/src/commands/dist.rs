@@ -10,9 +10,10 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::prepare::{self, Prepared, Purpose};
+use crate::remote::Beyond;
 use crate::report::{self, Facts};
 use crate::signing::Signer;
-use crate::{packages, record, remote, writers};
+use crate::{packages, record, writers};
 
 /// Runs the main job; without `packaging`, up to the kdbs.
 pub(crate) fn run(
@@ -52,7 +53,7 @@ pub(crate) fn run(
         return Ok(());
     }
     args.report.as_deref().map_or(Ok(()), report::check)?;
-    let remote = remote::of(args)?;
+    let beyond = Beyond::of(args)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     for (index, toolchain) in prepared.toolchains.iter().enumerate() {
         let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
@@ -61,7 +62,7 @@ pub(crate) fn run(
     }
     output.building();
     let mut facts = Facts::new();
-    let made = build::build(&prepared, args, remote.as_ref(), cancel, output, &mut facts);
+    let made = build::build(&prepared, args, &beyond, cancel, output, &mut facts);
     let told =
         report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
@@ -128,7 +129,8 @@ fn summarise(
     }
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
+        "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
+        "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -145,8 +147,16 @@ fn summarise(
         0 => String::new(),
         reused => format!(", {reused} as before but for their text"),
     };
+    let remote = match summary.remote {
+        0 => String::new(),
+        remote => format!(" ({remote} remotely)"),
+    };
+    let shared = match summary.shared {
+        0 => String::new(),
+        shared => format!(" ({shared} of them from the shared one)"),
+    };
     output.say(&format!(
-        "{} compiled{reused}, {} from the cache{failed}{packages}: {}",
+        "{} compiled{remote}{reused}, {} from the cache{shared}{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()

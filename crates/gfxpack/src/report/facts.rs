@@ -114,7 +114,7 @@ impl Facts {
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
-            Event::Started { .. } => {}
+            Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
                 let fact = ran(run, built.duration, built.usage, &built.site, self.begun);
                 self.jobs.insert(*job, Fact { size: built.size, ..fact });

@@ -93,7 +93,11 @@ fn facts(plan: &Plan) -> Facts {
                 format!("x{job}.s:7:1: error: register index is out of range ({job})")
             };
             let (kind, output) = (FailureKind::Refused(1), words);
-            Event::Failed { job, run, failure: Failure { kind, output, duration, usage, site: Site::Here } }
+            Event::Failed {
+                job,
+                run,
+                failure: Failure { kind, output, duration, usage, site: Site::Here },
+            }
         } else {
             let size = 4096 + job as u64;
             Event::Finished { job, run, built: Built { size, duration, usage, site: Site::Here } }

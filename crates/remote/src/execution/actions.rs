@@ -74,11 +74,11 @@ pub(crate) async fn outcome(
     purpose: &Purpose,
 ) -> Result<ActionOutcome, Status> {
     let metadata = result.execution_metadata.unwrap_or_default();
-    let duration = match (metadata.execution_start_timestamp, metadata.execution_completed_timestamp)
-    {
-        (Some(start), Some(end)) => between(&start, &end),
-        _ => None,
-    };
+    let duration =
+        match (metadata.execution_start_timestamp, metadata.execution_completed_timestamp) {
+            (Some(start), Some(end)) => between(&start, &end),
+            _ => None,
+        };
     let mut wanted = Vec::new();
     let mut outputs = action.outputs.map(|path| {
         let file = result.output_files.iter().find(|file| file.path == path)?;
@@ -113,7 +113,9 @@ pub(crate) async fn outcome(
     let words: Vec<String> = words
         .into_iter()
         .map(|part| part.unwrap_or_else(|digest| fetched.remove(&digest.hash).unwrap_or_default()))
-        .map(|part| String::from_utf8_lossy(&part[..part.len().min(MAX_WORDS)]).trim_end().to_owned())
+        .map(|part| {
+            String::from_utf8_lossy(&part[..part.len().min(MAX_WORDS)]).trim_end().to_owned()
+        })
         .filter(|part| !part.is_empty())
         .collect();
     Ok(ActionOutcome {

@@ -67,11 +67,7 @@ impl Address {
 
     /// A resource name: the instance, if there is one, and the rest.
     pub(crate) fn resource(&self, rest: &str) -> String {
-        if self.instance.is_empty() {
-            rest.to_owned()
-        } else {
-            format!("{}/{rest}", self.instance)
-        }
+        if self.instance.is_empty() { rest.to_owned() } else { format!("{}/{rest}", self.instance) }
     }
 }
 

@@ -94,10 +94,11 @@ impl Blobs {
         let unknown = self.unknown(blobs);
         for some in unknown.chunks(QUESTIONS) {
             let missing = missing(connection, some, purpose).await?;
-            let (small, large): (Vec<&Blob>, Vec<&Blob>) =
-                some.iter().copied().filter(|blob| missing.contains(&blob.digest)).partition(
-                    |blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.batch(),
-                );
+            let (small, large): (Vec<&Blob>, Vec<&Blob>) = some
+                .iter()
+                .copied()
+                .filter(|blob| missing.contains(&blob.digest))
+                .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.batch());
             for batch in self.batches(small) {
                 self.send_batch(connection, &batch, purpose).await?;
             }
@@ -285,7 +286,8 @@ async fn fetch_stream(
     purpose: &Purpose,
 ) -> Result<Vec<u8>, Status> {
     let name = format!("blobs/{}/{}", digest.hash, digest.size_bytes);
-    let request = ReadRequest { resource_name: connection.address.resource(&name), ..Default::default() };
+    let request =
+        ReadRequest { resource_name: connection.address.resource(&name), ..Default::default() };
     let request = connection.open_ended(request, purpose);
     let mut stream = connection.bytes().read(request).await?.into_inner();
     let mut bytes = Vec::new();
@@ -308,7 +310,8 @@ async fn send_stream(
         Content::File(path) => Box::new(File::open(path).map_err(unreadable)?),
         Content::Bytes(bytes) => Box::new(io::Cursor::new(bytes.clone())),
     };
-    let chunks = Chunks { name: connection.address.resource(&name), reader, sent: 0, size: blob.size };
+    let chunks =
+        Chunks { name: connection.address.resource(&name), reader, sent: 0, size: blob.size };
     let request = connection.open_ended(tokio_stream::iter(chunks), purpose);
     let committed = connection.bytes().write(request).await?.into_inner().committed_size;
     if committed == blob.size as i64 {

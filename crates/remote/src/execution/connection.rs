@@ -16,10 +16,10 @@ use tonic::metadata::{
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use uuid::Uuid;
 
+use super::RemoteOptions;
 use super::address::Address;
 use super::blobs::Limits;
 use super::retry::Retry;
-use super::RemoteOptions;
 
 /// How long it may take until a server accepts a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
@@ -107,8 +107,7 @@ impl Connection {
     /// # Errors
     /// [`RemoteError::Service`] where it can't be reached, or can't do it.
     pub(crate) async fn learn(&self, cache_only: bool) -> Result<Limits, RemoteError> {
-        let request =
-            api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
+        let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
         let answer = Retry::new(FIRST_PATIENCE.min(self.retry.patience()))
             .call(|| {
@@ -120,7 +119,8 @@ impl Connection {
             .map_err(|status| self.failed(&status))?
             .into_inner();
         let sha256 = api::digest_function::Value::Sha256 as i32;
-        let unable = |reason: &str| self.address.unusable(reason, "use another service or instance");
+        let unable =
+            |reason: &str| self.address.unusable(reason, "use another service or instance");
         let cache = answer.cache_capabilities.unwrap_or_default();
         if !cache.digest_functions.contains(&sha256) {
             return Err(unable("it does not know SHA-256"));
@@ -187,9 +187,7 @@ impl Connection {
         request
     }
 
-    pub(crate) fn capabilities(
-        &self,
-    ) -> api::capabilities_client::CapabilitiesClient<Channel> {
+    pub(crate) fn capabilities(&self) -> api::capabilities_client::CapabilitiesClient<Channel> {
         api::capabilities_client::CapabilitiesClient::new(self.channel.clone())
     }
 

@@ -17,17 +17,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gfxpack_compile::{
-    Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource,
-};
+use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
 use gfxpack_plan::Digest;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
 pub use self::address::Address;
 use self::blobs::Blobs;
-pub use self::connection::Tls;
 use self::connection::Connection;
+pub use self::connection::Tls;
 use self::run::Running;
 use self::tree::Tree;
 

@@ -16,10 +16,7 @@ pub(crate) const ATTEMPTS: u32 = 5;
 /// Whether a call that ended so may succeed the next time.
 pub(crate) fn is_passing(code: Code) -> bool {
     is_absence(code)
-        || matches!(
-            code,
-            Code::ResourceExhausted | Code::Aborted | Code::Internal | Code::DataLoss
-        )
+        || matches!(code, Code::ResourceExhausted | Code::Aborted | Code::Internal | Code::DataLoss)
 }
 
 /// Whether a call ended so because there is no server, or none any more.

@@ -98,10 +98,8 @@ pub(crate) async fn run(
         };
         tracing::debug!(action.name, "an execution failed: {}", told(&failed));
         running.set("");
-        let lost = |status: &Status| RemoteError::Lost {
-            name: action.name.clone(),
-            reason: told(status),
-        };
+        let lost =
+            |status: &Status| RemoteError::Lost { name: action.name.clone(), reason: told(status) };
         let status = match failed.code() {
             // That inputs are missing is said with each of these; whatever it
             // was, asking anew what is missing can't hurt.

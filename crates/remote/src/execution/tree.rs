@@ -47,9 +47,9 @@ struct Directory<'a> {
 
 impl<'a> Directory<'a> {
     fn below(&mut self, path: &'a str) -> &mut Self {
-        path.split('/').filter(|part| !part.is_empty()).fold(self, |directory, part| {
-            directory.directories.entry(part).or_default()
-        })
+        path.split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self, |directory, part| directory.directories.entry(part).or_default())
     }
 
     /// Its message, after those of all below it. Entries are in the order of
