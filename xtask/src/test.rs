@@ -157,7 +157,7 @@ const NEEDS: &[Need] = &[
                 "/usr/local/lib/python3.11/ensurepip/__init__.py",
             ],
         ),
-        why: "install spdx-tools, which judges bills of material, into target/tools",
+        why: "install programs from PyPI into target/tools",
         apt: "python3-venv",
         dnf: Some("python3"),
     },
@@ -172,6 +172,12 @@ const NEEDS: &[Need] = &[
         why: "run remote jobs apart from this machine",
         apt: "bubblewrap",
         dnf: Some("bubblewrap"),
+    },
+    Need {
+        probe: Probe::Program("redis-server"),
+        why: "share objects by way of Redis",
+        apt: "redis-server",
+        dnf: Some("redis"),
     },
     Need {
         probe: Probe::Program("taskset"),
@@ -213,7 +219,7 @@ impl Test {
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
-    spdx_tools(sh, install)?;
+    FROM_PYPI.iter().try_for_each(|program| program.ensure(sh, install))?;
     buildbox(sh, install)
 }
 
@@ -260,26 +266,50 @@ fn buildbox(sh: &Shell, install: bool) -> anyhow::Result<()> {
     cmd!(sh, "mv {new} {dir}").run().context("failed to put buildbox-casd into its place")
 }
 
-/// What `--setup` installs from PyPI; a version fixed here, since it judges.
-const SPDX_TOOLS: &str = "spdx-tools==0.8.5";
+/// A program from PyPI that no distribution packages, in an environment of
+/// its own below target/tools.
+struct FromPypi {
+    dir: &'static str,
+    program: &'static str,
+    why: &'static str,
+    /// Versions are fixed, since the programs judge.
+    packages: &'static [&'static str],
+}
 
-/// The SPDX project's own validator, which no distribution packages.
-fn spdx_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    let venv = root().join("target/tools/spdx");
-    if venv.join("bin/pyspdxtools").is_file() {
-        return Ok(());
+const FROM_PYPI: &[FromPypi] = &[
+    FromPypi {
+        dir: "spdx",
+        program: "pyspdxtools",
+        why: "judges bills of material",
+        packages: &["spdx-tools==0.8.5"],
+    },
+    FromPypi {
+        dir: "webdav",
+        program: "wsgidav",
+        why: "shares objects over WebDAV",
+        packages: &["wsgidav==4.4.0", "cheroot==11.1.2"],
+    },
+];
+
+impl FromPypi {
+    fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<()> {
+        let Self { dir, program, why, packages } = self;
+        let venv = root().join("target/tools").join(dir);
+        if venv.join("bin").join(program).is_file() {
+            return Ok(());
+        }
+        let pip = venv.join("bin/pip");
+        let make = cmd!(sh, "python3 -m venv {venv}");
+        let fill = cmd!(sh, "{pip} install --quiet {packages...}");
+        ensure!(
+            install,
+            "{program} is missing, which {why}\n\
+             hint: run `{make} && {fill}`, or give --setup to have that done"
+        );
+        say(&format!("missing: {program}, which {why}: installing into {venv:?}"));
+        make.run().context("failed to make a Python environment")?;
+        fill.run().with_context(|| format!("failed to install {program}"))
     }
-    let pip = venv.join("bin/pip");
-    let make = cmd!(sh, "python3 -m venv {venv}");
-    let fill = cmd!(sh, "{pip} install --quiet {SPDX_TOOLS}");
-    ensure!(
-        install,
-        "pyspdxtools is missing, which judges bills of material\n\
-         hint: run `{make} && {fill}`, or give --setup to have that done"
-    );
-    say(&format!("missing: pyspdxtools, which judges bills of material: installing into {venv:?}"));
-    make.run().context("failed to make a Python environment")?;
-    fill.run().context("failed to install spdx-tools")
 }
 
 /// The test run, not yet started.

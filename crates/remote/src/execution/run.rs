@@ -65,7 +65,7 @@ pub(crate) async fn run(
         }
         Err(status) if status.code() == Code::NotFound => {}
         Err(status) if status.code() == Code::DataLoss => {
-            tracing::warn!(action.name, "{}; it is made again", told(&status));
+            tracing::debug!(action.name, "{}; it is made again", told(&status));
             skip_cache = true;
         }
         Err(status) => return Err(service.connection.failed(&status)),
@@ -144,7 +144,12 @@ async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOu
         })
         .await?
         .into_inner();
-    actions::outcome(service, action, result, true, &ask.purpose).await
+    let outcome = actions::outcome(service, action, result, true, &ask.purpose).await;
+    outcome.map_err(|status| match status.code() {
+        // A result without its files is not the same as none.
+        Code::NotFound => Status::data_loss(status.message()),
+        _ => status,
+    })
 }
 
 /// Sends what is missing, and has the action run.

@@ -25,7 +25,7 @@ type Reply<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// What goes wrong, once, at the next call that it fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// An execution ends with this status in its answer.
     Ends(i32),
     /// An execution's stream breaks after its first message.
@@ -45,39 +45,39 @@ pub enum Fault {
 }
 
 #[derive(Debug, Default)]
-pub struct State {
-    pub blobs: HashMap<String, Vec<u8>>,
-    pub results: HashMap<String, ActionResult>,
-    pub faults: VecDeque<Fault>,
+pub(crate) struct State {
+    pub(crate) blobs: HashMap<String, Vec<u8>>,
+    pub(crate) results: HashMap<String, ActionResult>,
+    pub(crate) faults: VecDeque<Fault>,
     /// How often each call was made.
-    pub calls: BTreeMap<&'static str, usize>,
+    pub(crate) calls: BTreeMap<&'static str, usize>,
     /// Largest batch of blobs, in bytes.
-    pub largest_batch: usize,
+    pub(crate) largest_batch: usize,
     /// What every call must carry.
-    pub token: Option<&'static str>,
-    pub instance: String,
+    pub(crate) token: Option<&'static str>,
+    pub(crate) instance: String,
     /// Commands that were run, the last one's salt and platform.
-    pub runs: Vec<Command>,
-    pub salt: Vec<u8>,
-    pub no_sha256: bool,
+    pub(crate) runs: Vec<Command>,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) no_sha256: bool,
     operations: HashMap<String, ExecuteResponse>,
-    pub cancelled: Vec<String>,
+    pub(crate) cancelled: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Stand(Arc<Mutex<State>>);
+pub(crate) struct Stand(Arc<Mutex<State>>);
 
 /// The largest batch that it takes.
-pub const MAX_BATCH: i64 = 100_000;
+pub(crate) const MAX_BATCH: i64 = 100_000;
 
 /// A running stand-in; ends with this value.
-pub struct Running {
-    pub stand: Stand,
-    pub port: u16,
+pub(crate) struct Running {
+    pub(crate) stand: Stand,
+    pub(crate) port: u16,
     _runtime: Runtime,
 }
 
-pub fn start(stand: &Stand, tls: Option<ServerTlsConfig>) -> Running {
+pub(crate) fn start(stand: &Stand, tls: Option<ServerTlsConfig>) -> Running {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -100,11 +100,11 @@ pub fn start(stand: &Stand, tls: Option<ServerTlsConfig>) -> Running {
 }
 
 impl Stand {
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
 
-    pub fn calls(&self, name: &str) -> usize {
+    pub(crate) fn calls(&self, name: &str) -> usize {
         self.lock().calls.get(name).copied().unwrap_or(0)
     }
 
@@ -147,7 +147,7 @@ impl State {
         fails
     }
 
-    pub fn put(&mut self, bytes: Vec<u8>) -> api::Digest {
+    pub(crate) fn put(&mut self, bytes: Vec<u8>) -> api::Digest {
         let digest = digest(&bytes);
         self.blobs.insert(digest.hash.clone(), bytes);
         digest
@@ -227,14 +227,14 @@ impl State {
 }
 
 /// What its compiler makes; large where the last argument is a number.
-pub fn object(arguments: &[String]) -> Vec<u8> {
+pub(crate) fn object(arguments: &[String]) -> Vec<u8> {
     let size = arguments.last().and_then(|word| word.parse().ok()).unwrap_or(0_usize);
     let mut bytes = format!("object of {arguments:?}").into_bytes();
     bytes.resize(bytes.len().max(size), 7);
     bytes
 }
 
-pub fn digest(bytes: &[u8]) -> api::Digest {
+pub(crate) fn digest(bytes: &[u8]) -> api::Digest {
     api::Digest { hash: Sha256::of(bytes).to_string(), size_bytes: bytes.len() as i64 }
 }
 
@@ -315,7 +315,7 @@ impl content_addressable_storage_server::ContentAddressableStorage for Stand {
                 return Err(Status::invalid_argument("it is not what it is called"));
             }
         }
-        Ok(Response::default())
+        Ok(Response::new(BatchUpdateBlobsResponse::default()))
     }
 
     async fn batch_read_blobs(
@@ -474,7 +474,7 @@ impl Operations for Stand {
         request: Request<CancelOperationRequest>,
     ) -> Answer<protobuf::Empty> {
         self.lock().cancelled.push(request.into_inner().name);
-        Ok(Response::default())
+        Ok(Response::new(protobuf::Empty {}))
     }
 
     async fn list_operations(
