@@ -24,6 +24,22 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite"]),
     (
+        "gfxpack-tuning",
+        &["gfxpack-plan"],
+        &[
+            "bzip2",
+            "clap",
+            "indicatif",
+            "liblzma",
+            "rayon",
+            "rpm",
+            "tar",
+            "toml",
+            "walkdir",
+            "zstd",
+        ],
+    ),
+    (
         "gfxpack-runtime",
         &["gfxpack-plan", "gfxpack-kdb"],
         &["clap", "indicatif", "liblzma", "rayon", "rpm", "tar", "toml", "walkdir", "zstd"],
@@ -35,7 +51,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &[
+            "gfxpack-plan",
+            "gfxpack-kdb",
+            "gfxpack-compile",
+            "gfxpack-package",
+            "gfxpack-tuning",
+            "gfxpack-runtime",
+        ],
         &["rusqlite"],
     ),
     (
