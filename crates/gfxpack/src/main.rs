@@ -14,6 +14,7 @@ mod messages;
 mod output;
 mod outputs;
 mod packages;
+mod perfdb;
 mod prepare;
 mod progress;
 mod provenance;

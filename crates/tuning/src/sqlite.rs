@@ -254,7 +254,7 @@ fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), 
         let values = (0..columns.len()).map(|at| text(row, at)).collect::<Result<_, _>>()?;
         let (solver, params) = (text(row, columns.len())?, text(row, columns.len() + 1)?);
         // A later row of the same solver wins, as `SetValues` has it.
-        problems.entry(values).or_insert_with(BTreeMap::new).insert(solver, params);
+        problems.entry(values).or_default().insert(solver, params);
     }
     let all: i64 = connection.query_row("SELECT count(*) FROM perf_db", (), |row| row.get(0))?;
     Ok((problems, u64::try_from(all).unwrap_or_default().saturating_sub(joined)))

@@ -11,12 +11,15 @@ mod kdb;
 mod lookup;
 mod manual;
 mod package;
+mod perfdb;
 mod plan;
 mod repo;
 mod targets;
 mod toolchains;
 mod verify;
 mod why;
+
+pub(crate) use perfdb::{Perfdb, check as check_perfdb};
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -46,6 +49,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
+        Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }
