@@ -24,6 +24,22 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite"]),
     (
+        "gfxpack-caches",
+        &[],
+        &[
+            "bzip2",
+            "clap",
+            "indicatif",
+            "liblzma",
+            "rayon",
+            "rpm",
+            "rusqlite",
+            "tar",
+            "toml",
+            "zstd",
+        ],
+    ),
+    (
         "gfxpack-tuning",
         &["gfxpack-plan"],
         &[
@@ -56,6 +72,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-kdb",
             "gfxpack-compile",
             "gfxpack-package",
+            "gfxpack-caches",
             "gfxpack-tuning",
             "gfxpack-runtime",
         ],

@@ -1,6 +1,7 @@
 //! The sub-commands, each a few steps over the crates below.
 
 mod cache;
+mod caches;
 mod detect;
 mod dist;
 mod doctor;
@@ -19,6 +20,7 @@ mod toolchains;
 mod verify;
 mod why;
 
+pub(crate) use caches::Caches;
 pub(crate) use perfdb::{Perfdb, check as check_perfdb};
 
 use clap::CommandFactory;
@@ -49,6 +51,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
+        Command::Caches(caches) => caches::run(&caches, output),
         Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
