@@ -5,7 +5,11 @@ use std::fs;
 use std::io;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
+use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_plan::KernelKey;
+use gfxpack_plan::kernel_package::{
+    self, Contents, DEFAULT_NAME_TEMPLATE, Layout, Release, SourceLicense,
+};
 use gfxpack_tests::project::{Project, tool};
 
 const PERF: &str = "gfx906_60.db.txt";
@@ -163,4 +167,41 @@ fn another_database_makes_another_package() {
     let text =
         tool("tar", &["-xOf", &format!("o/{name}"), "--wildcards", "*.db.txt"], project.path());
     assert_eq!(text, "k=ConvAsm1x1U:9\n");
+}
+
+#[test]
+fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
+    let project = project();
+    let license = SourceLicense { license: "MIT".to_owned(), copyright: "A".to_owned() };
+    let release = Release {
+        library: "kernels".to_owned(),
+        description: String::new(),
+        homepage: String::new(),
+        version: "1.0".to_owned(),
+        revision: "1".to_owned(),
+        maintainer: "A <a@example.org>".to_owned(),
+        licenses: [("conv.cl".to_owned(), license)].into(),
+        layout: Layout::Rocm { version: None },
+        name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
+        source_date_epoch: 1_700_000_000,
+    };
+    let package = |text: &str| {
+        let contents = Contents {
+            target: "gfx906_60".parse().unwrap(),
+            kdb: project.path().join("gfx906_60.kdb"),
+            kernels: 1,
+            missing: 0,
+            compiler: String::new(),
+            tuning: vec![(PERF.to_owned(), project.write(PERF, text))],
+        };
+        let spec = kernel_package::spec(&release, &contents);
+        let written = deb::write(&spec, project.path(), &DebOptions::default()).unwrap();
+        written.path.display().to_string()
+    };
+    let deb = package(PERF_TEXT);
+    project.run(&["verify", &deb]).expect_code(0);
+    let deb = package("nothing\nk=ConvAsm1x1U:1\n");
+    let run = project.run(&["verify", &deb]).expect_code(101);
+    let says = format!("`/opt/rocm/share/miopen/db/{PERF}`: line 1: it has no key");
+    assert!(run.stdout.contains(&says), "{}", run.stdout);
 }
