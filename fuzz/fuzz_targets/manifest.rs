@@ -30,7 +30,7 @@ fn check(text: &str, file: &str, requests: Result<Vec<KeyRequest>, InputError>) 
         }
         Err(error) => {
             let lines = text.lines().count().max(1);
-            assert_eq!(error.location.file, file);
+            assert_eq!(&*error.location.file, file);
             assert!((1..=lines + 1).contains(&error.location.line), "{error} of {lines} lines");
             assert!(!error.to_string().is_empty());
             assert!(!error.hint().is_empty());
