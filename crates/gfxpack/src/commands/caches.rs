@@ -77,8 +77,14 @@ pub(crate) enum Shell {
 pub(crate) fn run(command: &Caches, output: &Output) -> anyhow::Result<()> {
     let surroundings = environment::surroundings();
     match command {
-        Caches::List { chosen, entries } => list(&chosen.of(&surroundings), *entries, output),
-        Caches::Size { chosen } => sizes(&chosen.of(&surroundings), output),
+        Caches::List { chosen, entries } => {
+            list(&chosen.of(&surroundings), *entries, output);
+            Ok(())
+        }
+        Caches::Size { chosen } => {
+            sizes(&chosen.of(&surroundings), output);
+            Ok(())
+        }
         Caches::Clear { chosen, older_than, tuning, dry_run, yes } => {
             let clearing = || {
                 let mut clearing = Clearing::new(&surroundings, gfxpack_caches::now());
@@ -104,15 +110,19 @@ impl Chosen {
     }
 }
 
-fn scan(place: &Place) -> anyhow::Result<Scan> {
-    place.scan().map_err(fail::io("read", &place.dir))
+/// What a place holds; nothing, with a warning, where it can't be read.
+fn scan(place: &Place, output: &Output) -> Scan {
+    place.scan().unwrap_or_else(|error| {
+        output.warn(&format!("failed to read `{}`: {error}", place.dir.display()));
+        Scan::default()
+    })
 }
 
 fn bytes(entries: &[Entry]) -> u64 {
     entries.iter().map(|entry| entry.bytes).sum()
 }
 
-fn list(caches: &[Cache], each: bool, output: &Output) -> anyhow::Result<()> {
+fn list(caches: &[Cache], each: bool, output: &Output) {
     for cache in caches {
         if !output.json {
             output.data(&format!("{}: {}", cache.name, cache.about));
@@ -121,7 +131,7 @@ fn list(caches: &[Cache], each: bool, output: &Output) -> anyhow::Result<()> {
             }
         }
         for place in &cache.places {
-            let scan = scan(place)?;
+            let scan = scan(place, output);
             let newest = scan.entries.iter().filter_map(age).min();
             let body = json!({
                 "cache": cache.name, "dir": place.dir, "rule": place.rule, "tuning": place.tuning,
@@ -142,7 +152,6 @@ fn list(caches: &[Cache], each: bool, output: &Output) -> anyhow::Result<()> {
             }
         }
     }
-    Ok(())
 }
 
 /// `2 entries, 40.1 kB, changed 3 min ago`.
@@ -190,13 +199,13 @@ fn in_words(age: Duration) -> String {
     }
 }
 
-fn sizes(caches: &[Cache], output: &Output) -> anyhow::Result<()> {
+fn sizes(caches: &[Cache], output: &Output) {
     let mut total = 0;
     for cache in caches {
         let mut own = 0;
         let mut entries = 0;
         for place in &cache.places {
-            let scan = scan(place)?;
+            let scan = scan(place, output);
             own += bytes(&scan.entries);
             entries += scan.entries.len();
         }
@@ -211,7 +220,6 @@ fn sizes(caches: &[Cache], output: &Output) -> anyhow::Result<()> {
     if !output.json {
         output.data(&format!("{:>9}  together", size(total)));
     }
-    Ok(())
 }
 
 fn clear(
@@ -232,7 +240,7 @@ fn clear(
     let mut going: Vec<(&Cache, &Place, Entry)> = Vec::new();
     for cache in caches {
         for place in &cache.places {
-            for entry in scan(place)?.entries {
+            for entry in scan(place, output).entries {
                 match look.keeps(place, &entry) {
                     None => going.push((cache, place, entry)),
                     Some(why) => {
