@@ -242,6 +242,9 @@ pub(crate) struct Inputs {
     /// their sources are looked up by name below --source-dir
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// Build only what this kdb lacks; repeatable
+    #[arg(long, value_name = "KDB")]
+    pub(crate) missing_from: Vec<PathBuf>,
     /// Where sources and includes of keys are looked up, sub-directories too
     #[arg(long, value_name = "DIR")]
     pub(crate) source_dir: Vec<PathBuf>,
