@@ -24,6 +24,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite"]),
     (
+        "gfxpack-harvest",
+        &["gfxpack-plan", "gfxpack-kdb"],
+        &["bzip2", "clap", "indicatif", "rpm", "rusqlite", "rustix", "tar", "toml"],
+    ),
+    (
         "gfxpack-runtime",
         &["gfxpack-plan", "gfxpack-kdb"],
         &["clap", "indicatif", "liblzma", "rayon", "rpm", "tar", "toml", "walkdir", "zstd"],
@@ -35,7 +40,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &[
+            "gfxpack-plan",
+            "gfxpack-kdb",
+            "gfxpack-compile",
+            "gfxpack-harvest",
+            "gfxpack-package",
+            "gfxpack-runtime",
+        ],
         &["rusqlite"],
     ),
     (

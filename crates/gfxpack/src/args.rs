@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+mod harvest;
 mod kdb;
 mod repository;
 
@@ -14,6 +15,9 @@ use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use harvest::{
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TunePlan,
+};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
@@ -90,6 +94,12 @@ pub(crate) enum Command {
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
+    /// list for --keys
+    Harvest(Harvest),
+    /// Have MIOpen tune for what programs computed
+    #[command(subcommand)]
+    Tune(Tune),
     /// Look after the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),

@@ -6,6 +6,7 @@ mod dist;
 mod doctor;
 mod env;
 mod explain;
+mod harvest;
 mod install;
 mod kdb;
 mod lookup;
@@ -15,6 +16,7 @@ mod plan;
 mod repo;
 mod targets;
 mod toolchains;
+mod tune;
 mod verify;
 mod why;
 
@@ -45,6 +47,8 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Cache(cache) => {
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
+        Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
