@@ -303,3 +303,46 @@ fn driver_commands_become_scripts() {
     let run = project.run(&["tune", "plan", "pool.log", "-o", "none"]).expect_code(2);
     assert!(run.stderr.contains("--all") && !project.path().join("none").exists());
 }
+
+/// What a perf database of a run would say, as MIOpen writes it.
+#[test]
+fn what_tuning_found_becomes_the_systems() {
+    let project = Project::new();
+    let problem =
+        |channels: u32| format!("{channels}-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F");
+    let (a, b, c) = (problem(64), problem(128), problem(256));
+    let values = "1,8,4,64,2,1,1";
+    project.write(
+        "tune/db/gfx906_60.HIP.3_3_0_.udb.txt",
+        &format!("{b}=ConvAsm1x1U:{values},2\n{a}=ConvAsm1x1U:{values},3\n"),
+    );
+    project.write(
+        "tune/db/gfx906_60.HIP.3_3_0_.ufdb.txt",
+        &format!("{a}=ConvAsm1x1U:0.1,0,miopenConvolutionFwdAlgoDirect\n"),
+    );
+    project.write("tune/incremental.done", "conv -n 1\n");
+    project.write("other/gfx906_60.HIP.3_3_0_.udb.txt", &format!("{b}=ConvAsm1x1U:{values},4\n"));
+    project.write(
+        "system/gfx906_60.db.txt",
+        &format!("{a}=ConvAsm1x1U:{values},1;GemmFwd1x1:0\n{c}=ConvAsm1x1U:{values},1\n"),
+    );
+    let words = ["tune", "collect", "tune", "other", "--system", "system", "-o", "out"];
+    let run = project.run(&[&words[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let told = run.of_type("tune-collected");
+    assert_eq!(told.len(), 2);
+    assert_eq!((&told[0]["records"], &told[0]["system"]), (&1.into(), &Value::Null));
+    assert_eq!(
+        (&told[1]["records"], &told[1]["users"][1]),
+        (&3.into(), &"other/gfx906_60.HIP.3_3_0_.udb.txt".into(),)
+    );
+    // Tuned anew, tuned twice, and as it was; solver by solver.
+    let expected = format!(
+        "{b}=ConvAsm1x1U:{values},4\n{c}=ConvAsm1x1U:{values},1\n\
+         {a}=ConvAsm1x1U:{values},3;GemmFwd1x1:0\n"
+    );
+    assert_eq!(project.text("out/gfx906_60.db.txt"), expected);
+    let lint = ["perfdb", "lint", "out/gfx906_60.db.txt", "out/gfx906_60.HIP.fdb.txt"];
+    project.run(&[&lint[..], &["--target", "gfx906_60"]].concat()).expect_code(0);
+    let run = project.run(&["tune", "collect", "system", "-o", "none"]).expect_code(2);
+    assert!(run.stderr.contains("tune.sh") && !project.path().join("none").exists());
+}

@@ -14,9 +14,10 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
+use crate::commands::Perfdb;
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TunePlan,
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
@@ -103,6 +104,9 @@ pub(crate) enum Command {
     /// Look after the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Merge and check performance and find databases
+    #[command(subcommand)]
+    Perfdb(Perfdb),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
     /// List the compilers that were found, and what each builds
@@ -393,6 +397,10 @@ pub(crate) struct Packaging {
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
     pub(crate) copyright: Option<String>,
+    /// Ship performance and find databases in the package of their device:
+    /// these files, or those in a directory; repeatable
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) with_perfdb: Vec<PathBuf>,
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
     pub(crate) deb_compression: Compression,
@@ -539,7 +547,7 @@ pub(crate) struct Doctor {
     pub(crate) deep: bool,
 }
 
-fn parse_target(text: &str) -> Result<Target, String> {
+pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 

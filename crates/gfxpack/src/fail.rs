@@ -8,6 +8,7 @@ use gfxpack_compile::CompileError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_plan::{InputError, TargetError};
+use gfxpack_tuning::MergeError;
 
 use crate::args::{Common, MessageFormat};
 use crate::output::Output;
@@ -213,6 +214,11 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<CopyError>() {
                 let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
                 Some((code, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<MergeError>() {
+                let code = if matches!(error, MergeError::Write(_)) { INTERNAL } else { USAGE };
+                Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::ReadError>() {
+                Some((USAGE, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<WriteError>() {
                 Some((INTERNAL, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<HarvestError>() {

@@ -15,6 +15,7 @@ mod missing_from;
 mod output;
 mod outputs;
 mod packages;
+mod perfdb;
 mod prepare;
 mod progress;
 mod provenance;

@@ -65,6 +65,9 @@ pub(crate) enum Tune {
     /// Make a directory with a script that has MIOpen tune for what a log's
     /// driver commands compute
     Plan(TunePlan),
+    /// Merge the databases that tuning filled, each over the system's, for a
+    /// package (--with-perfdb of `dist` and `package`)
+    Collect(TuneCollect),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -80,6 +83,24 @@ pub(crate) struct TunePlan {
     /// Run commands too of which MIOpen has nothing to tune
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TuneCollect {
+    /// Directories of `tune plan`, or of users' databases (~/.config/miopen);
+    /// where they contradict each other, the one named last wins
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The directory of the system's databases, which tuning adds to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) system: Option<PathBuf>,
+    /// Where to put the databases, under the names that MIOpen looks for in the
+    /// system
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Leave out what MIOpen can't read
+    #[arg(long)]
+    pub(crate) keep_going: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

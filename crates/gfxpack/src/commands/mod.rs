@@ -12,6 +12,7 @@ mod kdb;
 mod lookup;
 mod manual;
 mod package;
+mod perfdb;
 mod plan;
 mod repo;
 mod targets;
@@ -19,6 +20,8 @@ mod toolchains;
 mod tune;
 mod verify;
 mod why;
+
+pub(crate) use perfdb::{Perfdb, check as check_perfdb};
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -50,6 +53,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
         Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
+        Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }

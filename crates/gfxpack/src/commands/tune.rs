@@ -1,13 +1,17 @@
 //! `tune`: has MIOpen tune for what programs computed.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use gfxpack_compile::Cancel;
-use gfxpack_harvest::Found;
 use gfxpack_harvest::script::{self, Tuning};
+use gfxpack_harvest::{Found, Input};
 use gfxpack_plan::log::DriverCommand;
+use gfxpack_tuning::{DatabaseName, Overlaid, Owner};
 use serde_json::json;
 
 use super::harvest::{executable, gather_commands};
-use crate::args::{Tune, TunePlan};
+use crate::args::{Tune, TuneCollect, TunePlan};
 use crate::fail;
 use crate::output::Output;
 
@@ -15,6 +19,7 @@ use crate::output::Output;
 pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
     match tune {
         Tune::Plan(args) => plan(args, cancel, output),
+        Tune::Collect(args) => collect(args, output),
     }
 }
 
@@ -46,5 +51,55 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> anyhow::Result<()>
     };
     output.say(&format!("{} commands to tune for{left}", commands.len()));
     output.say(&format!("run {} on the GPU that the results are for", path.display()));
+    Ok(())
+}
+
+/// Writes a system's database for each that users' databases are for.
+fn collect(args: &TuneCollect, output: &Output) -> anyhow::Result<()> {
+    // By the name that MIOpen looks for in the system.
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for input in gfxpack_harvest::list(&args.dirs)? {
+        let Input::File { path, .. } = input else { continue };
+        let name = DatabaseName::of(&path).filter(|name| name.owner == Owner::User);
+        if let Some(name) = name {
+            found.entry(name.of_system().file_name()).or_default().push(path);
+        }
+    }
+    if found.is_empty() {
+        return Err(fail::usage(
+            "failed to find a user's database in the directories",
+            "run their tune.sh first; MIOpen names them as gfx906_60.HIP.3_3_0_.udb.txt",
+        ));
+    }
+    std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
+    output.building();
+    for (name, users) in found {
+        let system = args.system.iter().map(|dir| dir.join(&name)).find(|path| path.is_file());
+        let inputs: Vec<PathBuf> = system.iter().chain(&users).cloned().collect();
+        let out = args.out.join(&name);
+        let merged = gfxpack_tuning::merge(&inputs, &out, false, |path, line, fault| {
+            if args.keep_going {
+                output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
+            }
+            args.keep_going
+        })?;
+        let sum = |part: fn(&Overlaid) -> u64| merged.overlaid.iter().map(part).sum();
+        // What is laid over nothing is all new.
+        let [mut added, changed]: [u64; 2] = [sum(|done| done.added), sum(|done| done.changed)];
+        if system.is_none() {
+            added = merged.records;
+        }
+        let body = json!({
+            "file": out, "system": system, "users": users, "records": merged.records,
+            "added": added, "changed": changed,
+        });
+        output.message("tune-collected", &body);
+        output.say(&format!(
+            "{}: {} records, {added} added, {changed} changed by {} databases",
+            out.display(),
+            merged.records,
+            users.len()
+        ));
+    }
     Ok(())
 }
