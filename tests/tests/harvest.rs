@@ -236,6 +236,9 @@ fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
     project.write("bad.kdb", "version https://git-lfs.github.com/spec/v1\n");
     check(&["quiet.log"], &["failed to find a key in `quiet.log`", "MIOPEN_LOG_LEVEL"]);
     check(&["none.log"], &["failed to read `none.log`"]);
+    project.write("quiet.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    check(&["quiet.log", "--missed"], &["failed to find a key that was missing among 1"]);
+    project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
     check(&["quiet.log", "bad.kdb"], &["bad.kdb", "git lfs pull"]);
     check(&["--retarget", "gfx90a@104", "quiet.log"], &["a key names a processor alone"]);
     check(&["commands", "quiet.log"], &["driver command", "MIOPEN_ENABLE_LOGGING_CMD"]);

@@ -43,10 +43,10 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     options.retarget.clone_from(&args.retarget);
     options.retarget.sort();
     options.retarget.dedup();
-    if let Some(directory) = args.out.as_deref().and_then(Path::parent) {
+    if let Some(out) = args.out.as_deref() {
         // A temporary file system may be the memory that is to be spared.
-        options.temporary =
-            if directory == Path::new("") { ".".into() } else { directory.to_owned() };
+        options.temporary = parent(out).to_owned();
+        std::fs::create_dir_all(parent(out)).map_err(fail::io("write", out))?;
     }
     options.read = Some(&read);
     options.cancelled = Some(&cancelled);
@@ -56,6 +56,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     let mut sums = Sums::default();
     let mut out = args.out.as_deref().map(Written::create).transpose()?;
     gathered.keys.for_each(|record| {
+        sums.read += 1;
         if args.missed && !record.counts.was_missing() {
             return Ok(());
         }
@@ -72,6 +73,12 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
             }
         }
     })?;
+    if sums.keys == 0 && sums.read > 0 {
+        return Err(fail::usage(
+            format!("failed to find a key that was missing among {}", sums.read),
+            "leave --missed out to get all of them",
+        ));
+    }
     if sums.keys == 0 {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
@@ -88,6 +95,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
 /// What was harvested, in numbers.
 #[derive(Default)]
 struct Sums {
+    read: u64,
     keys: u64,
     missed: u64,
     /// Keys that no compiler is asked for.
@@ -298,6 +306,11 @@ fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> anyhow
     Err(Outcome::Usage { message, hint: hint.to_owned() }.into())
 }
 
+/// The directory that a file lies in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+}
+
 /// A file of lines that appears when it is whole.
 struct Written {
     path: PathBuf,
@@ -306,11 +319,7 @@ struct Written {
 
 impl Written {
     fn create(path: &Path) -> anyhow::Result<Self> {
-        let parent = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let file = NamedTempFile::new_in(parent).map_err(fail::io("write", path))?;
+        let file = NamedTempFile::new_in(parent(path)).map_err(fail::io("write", path))?;
         Ok(Self { path: path.to_owned(), out: BufWriter::new(file) })
     }
 

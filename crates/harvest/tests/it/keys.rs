@@ -189,6 +189,13 @@ proptest! {
         let mut options = Options::default();
         options.memory_bytes = memory;
         let (records, _) = harvested(&[directory.path().into()], &options);
+        // Read again, every line goes to a file of its own.
+        let lines: String =
+            records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
+        let path = directory.path().join("keys.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        options.memory_bytes = 1;
+        prop_assert_eq!(&harvested(&[path], &options).0, &records);
         let found: Vec<_> = records.into_iter().map(|record| (record.key, record.counts)).collect();
         prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
     }
