@@ -29,6 +29,22 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["bzip2", "clap", "indicatif", "rpm", "rusqlite", "rustix", "tar", "toml"],
     ),
     (
+        "gfxpack-caches",
+        &[],
+        &[
+            "bzip2",
+            "clap",
+            "indicatif",
+            "liblzma",
+            "rayon",
+            "rpm",
+            "rusqlite",
+            "tar",
+            "toml",
+            "zstd",
+        ],
+    ),
+    (
         "gfxpack-tuning",
         &["gfxpack-plan"],
         &[
@@ -62,6 +78,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-compile",
             "gfxpack-harvest",
             "gfxpack-package",
+            "gfxpack-caches",
             "gfxpack-tuning",
             "gfxpack-runtime",
         ],

@@ -14,7 +14,7 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
-use crate::commands::Perfdb;
+use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
@@ -107,6 +107,10 @@ pub(crate) enum Command {
     /// Merge and check performance and find databases
     #[command(subcommand)]
     Perfdb(Perfdb),
+    /// Find, measure, switch off and clear the caches of GPU compilers and
+    /// libraries
+    #[command(subcommand)]
+    Caches(Caches),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
     /// List the compilers that were found, and what each builds

@@ -1,6 +1,7 @@
 //! The sub-commands, each a few steps over the crates below.
 
 mod cache;
+mod caches;
 mod detect;
 mod dist;
 mod doctor;
@@ -21,6 +22,7 @@ mod tune;
 mod verify;
 mod why;
 
+pub(crate) use caches::Caches;
 pub(crate) use perfdb::{Perfdb, check as check_perfdb};
 
 use clap::CommandFactory;
@@ -53,6 +55,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
         Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
+        Command::Caches(caches) => caches::run(&caches, output),
         Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
