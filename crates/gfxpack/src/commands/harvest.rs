@@ -1,24 +1,24 @@
 //! `harvest`: keys and driver commands out of logs, kdbs and earlier harvests.
 
+mod sources;
+
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::{BufWriter, IsTerminal as _, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_harvest::{
-    FileReport, Found, HarvestError, Input, Kind, Options, Skipped, harvest, list, script,
-};
+use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
 use gfxpack_plan::harvest::KeyRecord;
 use gfxpack_plan::log::DriverCommand;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::NamedTempFile;
 
+use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
-use crate::fail::{self, Outcome};
+use crate::fail;
 use crate::output::Output;
-use crate::progress::bar::{Bar, Unit};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -214,96 +214,6 @@ pub(super) fn executable(path: &Path, text: &str) -> anyhow::Result<()> {
         std::fs::set_permissions(path, Permissions::from_mode(0o755))
     };
     write().map_err(fail::io("write", path))
-}
-
-fn inputs(sources: &Sources) -> anyhow::Result<Vec<Input>> {
-    if sources.paths.is_empty() && std::io::stdin().is_terminal() {
-        return Err(fail::usage(
-            "failed to start: nothing is given to harvest",
-            "name logs, kdbs or directories, or pipe a log in: app 2>&1 | gfxpack harvest",
-        ));
-    }
-    let stdin = [PathBuf::from("-")];
-    let paths = if sources.paths.is_empty() { &stdin[..] } else { &sources.paths };
-    let inputs = list(paths)?;
-    if inputs.is_empty() {
-        return Err(fail::usage(
-            format!("failed to find a file in {}", names(sources)),
-            "check the path",
-        ));
-    }
-    Ok(inputs)
-}
-
-fn names(sources: &Sources) -> String {
-    let names: Vec<String> =
-        sources.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    if names.is_empty() { "the standard input".to_owned() } else { names.join(", ") }
-}
-
-fn bar(inputs: &[Input], output: &Output) -> Bar {
-    let known = !inputs.contains(&Input::Stdin);
-    let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
-    Bar::new(output, "reading", Unit::Bytes, total)
-}
-
-/// Tells what was read of each file.
-///
-/// # Errors
-/// Where files could not be read, unless that is wanted.
-fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> anyhow::Result<()> {
-    let mut unreadable: Vec<&FileReport> = Vec::new();
-    for file in files {
-        let skipped: Vec<Value> = file
-            .skipped
-            .iter()
-            .map(|Skipped { why, lines, first, .. }| {
-                json!({ "reason": why.to_string(), "lines": lines, "first_line": first })
-            })
-            .collect();
-        let body = json!({
-            "file": file.name, "kind": file.kind.name(), "lines": file.lines, "told": file.told,
-            "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
-        });
-        output.message("harvested-file", &body);
-        if output.verbose && !output.json {
-            let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
-            output.say(&format!(
-                "{}: {}, {} of {} {unit} told of something",
-                file.name,
-                file.kind.name(),
-                file.told,
-                file.lines
-            ));
-        }
-        for Skipped { why, lines, first, .. } in &file.skipped {
-            if !output.json {
-                let more =
-                    if *lines > 1 { format!(" ({lines} such lines)") } else { String::new() };
-                output.warn(&format!("{}:{first}: {why}{more}", file.name));
-                output.say(&format!("hint: {}", why.hint()));
-            }
-        }
-        if file.error.is_some() {
-            unreadable.push(file);
-        }
-    }
-    let Some((first, others)) = unreadable.split_first() else { return Ok(()) };
-    if keep_going {
-        for file in unreadable {
-            let error = file.error.as_ref().map(|error| fail::in_full(error));
-            output.warn(&error.unwrap_or_default());
-        }
-        return Ok(());
-    }
-    for file in others {
-        let error = file.error.as_ref().map(|error| fail::in_full(error));
-        output.warn(&error.unwrap_or_default());
-    }
-    let error = first.error.as_ref();
-    let hint = error.map(HarvestError::hint).unwrap_or_default();
-    let message = error.map(|error| fail::in_full(error)).unwrap_or_default();
-    Err(Outcome::Usage { message, hint: hint.to_owned() }.into())
 }
 
 /// The directory that a file lies in.
