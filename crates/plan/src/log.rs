@@ -225,11 +225,14 @@ fn event(text: &[u8]) -> Option<(Event, &[u8])> {
 /// and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
 fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     let text = str::from_utf8(text).map_err(|_| LogError::NotUtf8)?;
-    let now = text.split_once("; args: ");
-    let before = text.split_once(" ;args: ").filter(|(name, _)| {
-        // The other one may stand in the arguments, though nobody has seen it.
-        now.is_none_or(|(other, _)| name.len() < other.len())
-    });
+    const NOW: &str = "; args: ";
+    const BEFORE: &str = " ;args: ";
+    let at = text.find(NOW);
+    let now = at.map(|at| (&text[..at], &text[at + NOW.len()..]));
+    // The other one may stand in the arguments, though nobody has seen it, and
+    // those are long.
+    let head = at.map_or(text, |at| &text[..at + NOW.len()]);
+    let before = head.find(BEFORE).map(|at| (&text[..at], &text[at + BEFORE.len()..]));
     let without_suffix = before.is_some();
     let (name, args) = before.or(now).ok_or(LogError::Args)?;
     let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
