@@ -24,6 +24,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite"]),
     (
+        "gfxpack-harvest",
+        &["gfxpack-plan", "gfxpack-kdb"],
+        &["bzip2", "clap", "indicatif", "rpm", "rusqlite", "rustix", "tar", "toml"],
+    ),
+    (
         "gfxpack-caches",
         &[],
         &[
@@ -71,6 +76,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-plan",
             "gfxpack-kdb",
             "gfxpack-compile",
+            "gfxpack-harvest",
             "gfxpack-package",
             "gfxpack-caches",
             "gfxpack-tuning",

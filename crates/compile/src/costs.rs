@@ -312,7 +312,7 @@ mod tests {
             key("b.cl", " -DN=2"),
             key("c.s", ""),
         ];
-        let keys = parse_keys("k", &lines.join("\n")).unwrap();
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
         let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2]).collect();
         let toolchain = PlanToolchain {
             identity: String::new(),

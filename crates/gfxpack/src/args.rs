@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+mod harvest;
 mod kdb;
 mod repository;
 
@@ -15,6 +16,9 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use harvest::{
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
+};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
@@ -91,6 +95,12 @@ pub(crate) enum Command {
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
+    /// list for --keys
+    Harvest(Harvest),
+    /// Have MIOpen tune for what programs computed
+    #[command(subcommand)]
+    Tune(Tune),
     /// Look after the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),
@@ -250,6 +260,9 @@ pub(crate) struct Inputs {
     /// their sources are looked up by name below --source-dir
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// Build only what this kdb lacks; repeatable
+    #[arg(long, value_name = "KDB")]
+    pub(crate) missing_from: Vec<PathBuf>,
     /// Where sources and includes of keys are looked up, sub-directories too
     #[arg(long, value_name = "DIR")]
     pub(crate) source_dir: Vec<PathBuf>,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::CompileError;
+use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_plan::{InputError, TargetError};
 use gfxpack_tuning::MergeError;
@@ -220,6 +221,13 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 Some((USAGE, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<WriteError>() {
                 Some((INTERNAL, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<HarvestError>() {
+                let code = match error {
+                    HarvestError::Interrupted => INTERRUPTED,
+                    HarvestError::Temporary { .. } => INTERNAL,
+                    _ => USAGE,
+                };
+                Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {
                 Some((USAGE, Some(error.hint().to_owned())))
             } else {

@@ -11,6 +11,7 @@ mod fail;
 mod failures;
 mod inputs;
 mod messages;
+mod missing_from;
 mod output;
 mod outputs;
 mod packages;
@@ -24,6 +25,7 @@ mod report;
 mod repository;
 mod signing;
 mod tools;
+mod unbuildable;
 mod writers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

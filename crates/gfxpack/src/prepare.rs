@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
+use gfxpack_plan::{InputError, Language, TargetId};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{self, LeftOut, Read};
+use crate::missing_from::Share;
+use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -25,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) library: Library,
     /// Sources that may not be compiled, with the reason.
     pub(crate) left_out: LeftOut,
+    /// Of each target, what kdbs had already; empty where none were named.
+    pub(crate) shares: Vec<Share>,
     /// By target: keys that can't be compiled, with the reason.
     pub(crate) unbuildable: Unbuildable,
     /// What is wrong with those keys, where it stands.
@@ -46,8 +50,6 @@ pub(crate) struct Library {
 
 /// Licences by source file name; none where no manifest says.
 pub(crate) type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
-/// Keys that can't be compiled, with the reason, by target.
-pub(crate) type Unbuildable = BTreeMap<Target, Vec<(KernelKey, String)>>;
 
 /// Whether anything will be built, or only looked at: looking makes and
 /// changes nothing outside the temporary directory.
@@ -94,7 +96,8 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
     Ok(chosen)
 }
 
-/// Reads everything and makes the plan.
+/// Reads everything and makes the plan; gives what kdbs had already where
+/// nothing is left to build.
 #[expect(clippy::too_many_arguments, reason = "each comes from another part of the command line")]
 pub(crate) fn prepare(
     inputs: &Inputs,
@@ -105,7 +108,7 @@ pub(crate) fn prepare(
     allow_partial: bool,
     purpose: Purpose,
     cancel: &Cancel,
-) -> anyhow::Result<Prepared> {
+) -> anyhow::Result<Result<Prepared, Vec<Share>>> {
     if inputs.target.is_empty() {
         return Err(fail::usage(
             "failed to start: no target is given",
@@ -113,6 +116,9 @@ pub(crate) fn prepare(
         ));
     }
     let mut read = inputs::read(inputs, stated_license, allow_partial)?;
+    if read.requests.is_empty() {
+        return Ok(Err(read.shares));
+    }
     let cache = match purpose {
         Purpose::Build => Cache::open(cache, environment)?,
         Purpose::Look => Cache::open_to_look(cache, environment)?,
@@ -134,15 +140,16 @@ pub(crate) fn prepare(
         sources,
         &read.requests,
     )?;
-    Ok(Prepared {
+    Ok(Ok(Prepared {
         plan,
         sources: read.sources,
         toolchains: chosen,
         cache,
         library: read.library,
         left_out: read.left_out,
+        shares: read.shares,
         unbuildable: read.unbuildable,
         problems: read.problems,
         warnings,
-    })
+    }))
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
     rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
-    let prepared = prepare::prepare(
+    let prepared = match prepare::prepare(
         &args.inputs,
         &args.toolchain,
         &args.cache,
@@ -36,7 +36,13 @@ pub(crate) fn run(
         args.allow_partial,
         if args.dry_run { Purpose::Look } else { Purpose::Build },
         cancel,
-    )?;
+    )? {
+        Ok(prepared) => prepared,
+        Err(shares) => {
+            plan::tell_shares(&shares, output);
+            return Ok(());
+        }
+    };
     plan::warn(&prepared, output);
     // What is wrong with the packages' options is said before hours of work.
     let release = packaging
@@ -65,8 +71,7 @@ pub(crate) fn run(
     output.building();
     let mut facts = Facts::new();
     let made = build::build(&prepared, args, cancel, output, &mut facts);
-    let told =
-        report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
+    let told = report::tell(&facts, &prepared, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
     told?;
     let build::Made { kdbs, summary } = made;

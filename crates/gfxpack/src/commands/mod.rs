@@ -7,6 +7,7 @@ mod dist;
 mod doctor;
 mod env;
 mod explain;
+mod harvest;
 mod install;
 mod kdb;
 mod lookup;
@@ -17,6 +18,7 @@ mod plan;
 mod repo;
 mod targets;
 mod toolchains;
+mod tune;
 mod verify;
 mod why;
 
@@ -50,6 +52,8 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Cache(cache) => {
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
+        Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Caches(caches) => caches::run(&caches, output),
         Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),

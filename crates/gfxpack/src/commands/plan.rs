@@ -10,14 +10,17 @@ use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
+use crate::missing_from::Share;
 use crate::output::Output;
 use crate::prepare::{self, Prepared, Purpose};
+use crate::unbuildable;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(
@@ -26,7 +29,7 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let prepared = prepare::prepare(
+    let prepared = match prepare::prepare(
         &args.inputs,
         &args.toolchain,
         &args.cache,
@@ -36,7 +39,13 @@ pub(crate) fn run(
         // What the commands name has to stay.
         if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         cancel,
-    )?;
+    )? {
+        Ok(prepared) => prepared,
+        Err(shares) => {
+            tell_shares(&shares, output);
+            return Ok(());
+        }
+    };
     warn(&prepared, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
@@ -75,6 +84,18 @@ struct Message<'a> {
     cached: &'a [bool],
 }
 
+/// What kdbs had already, by target.
+pub(crate) fn tell_shares(shares: &[Share], output: &Output) {
+    for Share { target, present, missing } in shares {
+        let body = json!({ "target": target, "present": present, "missing": missing });
+        output.message("missing-from", &body);
+        output.say(&match missing {
+            0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
+            _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
+        });
+    }
+}
+
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
     for (source, reason) in &prepared.left_out {
@@ -84,6 +105,8 @@ pub(crate) fn warn(prepared: &Prepared, output: &Output) {
     for warning in prepared.warnings.iter().cloned().chain(problems) {
         output.warn(&warning);
     }
+    tell_shares(&prepared.shares, output);
+    unbuildable::tell(&prepared.unbuildable, output);
 }
 
 /// Prints a plan: a summary with one line a target, or with `commands` every
