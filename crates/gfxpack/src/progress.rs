@@ -95,6 +95,7 @@ impl Count {
                 });
                 self.estimator.queued(*workers, queue, now);
             }
+            Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;
@@ -240,7 +241,7 @@ impl Progress for Lines<'_> {
                 ));
             }
             Event::Queued { .. } => self.said = Instant::now(),
-            Event::Started { .. } => {}
+            Event::Prepared { .. } | Event::Started { .. } => {}
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan.jobs[*job].key));
