@@ -105,6 +105,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("rpmlint"),
     },
     Need {
+        probe: Probe::Program("diffoscope"),
+        why: "find what differs between two builds",
+        apt: "--no-install-recommends diffoscope-minimal",
+        dnf: Some("diffoscope"),
+    },
+    Need {
+        probe: Probe::Program("faketime"),
+        why: "build on another day",
+        apt: "faketime",
+        dnf: Some("libfaketime"),
+    },
+    Need {
         probe: Probe::Program("appstreamcli"),
         why: "check what software centres read",
         apt: "appstream",

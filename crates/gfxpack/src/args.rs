@@ -415,7 +415,7 @@ pub(crate) struct Packaging {
     /// once where they fit
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
     pub(crate) memory: u64,
-    /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
+    /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
 }

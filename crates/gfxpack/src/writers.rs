@@ -161,7 +161,7 @@ fn share(jobs: &[(&Planned<'_>, Writer)], memory: u64) -> (usize, usize) {
     (at_once, threads)
 }
 
-/// The bill of material of one package and the signatures of its tarballs.
+/// The bill of material of one package and the signatures that lie beside it.
 fn beside(
     planned: &Planned<'_>,
     made: &mut Made,
@@ -177,7 +177,8 @@ fn beside(
     let making = planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default();
     added.push(sbom::write(&planned.spec, &archives, &making, out)?);
     if let Some(signer) = signer {
-        for package in made.packages.iter().filter(own).filter(|p| p.format.starts_with("tar")) {
+        // The formats that have no place for a signature.
+        for package in made.packages.iter().filter(own).filter(|p| p.format != "rpm") {
             let signature = signer.armoured_file(&package.written.path)?;
             let path = out.join(format!("{}.asc", package.written.file_name));
             record::replace(&path, &signature).map_err(fail::io("write", &path))?;
