@@ -121,21 +121,24 @@ impl SourceSet {
         &self.sources
     }
 
-    /// The closures of a stored plan; `content` gives a file by its digest,
-    /// and is asked once for each.
+    /// The closures of a stored plan, of those sources that are used; the
+    /// others have no files here. `content` gives a file by its digest, and is
+    /// asked once for each.
     ///
     /// # Errors
     /// [`CompileError::ForeignSource`] where the bytes are others than the
     /// digest says, or what `content` says.
     pub fn of_stored(
         sources: &[Source],
+        is_used: impl Fn(usize) -> bool,
         mut content: impl FnMut(Digest) -> Result<Vec<u8>, CompileError>,
     ) -> Result<Self, CompileError> {
         let mut files: HashMap<Digest, Arc<File>> = HashMap::new();
         let mut closures = Vec::new();
-        for source in sources {
+        for (index, source) in sources.iter().enumerate() {
             let mut closure = Vec::new();
-            for StagedFile { path, digest } in &source.files {
+            let used = if is_used(index) { &source.files[..] } else { &[] };
+            for StagedFile { path, digest } in used {
                 let file = match files.get(digest) {
                     Some(file) => Arc::clone(file),
                     None => {
@@ -453,15 +456,17 @@ mod tests {
         let known: HashMap<Digest, Vec<u8>> =
             set.files(0).into_iter().map(|(_, text)| (Digest::of(text), text.to_vec())).collect();
         let again =
-            SourceSet::of_stored(set.sources(), |digest| Ok(known[&digest].clone())).unwrap();
+            SourceSet::of_stored(set.sources(), |_| true, |digest| Ok(known[&digest].clone()))
+                .unwrap();
         assert_eq!(again.files(0), set.files(0));
         assert_eq!(again.closure_size(0), set.closure_size(0));
-        let other = SourceSet::of_stored(set.sources(), |_| Ok(b"2".to_vec()));
+        let other = SourceSet::of_stored(set.sources(), |_| true, |_| Ok(b"2".to_vec()));
         assert!(matches!(other, Err(CompileError::ForeignSource(_))));
         for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {
             let mut sources = set.sources().to_vec();
             sources[0].files[0].path = path.to_owned();
-            let outside = SourceSet::of_stored(&sources, |digest| Ok(known[&digest].clone()));
+            let outside =
+                SourceSet::of_stored(&sources, |_| true, |digest| Ok(known[&digest].clone()));
             assert!(matches!(outside, Err(CompileError::ForeignSource(_))), "{path}");
         }
     }

@@ -1,6 +1,7 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
 use gfxpack_compile::{Cancel, Summary};
+use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
 use super::plan;
@@ -9,8 +10,9 @@ use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
-use crate::prepare::{self, Prepared, Purpose};
+use crate::prepare::{self, From, Prepared, Purpose};
 use crate::report::{self, Facts};
+use crate::shards::{self, Stored};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
@@ -25,16 +27,34 @@ pub(crate) fn run(
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
     rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
-    let prepared = prepare::prepare(
-        &args.inputs,
-        &args.toolchain,
-        &args.cache,
-        environment,
-        packaging.and_then(packages::stated_license).as_ref(),
-        args.allow_partial,
-        if args.dry_run { Purpose::Look } else { Purpose::Build },
-        cancel,
-    )?;
+    if let Some(shard) = args.stored.shard {
+        if packaging.is_some() {
+            return Err(fail::usage(
+                format!("failed to package shard {shard}: it is a part of the kernels only"),
+                "build shards with `gfxpack build`, then `merge` and `package` them",
+            ));
+        }
+        return shards::build::run(args, shard, environment, cancel, output);
+    }
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Build };
+    let prepared = match &args.stored.plan {
+        Some(plan) => {
+            let cache = prepare::open_cache(&args.cache, environment, purpose)?;
+            let search = prepare::search(&args.toolchain, environment);
+            Stored::open(plan)?.prepare(&Jobs::All, cache, &search, cancel)?
+        }
+        None => {
+            let from = From {
+                inputs: &args.inputs,
+                toolchain: &args.toolchain,
+                cache: &args.cache,
+                stated_license: packaging.and_then(packages::stated_license),
+                allow_partial: args.allow_partial,
+                purpose,
+            };
+            prepare::prepare(&from, environment, cancel)?
+        }
+    };
     plan::warn(&prepared, output);
     // What is wrong with the packages' options is said before hours of work.
     let release = packaging

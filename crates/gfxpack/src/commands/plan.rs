@@ -6,18 +6,21 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{Cancel, write_atomic};
-use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{Digest, InputError};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
+use crate::inputs::LeftOut;
 use crate::output::Output;
-use crate::prepare::{self, Prepared, Purpose};
+use crate::prepare::{self, From, Gathered, Prepared, Purpose};
+use crate::shards::stored;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(
@@ -26,17 +29,19 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let prepared = prepare::prepare(
-        &args.inputs,
-        &args.toolchain,
-        &args.cache,
-        environment,
-        None,
-        false,
+    let from = From {
+        inputs: &args.inputs,
+        toolchain: &args.toolchain,
+        cache: &args.cache,
+        stated_license: None,
+        allow_partial: false,
         // What the commands name has to stay.
-        if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        cancel,
-    )?;
+        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
+    };
+    if let Some(dir) = &args.out {
+        return store(prepare::gather(&from, environment, cancel)?, dir, output);
+    }
+    let prepared = prepare::prepare(&from, environment, cancel)?;
     warn(&prepared, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
@@ -48,6 +53,22 @@ pub(crate) fn run(
             Ok(())
         }
     }
+}
+
+/// Stores the plan, and says in short what it is.
+fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> {
+    warn_of(&gathered.read.left_out, &gathered.read.warnings, &gathered.read.problems, output);
+    let header = stored::write(dir, gathered)?;
+    let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
+    output.message(
+        "plan-stored",
+        &json!({ "digest": header.digest, "directory": dir, "jobs": header.jobs, "kdbs": kdbs }),
+    );
+    if !output.json {
+        output.data(&format!("plan      {}", header.digest));
+        output.data(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
+    }
+    Ok(())
 }
 
 /// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
@@ -77,11 +98,15 @@ struct Message<'a> {
 
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
-    for (source, reason) in &prepared.left_out {
+    warn_of(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
+}
+
+fn warn_of(left_out: &LeftOut, warnings: &[String], problems: &[InputError], output: &Output) {
+    for (source, reason) in left_out {
         output.warn(&format!("left out `{source}`: {reason}"));
     }
-    let problems = prepared.problems.iter().map(ToString::to_string);
-    for warning in prepared.warnings.iter().cloned().chain(problems) {
+    let problems = problems.iter().map(ToString::to_string);
+    for warning in warnings.iter().cloned().chain(problems) {
         output.warn(&warning);
     }
 }

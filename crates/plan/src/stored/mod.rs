@@ -109,6 +109,9 @@ pub enum StoredError {
     /// Something in it contradicts the rest.
     #[error("failed to trust the plan: {0}")]
     Damaged(String),
+    /// It has no such job.
+    #[error("failed to find job `{0}` in the plan")]
+    NoJob(Digest),
     /// It could not be read.
     #[error("failed to read the plan's jobs")]
     Io(#[source] std::io::Error),
@@ -121,6 +124,7 @@ impl StoredError {
         match self {
             Self::Format(_) => "use the gfxpack that wrote it, or make the plan anew",
             Self::Damaged(_) => "copy it again, or make it anew with `gfxpack plan --out`",
+            Self::NoJob(_) => "use the plan that the job is of",
             Self::Io(_) => "check the directory",
         }
     }

@@ -21,6 +21,8 @@ pub enum Jobs<'a> {
     Keys,
     /// Those that are chosen by their digests; no kdbs.
     Only(&'a dyn Fn(Digest) -> bool),
+    /// One, which is all that is checked; no kdbs.
+    One(Digest),
 }
 
 /// Where the digest stands in a line, after `["`.
@@ -42,18 +44,22 @@ pub fn read<A>(
     }
     check_indices(header)?;
     let sources: Vec<Digest> = header.sources.iter().map(Source::digest).collect();
+    if let Jobs::One(digest) = wanted {
+        return one(header, &sources, lines, *digest);
+    }
     let mut sha256 = Sha256::new();
     let mut jobs: Vec<Job> = Vec::new();
     let mut count = 0;
     let mut block: Vec<Vec<u8>> = Vec::new();
+    let mut line = Vec::new();
     loop {
-        let mut line = Vec::new();
+        line.clear();
         let end = lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0;
         if !end {
             sha256.update(&line);
             count += 1;
             if is_wanted(&line, wanted)? {
-                block.push(line);
+                block.push(line.clone());
             }
         }
         if block.len() == KEYS_AT_ONCE || end {
@@ -76,15 +82,40 @@ pub fn read<A>(
         return Err(damaged("its jobs are not those that its header was written for"));
     }
     let kdbs = match wanted {
-        Jobs::Only(_) => Vec::new(),
         Jobs::All | Jobs::Keys => kdbs(header, &jobs)?,
+        Jobs::Only(_) | Jobs::One(_) => Vec::new(),
     };
-    let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
-    let plan = Plan { toolchains, sources: header.sources.clone(), jobs, kdbs };
-    if !matches!(wanted, Jobs::Only(_)) && plan.digest() != header.digest {
+    let plan = made(header, jobs, kdbs);
+    if matches!(wanted, Jobs::All | Jobs::Keys) && plan.digest() != header.digest {
         return Err(damaged("its kdbs are not those that its digest says"));
     }
     Ok(plan)
+}
+
+fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
+    let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
+    Plan { toolchains, sources: header.sources.clone(), jobs, kdbs }
+}
+
+/// Whoever runs one job of many asks often, and no further than that.
+fn one<A>(
+    header: &Header<A>,
+    sources: &[Digest],
+    lines: &mut dyn BufRead,
+    digest: Digest,
+) -> Result<Plan, StoredError> {
+    let begin = format!("[\"{digest}\"");
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0 {
+            return Err(StoredError::NoJob(digest));
+        }
+        if line.starts_with(begin.as_bytes()) {
+            let job = job(&header.groups, &header.toolchains, sources, &line, false)?;
+            return Ok(made(header, vec![job], Vec::new()));
+        }
+    }
 }
 
 fn damaged(reason: &str) -> StoredError {

@@ -150,6 +150,11 @@ fn some_jobs_and_bare_jobs_are_parts_of_all() {
         all.jobs.iter().map(|job| job.digest).filter(|digest| chosen(*digest)).collect();
     assert!(!expected.is_empty() && expected.len() < all.jobs.len());
     assert_eq!(some.jobs.iter().map(|job| job.digest).collect::<BTreeSet<_>>(), expected);
+    let last = all.jobs.last().unwrap().digest;
+    let one = read(&header, &mut &lines[..], &Jobs::One(last)).unwrap();
+    assert_eq!(one.jobs.iter().map(|job| job.digest).collect::<Vec<_>>(), [last]);
+    let none = read(&header, &mut &lines[..], &Jobs::One(Digest::of(b"none")));
+    assert!(matches!(none, Err(StoredError::NoJob(_))));
     let bare = read(&header, &mut &lines[..], &Jobs::Keys).unwrap();
     assert_eq!(bare.digest(), all.digest());
     assert!(bare.jobs.iter().all(|job| job.arguments.is_empty()));
