@@ -157,7 +157,7 @@ const NEEDS: &[Need] = &[
                 "/usr/local/lib/python3.11/ensurepip/__init__.py",
             ],
         ),
-        why: "install spdx-tools, which judges bills of material, into target/tools",
+        why: "install what judges bills of material and templates into target/tools",
         apt: "python3-venv",
         dnf: Some("python3"),
     },
@@ -172,6 +172,42 @@ const NEEDS: &[Need] = &[
         why: "run builds on some of the processors",
         apt: "util-linux",
         dnf: Some("util-linux"),
+    },
+    Need {
+        probe: Probe::Program("sbatch"),
+        why: "submit shards to a cluster",
+        apt: "--no-install-recommends slurm-client",
+        dnf: Some("slurm"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmctld", "/usr/sbin/slurmctld"),
+        why: "be that cluster, on this machine",
+        apt: "--no-install-recommends slurmctld",
+        dnf: Some("slurm-slurmctld"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmd", "/usr/sbin/slurmd"),
+        why: "be its nodes",
+        apt: "--no-install-recommends slurmd",
+        dnf: Some("slurm-slurmd"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("munged", "/usr/sbin/munged"),
+        why: "let its parts trust each other",
+        apt: "--no-install-recommends munge",
+        dnf: Some("munge"),
+    },
+    Need {
+        probe: Probe::Program("hostname"),
+        why: "tell that cluster where it is",
+        apt: "hostname",
+        dnf: Some("hostname"),
+    },
+    Need {
+        probe: Probe::Program("ninja"),
+        why: "run a plan by ninja",
+        apt: "ninja-build",
+        dnf: Some("ninja-build"),
     },
     Need {
         probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
@@ -207,29 +243,62 @@ impl Test {
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
-    spdx_tools(sh, install)
+    PYTHON.iter().try_for_each(|tools| tools.ensure(sh, install))
 }
 
-/// What `--setup` installs from PyPI; a version fixed here, since it judges.
-const SPDX_TOOLS: &str = "spdx-tools==0.8.5";
+/// Programs from PyPI, in an environment of their own; versions are fixed
+/// here, since they judge.
+struct Python {
+    /// Below target/tools.
+    name: &'static str,
+    /// The sign that all of it is there.
+    program: &'static str,
+    packages: &'static [&'static str],
+    why: &'static str,
+}
 
-/// The SPDX project's own validator, which no distribution packages.
-fn spdx_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    let venv = root().join("target/tools/spdx");
-    if venv.join("bin/pyspdxtools").is_file() {
-        return Ok(());
+/// What `--setup` installs from PyPI.
+const PYTHON: &[Python] = &[
+    // The SPDX project's own validator, which no distribution packages.
+    Python {
+        name: "spdx",
+        program: "pyspdxtools",
+        packages: &["spdx-tools==0.8.5"],
+        why: "judges bills of material",
+    },
+    Python {
+        name: "ci",
+        program: "kubernetes-validate",
+        packages: &[
+            "yamllint==1.38.0",
+            "check-jsonschema==0.39.0",
+            "tree-sitter==0.26.1",
+            "tree-sitter-groovy==0.1.2",
+            "kubernetes-validate==1.37.0",
+        ],
+        why: "judges the templates in ci, as do those with it",
+    },
+];
+
+impl Python {
+    fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<()> {
+        let Self { name, program, packages, why } = *self;
+        let venv = root().join("target/tools").join(name);
+        if venv.join("bin").join(program).is_file() {
+            return Ok(());
+        }
+        let pip = venv.join("bin/pip");
+        let make = cmd!(sh, "python3 -m venv {venv}");
+        let fill = cmd!(sh, "{pip} install --quiet {packages...}");
+        ensure!(
+            install,
+            "{program} is missing, which {why}\n\
+             hint: run `{make} && {fill}`, or give --setup to have that done"
+        );
+        say(&format!("missing: {program}, which {why}: installing into {venv:?}"));
+        make.run().context("failed to make a Python environment")?;
+        fill.run().with_context(|| format!("failed to install {program}"))
     }
-    let pip = venv.join("bin/pip");
-    let make = cmd!(sh, "python3 -m venv {venv}");
-    let fill = cmd!(sh, "{pip} install --quiet {SPDX_TOOLS}");
-    ensure!(
-        install,
-        "pyspdxtools is missing, which judges bills of material\n\
-         hint: run `{make} && {fill}`, or give --setup to have that done"
-    );
-    say(&format!("missing: pyspdxtools, which judges bills of material: installing into {venv:?}"));
-    make.run().context("failed to make a Python environment")?;
-    fill.run().context("failed to install spdx-tools")
 }
 
 /// The test run, not yet started.

@@ -8,3 +8,4 @@ mod partial;
 mod routes;
 mod slurm;
 mod slurm_lab;
+mod templates;

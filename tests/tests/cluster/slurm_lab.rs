@@ -76,7 +76,9 @@ impl Slurm {
     fn daemon(&mut self, program: &'static str, more: &[String], words: &[&str]) {
         let log = self.dir.path().join(format!("{program}.{}.log", self.children.len()));
         let log = fs::File::create(log).expect("a log");
-        let mut command = command(program);
+        // Where daemons are is not on everybody's PATH.
+        let file = format!("/usr/sbin/{program}");
+        let mut command = command(if Path::new(&file).exists() { &file } else { program });
         command.args(more).args(words).env("SLURM_CONF", &self.conf).current_dir(self.dir.path());
         command.stdout(Stdio::null()).stderr(log);
         let child = command.spawn().unwrap_or_else(|error| {
@@ -138,22 +140,23 @@ impl Slurm {
             let ours = environment.contains(&own) || commands.contains(&own);
             ours && (environment.split('\0').any(|word| word == name) || commands.contains(&spool))
         };
-        let mut doomed: Vec<String> = Vec::new();
+        let (mut steps, mut doomed): (Vec<String>, Vec<String>) = Default::default();
         for entry in fs::read_dir("/proc").expect("readable").flatten() {
             let process = entry.path();
             if on_node(&process) {
                 doomed.extend(entry.file_name().into_string());
-                // The daemon's part of the job, which starts it.
+                // The daemon's part of the job goes first: it would tell the
+                // controller that the job has ended.
                 let status = fs::read_to_string(process.join("status")).unwrap_or_default();
                 let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
                 let parent = parent.unwrap_or_default().trim().to_owned();
                 let is_step = fs::read_to_string(format!("/proc/{parent}/cmdline"))
                     .is_ok_and(|text| text.starts_with("slurmstepd"));
-                doomed.extend(is_step.then_some(parent));
+                steps.extend(is_step.then_some(parent));
             }
         }
         assert!(!doomed.is_empty(), "nothing ran on {node}");
-        for process in doomed {
+        for process in steps.into_iter().chain(doomed) {
             let mut kill = command("kill");
             kill.args(["-KILL", &process]);
             // It may have ended with its parent.
