@@ -50,9 +50,9 @@ pub(crate) struct HarvestCommands {
 /// What is read.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Sources {
-    /// MIOpen's logs, kdbs and users' kdbs, earlier harvests, directories of
-    /// these; packed by gzip, zstd or xz too; `-` is the standard input
-    /// [default: -]
+    /// MIOpen's logs, packed by gzip, zstd or xz too, and directories; for keys
+    /// also kdbs, users' kdbs and earlier harvests, for commands also scripts of
+    /// them; `-` is the standard input [default: -]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Take what can be read where files are damaged
