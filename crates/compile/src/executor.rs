@@ -2,26 +2,27 @@
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, mpsc};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
-use crate::engine::{Engine, Shortcuts, Starter};
+use crate::crew::{Crew, Done};
+use crate::engine::{Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
-use crate::job::{self, Built, Failure, FailureKind};
+use crate::job::{Built, Failure, FailureKind};
+use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
+use crate::schedule::Schedule;
 use crate::source::SourceSet;
-use crate::store::{About, ObjectInfo, ObjectStore};
+use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::twins::Twins;
 use crate::usage::Usage;
@@ -58,6 +59,19 @@ pub enum Event {
         workers: usize,
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(usize, Duration)>,
+    },
+    /// Something was made that several of the jobs share.
+    Prepared {
+        /// What.
+        what: Prepared,
+        /// One of the jobs that it is for.
+        job: usize,
+        /// Where and when; nothing else ran there meanwhile.
+        run: JobRun,
+        /// How long it took.
+        duration: Duration,
+        /// What the compilers for it used.
+        usage: Usage,
     },
     /// A compiler was started.
     Started {
@@ -117,6 +131,9 @@ pub struct Summary {
 pub struct Executor<'a> {
     /// What to run.
     pub plan: &'a Plan,
+    /// Which of its jobs; all of them where it is not said. What the store
+    /// has of the others is not looked at.
+    pub only: Option<&'a [usize]>,
     /// The plan's sources.
     pub sources: &'a SourceSet,
     /// The plan's compilers, in its order.
@@ -145,7 +162,7 @@ impl Executor<'_> {
 }
 
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
+    let Executor { plan, only, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.max(1))
         .thread_name(|index| format!("worker-{index}"))
@@ -154,15 +171,24 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             program: "worker threads".into(),
             source: std::io::Error::other(error),
         })?;
-    let objects: Vec<Option<ObjectInfo>> = pool
-        .install(|| plan.jobs.par_iter().map(|job| store.lookup(job.digest, digests)).collect());
-    let size = |index: usize| objects[index].as_ref().map(|object| object.size);
+    let all: Vec<usize>;
+    let wanted = match only {
+        Some(some) => some,
+        None => {
+            all = (0..plan.jobs.len()).collect();
+            &all
+        }
+    };
+    let lookup = |job: &usize| store.lookup(plan.jobs[*job].digest, digests);
+    let found: Vec<Option<ObjectInfo>> = pool.install(|| wanted.par_iter().map(lookup).collect());
+    let mut objects = vec![None; plan.jobs.len()];
     let (mut cached, mut missing) = (Vec::new(), Vec::new());
-    for index in 0..plan.jobs.len() {
-        match size(index) {
-            Some(size) => cached.push((index, size)),
+    for (&index, object) in wanted.iter().zip(found) {
+        match &object {
+            Some(object) => cached.push((index, object.size)),
             None => missing.push(index),
         }
+        objects[index] = object;
     }
     let mut summary = Summary { cached: cached.len(), objects, ..Summary::default() };
     on_event(Event::Looked { cached });
@@ -176,7 +202,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
-    let mut engine = Engine {
+    let engine = Engine {
         plan,
         sources,
         toolchains,
@@ -187,24 +213,27 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
-        headers: HashMap::new(),
-        libraries: HashMap::new(),
+        environments: toolchains
+            .iter()
+            .map(|toolchain| Environments::of(toolchain, options.shortcuts))
+            .collect(),
+        headers: Default::default(),
+        libraries: Default::default(),
     };
-    pool.install(|| engine.prepare(&missing))?;
+    let preparations = engine.preparations(&missing);
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
+    let earlier = Earlier::of(plan, &missing, store, digests);
+    let twins = Twins::of(plan, sources, &missing, store, digests);
+    let shop = Shop::new(engine, earlier, twins, &work, &missing);
     let crew = Crew {
         plan,
-        sources,
         store,
-        engine,
-        earlier: Earlier::of(plan, &missing, store, digests),
-        twins: Twins::of(plan, sources, &missing, store, digests),
-        work: &work,
-        queue: &queue,
-        next: AtomicUsize::new(0),
-        stages: queue.iter().map(|(job, _)| (plan.jobs[*job].source, OnceLock::new())).collect(),
+        cancel: &cancel,
+        schedule: Schedule::new(plan, &queue, &preparations),
+        preparations: &preparations,
         gate: Gate::new(&ThisMachine),
+        shop: &shop,
     };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.
@@ -238,7 +267,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                         Event::Failed { job, failure, .. } => {
                             summary.failures.push((*job, failure.kind.clone()));
                         }
-                        Event::Looked { .. } | Event::Queued { .. } | Event::Started { .. } => {}
+                        Event::Looked { .. }
+                        | Event::Queued { .. }
+                        | Event::Prepared { .. }
+                        | Event::Started { .. } => {}
                     }
                     on_event(event);
                 }
@@ -263,125 +295,4 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
     }
     error.map_or(Ok(summary), Err)
-}
-
-/// What a worker reports.
-struct Done {
-    event: Event,
-    object: Option<ObjectInfo>,
-    reused: bool,
-}
-
-type Sender = mpsc::Sender<Result<Done, CompileError>>;
-
-/// What the workers share.
-struct Crew<'a> {
-    plan: &'a Plan,
-    sources: &'a SourceSet,
-    store: &'a ObjectStore,
-    engine: Engine<'a>,
-    earlier: Earlier<'a>,
-    twins: Twins<'a>,
-    work: &'a WorkDir,
-    queue: &'a [(usize, Expected)],
-    next: AtomicUsize,
-    stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
-    gate: Gate<'a>,
-}
-
-impl Crew<'_> {
-    fn work(&self, worker: usize, sender: &Sender) {
-        let mut starter = Starter::default();
-        let take = || {
-            let (job, expected) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-            Some((*job, expected.memory))
-        };
-        while let Some((job, _ticket)) = self.gate.enter(self.engine.cancel, take) {
-            let made = if self.engine.cancel.is_cancelled() {
-                Err(CompileError::Interrupted)
-            } else {
-                self.one(worker, job, &mut starter, sender)
-            };
-            if let Err(error) = made {
-                sender.send(Err(error)).ok();
-                self.engine.cancel.cancel();
-                return;
-            }
-        }
-        if self.engine.cancel.is_cancelled() {
-            sender.send(Err(CompileError::Interrupted)).ok();
-        }
-    }
-
-    fn one(
-        &self,
-        worker: usize,
-        index: usize,
-        starter: &mut Starter,
-        sender: &Sender,
-    ) -> Result<(), CompileError> {
-        let job = &self.plan.jobs[index];
-        let stage = self.stage(job.source)?;
-        let parent = self.work.path();
-        let scratch = tempfile::Builder::new()
-            .prefix("job-")
-            .tempdir_in(parent)
-            .map_err(CompileError::io("create", parent))?;
-        let report = |event, object, reused| {
-            // Nobody listens once the build is given up.
-            sender.send(Ok(Done { event, object, reused })).ok();
-        };
-        let started = Instant::now();
-        let run = JobRun { worker, started };
-        report(Event::Started { job: index, run }, None, false);
-        if let Some(info) = self.reused(starter, index, &stage, scratch.path())? {
-            let built =
-                Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
-            report(Event::Finished { job: index, run, built }, Some(info), true);
-            return Ok(());
-        }
-        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
-            Ok(object) => {
-                let size = object.bytes.len() as u64;
-                let about = About::of(job);
-                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
-                self.twins.made(index)?;
-                let built = Built { size, duration: object.duration, usage: object.usage };
-                report(Event::Finished { job: index, run, built }, Some(info), false);
-            }
-            Err(failure) => report(Event::Failed { job: index, run, failure }, None, false),
-        }
-        Ok(())
-    }
-
-    /// An object that was made of other text or other macros and is the same.
-    fn reused(
-        &self,
-        starter: &mut Starter,
-        index: usize,
-        stage: &Path,
-        scratch: &Path,
-    ) -> Result<Option<ObjectInfo>, CompileError> {
-        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
-            return Ok(Some(info));
-        }
-        self.twins.find(&self.engine, starter, index, (stage, scratch))
-    }
-
-    /// The directory of a staged source, made by whoever needs it first.
-    fn stage(&self, source: usize) -> Result<PathBuf, CompileError> {
-        let mut error = None;
-        let staged = self.stages[&source].get_or_init(|| {
-            let dir = self.work.path().join(format!("source-{source}"));
-            let made = fs::create_dir(&dir)
-                .map_err(CompileError::io("create", &dir))
-                .and_then(|()| self.sources.stage(source, &dir));
-            made.map(|()| dir).map_err(|fatal| error = Some(fatal))
-        });
-        match (staged, error) {
-            (Ok(dir), _) => Ok(dir.clone()),
-            (Err(()), Some(error)) => Err(error),
-            (Err(()), None) => Err(CompileError::Interrupted),
-        }
-    }
 }

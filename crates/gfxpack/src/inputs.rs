@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_plan::expand::{self, KeyRequest};
+use gfxpack_plan::expand::{self, KeyList, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
@@ -15,7 +15,9 @@ use rayon::prelude::*;
 
 use crate::args::Inputs;
 use crate::fail::{self, Outcome};
-use crate::prepare::{Library, Unbuildable};
+use crate::missing_from::{Present, Share};
+use crate::prepare::Library;
+use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// What the inputs come to.
 pub(crate) struct Read {
@@ -24,6 +26,8 @@ pub(crate) struct Read {
     pub(crate) library: Library,
     /// Sources that the policy on licences refuses, with the reason.
     pub(crate) left_out: LeftOut,
+    /// Of each target, what kdbs had already; empty where none were named.
+    pub(crate) shares: Vec<Share>,
     pub(crate) unbuildable: Unbuildable,
     pub(crate) problems: Vec<InputError>,
     pub(crate) warnings: Vec<String>,
@@ -32,7 +36,8 @@ pub(crate) struct Read {
 /// Sources that are not compiled because of their licence, with the reason.
 pub(crate) type LeftOut = BTreeMap<String, String>;
 
-/// Reads all inputs for all targets. `stated` is the licence of sources whose
+/// Reads all inputs for all targets; those of which kdbs have every key are
+/// left out of the requests. `stated` is the licence of sources whose
 /// inputs name none.
 pub(crate) fn read(
     inputs: &Inputs,
@@ -68,6 +73,8 @@ pub(crate) fn read(
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
+        present: Present::read(&inputs.missing_from)?,
+        skipped: BTreeMap::new(),
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
@@ -116,6 +123,10 @@ struct Reader {
     library: Library,
     /// Names of sources that programs wrote.
     generated: BTreeSet<String>,
+    /// What kdbs have.
+    present: Present,
+    /// How many keys that is of a target's.
+    skipped: BTreeMap<Target, usize>,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
@@ -179,13 +190,21 @@ impl Reader {
                 expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
+                if self.present.has(request.target.id(), &key.key) {
+                    *self.skipped.entry(request.target.clone()).or_default() += 1;
+                    continue;
+                }
                 match indices[&key.source] {
                     Some(index) => request.keys.push((Arc::clone(key), index)),
-                    None => self
-                        .unbuildable
-                        .entry(request.target.clone())
-                        .or_default()
-                        .push((KernelKey::clone(&key.key), "its source was not found".to_owned())),
+                    None => {
+                        self.unbuildable.entry(request.target.clone()).or_default().push(Unbuilt {
+                            key: KernelKey::clone(&key.key),
+                            reason: Reason {
+                                no_source: true,
+                                text: "its source was not found".to_owned(),
+                            },
+                        })
+                    }
                 }
             }
         }
@@ -221,18 +240,18 @@ impl Reader {
 
     fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
         let name = file.display().to_string();
-        let keys = expand::parse_keys(&name, &read_text(file)?)?;
+        let KeyList { requests: keys, refused: none } =
+            expand::parse_keys(&name, &read_text(file)?)?;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
-        let devices: BTreeSet<&str> = keys
-            .iter()
-            .filter_map(|key| key.key.split_device())
-            .map(|(_, device)| device)
-            .collect();
+        let all = keys.iter().map(|key| &*key.key).chain(none.iter().map(|(key, _)| key));
+        let devices: BTreeSet<&str> =
+            all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
         // Of many keys this takes as long as reading them.
         let mut refused: Vec<Option<Problem>> =
             keys.par_iter().map(|key| arguments::words(key.options()).err()).collect();
-        let mut checked: Vec<Option<Result<usize, String>>> = vec![None; keys.len()];
-        let mut sources: HashMap<&Path, Result<usize, String>> = HashMap::new();
+        let mut checked: Vec<Option<Result<usize, Reason>>> = vec![None; keys.len()];
+        let mut sources: HashMap<&Path, Result<usize, Reason>> = HashMap::new();
+        let mut told = vec![false; none.len()];
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let processor = target.id().processor();
@@ -242,6 +261,10 @@ impl Reader {
                     continue;
                 }
                 found += 1;
+                if self.present.has(target.id(), &key.key) {
+                    *self.skipped.entry(target.clone()).or_default() += 1;
+                    continue;
+                }
                 let source = checked.get_or_insert_with(|| match refused.take() {
                     Some(problem) => Err(self.refuse(key, problem)),
                     None => self.key_source(key, dirs, &mut sources),
@@ -252,8 +275,24 @@ impl Reader {
                         .unbuildable
                         .entry(target.clone())
                         .or_default()
-                        .push((KernelKey::clone(&key.key), reason.clone())),
+                        .push(Unbuilt { key: KernelKey::clone(&key.key), reason: reason.clone() }),
                 }
+            }
+            for ((key, error), told) in none.iter().zip(&mut told) {
+                // One that names no processor may be for any.
+                if key.split_device().is_some_and(|(_, device)| device != processor) {
+                    continue;
+                }
+                found += 1;
+                if self.present.has(target.id(), key) {
+                    *self.skipped.entry(target.clone()).or_default() += 1;
+                    continue;
+                }
+                if !std::mem::replace(told, true) {
+                    self.problems.push(error.clone());
+                }
+                let unbuilt = Unbuilt { key: key.clone(), reason: Reason::from(&error.problem) };
+                self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
             }
             if found == 0 {
                 let devices: Vec<&str> = devices.iter().copied().collect();
@@ -275,8 +314,8 @@ impl Reader {
         Ok(())
     }
 
-    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> String {
-        let reason = problem.to_string();
+    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
+        let reason = Reason::from(&problem);
         self.problems.push(key.location.error(problem));
         reason
     }
@@ -287,8 +326,8 @@ impl Reader {
         &mut self,
         key: &'k KeyRequest,
         dirs: &SourceDirs,
-        sources: &mut HashMap<&'k Path, Result<usize, String>>,
-    ) -> Result<usize, String> {
+        sources: &mut HashMap<&'k Path, Result<usize, Reason>>,
+    ) -> Result<usize, Reason> {
         if let Some(known) = sources.get(key.source.as_path()) {
             return known.clone();
         }
@@ -330,7 +369,7 @@ impl Reader {
             request.keys.retain(|(_, index)| !left_out.contains_key(&sources[*index].name));
         }
         for keys in self.unbuildable.values_mut() {
-            keys.retain(|(key, _)| {
+            keys.retain(|Unbuilt { key, .. }| {
                 key.source_name().is_none_or(|source| !left_out.contains_key(source))
             });
         }
@@ -338,11 +377,30 @@ impl Reader {
         Ok(left_out)
     }
 
+    /// What kdbs had and lack of each target; targets of which they had
+    /// everything go.
+    fn share(&mut self) -> Vec<Share> {
+        if self.present.is_empty() {
+            return Vec::new();
+        }
+        let mut shares = Vec::new();
+        self.requests.retain(|request| {
+            let target = request.target.clone();
+            let present = self.skipped.get(&target).copied().unwrap_or_default();
+            let unbuilt = self.unbuildable.get(&target).map_or(0, Vec::len);
+            let missing = request.keys.len() + unbuilt;
+            shares.push(Share { target, present, missing });
+            missing > 0 || present == 0
+        });
+        shares
+    }
+
     fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> anyhow::Result<Read> {
         if !self.missing.is_empty() && !allow_partial {
             return Err(Outcome::Inputs(self.missing).into());
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // What one file says twice was found when it was read.
@@ -369,6 +427,7 @@ impl Reader {
             sources: self.sources,
             library: self.library,
             left_out,
+            shares,
             unbuildable: self.unbuildable,
             problems: self.problems,
             warnings: self.warnings,

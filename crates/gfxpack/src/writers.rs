@@ -11,7 +11,7 @@ use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sbom, sums, tar};
 use gfxpack_plan::Target;
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_plan::package::{Content, PackageSpec};
 
 use crate::args::{Format, Packaging};
 use crate::fail;
@@ -128,16 +128,19 @@ pub(crate) fn write(
     Ok(made)
 }
 
-/// Everything that decides a package's bytes. The spec names the kdb by its
-/// path, so its content stands beside it.
+/// Everything that decides a package's bytes. The spec names files by their
+/// paths, so their contents stand beside it.
 fn recipe(outputs: &Outputs, planned: &Planned<'_>, writer: &Writer) -> anyhow::Result<Recipe> {
     let slot = format!("{} {}", writer.format, planned.spec.name);
     let decides = format!("{writer:?} {:?}", planned.spec);
-    let kdb = match planned.kdb {
-        Some(kdb) => sums::digest_file(&kdb.path)?.sha256,
-        None => String::new(),
-    };
-    Ok(outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
+    let mut contents = Vec::new();
+    for file in &planned.spec.files {
+        if let Content::File(path) = &file.content {
+            contents.push(sums::digest_file(path)?.sha256);
+        }
+    }
+    let fields = contents.iter().map(String::as_bytes);
+    Ok(outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields)))
 }
 
 /// How many packages are written at once, and with how many threads each.

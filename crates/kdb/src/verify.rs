@@ -231,7 +231,7 @@ impl Run<'_> {
                     report.add(finding, max_findings);
                 }
                 if let Some(progress) = progress {
-                    progress(Progress { rows: report.rows, total });
+                    progress(Progress::of_rows(report.rows, total));
                 }
                 Ok(())
             },

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::arguments;
+use crate::harvest::KeyRecord;
 use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
@@ -146,40 +147,57 @@ fn combinations(variant: &Variant, language: Language) -> Vec<String> {
         .collect()
 }
 
+/// What a list of keys holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyList {
+    /// The keys, in the order of the lines.
+    pub requests: Vec<KeyRequest>,
+    /// Keys that no compiler can be asked for, or that MIOpen could never
+    /// find, with the reason and the line: MIOpen writes such keys too, and
+    /// the others of the list are worth it.
+    pub refused: Vec<(KernelKey, InputError)>,
+}
+
 /// The keys of a JSON Lines list: one object with `kernel_name` and
-/// `kernel_args` a line, taken byte for byte; empty lines are passed over.
+/// `kernel_args` a line, taken byte for byte, and what [`KeyRecord`] knows
+/// besides; empty lines are passed over.
 ///
 /// # Errors
-/// [`InputError`] with the line that is no such object, repeats a key, or
-/// holds a key that MIOpen could never find.
-pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError> {
+/// [`InputError`] with the line that is no such object or repeats a key, or
+/// where there is no key at all.
+pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
-    let mut requests = Vec::new();
+    let mut list = KeyList { requests: Vec::new(), refused: Vec::new() };
     let file: Arc<str> = file.into();
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let lines: Vec<(&str, usize)> = lines.collect();
     for lines in lines.chunks(KEYS_AT_ONCE) {
-        let parsed = on_all_processors(lines, |(line, _)| serde_json::from_str::<KernelKey>(line));
+        let parsed = on_all_processors(lines, |(line, _)| {
+            serde_json::from_str::<KeyRecord>(line).map(|record| record.key)
+        });
         for ((_, line), key) in lines.iter().zip(parsed) {
             let location = Location { file: Arc::clone(&file), line: *line };
             let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
             let key = Arc::new(key);
-            key.check().map_err(|error| location.error(error.into()))?;
-            let source_name = key.source_name().unwrap_or_default();
-            let language = Language::of_source(source_name)
-                .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
             if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
                 let key = key.to_string();
                 return Err(location.error(Problem::DuplicateKey { key, first }));
             }
+            if let Err(error) = key.check() {
+                list.refused.push((KernelKey::clone(&key), location.error(error.into())));
+                continue;
+            }
+            let source_name = key.source_name().unwrap_or_default();
+            let language = Language::of_source(source_name)
+                .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
             let source = PathBuf::from(source_name);
-            requests.push(KeyRequest { language, source, location, key });
+            list.requests.push(KeyRequest { language, source, location, key });
         }
     }
-    if requests.is_empty() {
+    if seen.is_empty() {
         return Err(Location::new(&file, 1).error(Problem::NoKernels));
     }
-    Ok(requests)
+    Ok(list)
 }
 
 #[cfg(test)]
@@ -292,7 +310,7 @@ mod tests {
     #[test]
     fn json_lines_are_taken_byte_for_byte() {
         let text = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\"  -DA=1  -mcpu=gfx906\"}\n\n{\"kernel_name\":\"b.s.o\",\"kernel_args\":\" -mcpu=gfx906\"}\n";
-        let requests = parse_keys("k.jsonl", text).unwrap();
+        let requests = parse_keys("k.jsonl", text).unwrap().requests;
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
         assert_eq!(requests[0].options(), "  -DA=1 ");
@@ -301,5 +319,18 @@ mod tests {
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
+    }
+
+    #[test]
+    fn harvested_keys_are_read_and_those_that_no_compiler_takes_are_told() {
+        let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","seen":9,"hits":0,"misses":9,"targets":["gfx906"]}
+{"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
+{"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
+"#;
+        let KeyList { requests, refused } = parse_keys("k.jsonl", text).unwrap();
+        assert_eq!(requests.len(), 1);
+        let lines: Vec<usize> = refused.iter().map(|(_, error)| error.location.line).collect();
+        assert_eq!(lines, [2, 3]);
+        assert!(refused[1].1.to_string().contains("MIOpen could never find it"));
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::VerifyOptions;
 use gfxpack_package::read::{self, Kind};
 use gfxpack_package::sums;
+use gfxpack_tuning::{DatabaseName, Severity};
 use serde_json::json;
 
 use crate::args::Verify;
@@ -13,6 +14,9 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::signing::Keyring;
 use crate::{packages, repository};
+
+/// Findings of a tuning database that are told one by one.
+const TUNING_FINDINGS: usize = 20;
 
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
@@ -83,6 +87,11 @@ impl Checker<'_> {
                     }
                     Err(error) => in_kdbs.push(format!("`{inside}`: {error:#}")),
                 }
+                std::fs::remove_file(&copy)?;
+            } else if DatabaseName::of(Path::new(inside)).is_some() {
+                let copy = scratch.path().join(inside.rsplit('/').next().unwrap_or_default());
+                std::io::copy(bytes, &mut std::fs::File::create(&copy)?)?;
+                in_kdbs.extend(tuning(&copy)?.into_iter().map(|f| format!("`{inside}`: {f}")));
                 std::fs::remove_file(&copy)?;
             }
             Ok(())
@@ -181,6 +190,22 @@ fn packages_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     packages.sort();
     Ok(packages)
+}
+
+/// What is wrong with a performance or find database.
+fn tuning(path: &Path) -> Result<Vec<String>, gfxpack_tuning::ReadError> {
+    let mut findings = Vec::new();
+    let linted = gfxpack_tuning::lint(path, None, |finding| {
+        if finding.severity == Severity::Error && findings.len() < TUNING_FINDINGS {
+            let line = finding.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            findings.push(format!("{line}{}", finding.message));
+        }
+    })?;
+    let more = linted.errors - findings.len() as u64;
+    if more > 0 {
+        findings.push(format!("{more} more findings"));
+    }
+    Ok(findings)
 }
 
 /// What is wrong with a kdb, and how many kernels it has.
