@@ -4,6 +4,7 @@
 mod build;
 mod kdb;
 mod package;
+mod scale;
 mod table;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ enum What {
     Build(build::Build),
     Kdb(kdb::Kdb),
     Package(package::Package),
+    Scale(scale::Scale),
 }
 
 impl Bench {
@@ -36,6 +38,7 @@ impl Bench {
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
             What::Package(package) => package.run(sh),
+            What::Scale(scale) => scale.run(sh),
         }
     }
 }
