@@ -240,11 +240,11 @@ fn differently_parted(a: &Found, b: &Found) -> Option<&'static str> {
 fn differ<'f>(
     plan: &Plan,
     shards: impl Iterator<Item = &'f Found>,
-) -> Result<Vec<Option<(u32, Ended)>>, MergeError> {
+) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
     let shards: Vec<&Found> = shards.collect();
     let numbers: HashMap<Digest, usize> =
         plan.jobs.iter().enumerate().map(|(index, job)| (job.digest, index)).collect();
-    let mut jobs: Vec<Option<(u32, Ended)>> = vec![None; plan.jobs.len()];
+    let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
     let mut overlap = None;
     for (place, found) in shards.iter().enumerate() {
         let path = || found.path.display().to_string();
@@ -253,7 +253,7 @@ fn differ<'f>(
                 return Err(MergeError::ForeignJob { path: path(), job: ended.job });
             };
             let Some((other, before)) = &jobs[index] else {
-                jobs[index] = Some((place as u32, ended.clone()));
+                jobs[index] = Some((place as u32, ended));
                 continue;
             };
             let first = shards[*other as usize].path.display().to_string();

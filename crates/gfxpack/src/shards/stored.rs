@@ -181,7 +181,9 @@ impl Stored {
         cancel: &Cancel,
     ) -> anyhow::Result<Prepared> {
         let toolchains = self.toolchains(&cache, search, cancel)?;
-        cache.digests.save();
+        if cache.kept().1 {
+            cache.digests.save();
+        }
         let plan = self.load(wanted)?;
         self.prepared(plan, toolchains, cache)
     }
