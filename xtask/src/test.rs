@@ -105,6 +105,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("rpmlint"),
     },
     Need {
+        probe: Probe::Program("diffoscope"),
+        why: "find what differs between two builds",
+        apt: "--no-install-recommends diffoscope-minimal",
+        dnf: Some("diffoscope"),
+    },
+    Need {
+        probe: Probe::Program("faketime"),
+        why: "build on another day",
+        apt: "faketime",
+        dnf: Some("libfaketime"),
+    },
+    Need {
         probe: Probe::Program("appstreamcli"),
         why: "check what software centres read",
         apt: "appstream",
@@ -157,7 +169,7 @@ const NEEDS: &[Need] = &[
                 "/usr/local/lib/python3.11/ensurepip/__init__.py",
             ],
         ),
-        why: "install what judges bills of material and templates into target/tools",
+        why: "install tools from PyPI into target/tools",
         apt: "python3-venv",
         dnf: Some("python3"),
     },
@@ -243,32 +255,41 @@ impl Test {
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
-    PYTHON.iter().try_for_each(|tools| tools.ensure(sh, install))
+    PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))
 }
 
-/// Programs from PyPI, in an environment of their own; versions are fixed
-/// here, since they judge.
-struct Python {
-    /// Below target/tools.
-    name: &'static str,
-    /// The sign that all of it is there.
-    program: &'static str,
+/// What `--setup` installs from PyPI, each into an environment of its own;
+/// versions are fixed here, since these tools judge.
+struct PythonTool {
+    /// What is missing, where it is.
+    what: &'static str,
+    /// The directory below target/tools.
+    dir: &'static str,
+    /// The sign that it is there, below the directory.
+    probe: &'static str,
+    /// What pip is told.
     packages: &'static [&'static str],
-    why: &'static str,
 }
 
-/// What `--setup` installs from PyPI.
-const PYTHON: &[Python] = &[
-    // The SPDX project's own validator, which no distribution packages.
-    Python {
-        name: "spdx",
-        program: "pyspdxtools",
+const PYTHON: &[PythonTool] = &[
+    // No distribution packages the SPDX project's own validator.
+    PythonTool {
+        what: "pyspdxtools, which judges bills of material",
+        dir: "spdx",
+        probe: "bin/pyspdxtools",
         packages: &["spdx-tools==0.8.5"],
-        why: "judges bills of material",
     },
-    Python {
-        name: "ci",
-        program: "kubernetes-validate",
+    PythonTool {
+        what: "PyOpenCL and loopy, whose caches are looked after",
+        dir: "opencl",
+        // Named by what is fixed, so that another version is another sign.
+        probe: "pyopencl-2026.1.4",
+        packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
+    },
+    PythonTool {
+        what: "kubernetes-validate and others, which judge the templates in ci",
+        dir: "ci",
+        probe: "bin/kubernetes-validate",
         packages: &[
             "yamllint==1.38.0",
             "check-jsonschema==0.39.0",
@@ -276,29 +297,28 @@ const PYTHON: &[Python] = &[
             "tree-sitter-groovy==0.1.2",
             "kubernetes-validate==1.37.0",
         ],
-        why: "judges the templates in ci, as do those with it",
     },
 ];
 
-impl Python {
-    fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<()> {
-        let Self { name, program, packages, why } = *self;
-        let venv = root().join("target/tools").join(name);
-        if venv.join("bin").join(program).is_file() {
-            return Ok(());
-        }
-        let pip = venv.join("bin/pip");
-        let make = cmd!(sh, "python3 -m venv {venv}");
-        let fill = cmd!(sh, "{pip} install --quiet {packages...}");
-        ensure!(
-            install,
-            "{program} is missing, which {why}\n\
-             hint: run `{make} && {fill}`, or give --setup to have that done"
-        );
-        say(&format!("missing: {program}, which {why}: installing into {venv:?}"));
-        make.run().context("failed to make a Python environment")?;
-        fill.run().with_context(|| format!("failed to install {program}"))
+fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
+    let venv = root().join("target/tools").join(tool.dir);
+    let probe = venv.join(tool.probe);
+    if probe.is_file() {
+        return Ok(());
     }
+    let (pip, packages, what) = (venv.join("bin/pip"), tool.packages, tool.what);
+    let make = cmd!(sh, "python3 -m venv {venv}");
+    let fill = cmd!(sh, "{pip} install --quiet {packages...}");
+    let mark = cmd!(sh, "touch {probe}");
+    ensure!(
+        install,
+        "{what}: missing\n\
+         hint: run `{make} && {fill} && {mark}`, or give --setup to have that done"
+    );
+    say(&format!("missing: {what}: installing into {venv:?}"));
+    make.run().context("failed to make a Python environment")?;
+    fill.run().with_context(|| format!("failed to install {what}"))?;
+    mark.run().context("failed to mark what is installed")
 }
 
 /// The test run, not yet started.

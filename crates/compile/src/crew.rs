@@ -1,19 +1,19 @@
-//! The workers of a build: they share a queue of jobs, and each has a runner
-//! that makes its jobs' objects.
+//! The workers of a build: they share a schedule, and each has a runner that
+//! makes its jobs' objects.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
 use gfxpack_plan::plan::Plan;
 
-use crate::costs::Expected;
+use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
-use crate::gate::{Gate, Machine, Ticket};
+use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Failure, Object};
 use crate::local::Shop;
 use crate::process::Cancel;
+use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::usage::Usage;
 
@@ -45,34 +45,6 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// Jobs in the order in which they start.
-pub(crate) struct Queue<'a> {
-    jobs: &'a [(usize, Expected)],
-    next: AtomicUsize,
-    gate: Gate<'a>,
-}
-
-impl<'a> Queue<'a> {
-    pub(crate) fn new(jobs: &'a [(usize, Expected)], machine: &'a dyn Machine) -> Self {
-        Self { jobs, next: AtomicUsize::new(0), gate: Gate::new(machine) }
-    }
-
-    /// The next job, with leave to take memory of this machine if it needs
-    /// that.
-    fn take(&self, here: bool, cancel: &Cancel) -> Option<(usize, Option<Ticket<'_>>)> {
-        let next = || {
-            let (job, expected) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-            Some((*job, expected.memory))
-        };
-        if here {
-            let (job, ticket) = self.gate.enter(cancel, next)?;
-            Some((job, Some(ticket)))
-        } else {
-            next().map(|(job, _)| (job, None))
-        }
-    }
-}
-
 /// What a worker reports.
 pub(crate) struct Done {
     pub(crate) event: Event,
@@ -87,7 +59,9 @@ pub(crate) struct Crew<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) store: &'a ObjectStore,
     pub(crate) cancel: &'a Cancel,
-    pub(crate) queue: Queue<'a>,
+    pub(crate) schedule: Schedule<'a>,
+    pub(crate) preparations: &'a [Preparation],
+    pub(crate) gate: Gate<'a>,
     pub(crate) shop: &'a Shop<'a>,
 }
 
@@ -97,14 +71,26 @@ impl Crew<'_> {
         Box::new(self.shop.runner())
     }
 
+    /// What to do next, with leave to take memory of this machine if that
+    /// needs it.
+    fn take(&self, here: bool) -> Option<(Task, Option<Ticket<'_>>)> {
+        if here {
+            let next = || self.schedule.next(self.cancel);
+            let (task, ticket) = self.gate.enter(self.cancel, next)?;
+            Some((task, Some(ticket)))
+        } else {
+            self.schedule.next_elsewhere().map(|job| (Task::Job(job), None))
+        }
+    }
+
     /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
-        while let Some((job, _ticket)) = self.queue.take(runner.is_here(), self.cancel) {
-            let made = if self.cancel.is_cancelled() {
-                Err(CompileError::Interrupted)
-            } else {
-                self.one(worker, job, runner.as_mut(), sender)
+        while let Some((task, _ticket)) = self.take(runner.is_here()) {
+            let made = match task {
+                _ if self.cancel.is_cancelled() => Err(CompileError::Interrupted),
+                Task::Prepare(index) => self.prepare(worker, index, sender),
+                Task::Job(job) => self.one(worker, job, runner.as_mut(), sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
@@ -115,6 +101,22 @@ impl Crew<'_> {
         if self.cancel.is_cancelled() {
             sender.send(Err(CompileError::Interrupted)).ok();
         }
+    }
+
+    fn prepare(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
+        let started = Instant::now();
+        let preparation = &self.preparations[index];
+        let usage = self.shop.prepare(preparation)?;
+        self.schedule.prepared(index);
+        let event = Event::Prepared {
+            what: preparation.what,
+            job: preparation.jobs[0],
+            run: JobRun { worker, started },
+            duration: started.elapsed(),
+            usage,
+        };
+        sender.send(Ok(Done { event, object: None, reused: false })).ok();
+        Ok(())
     }
 
     fn one(
@@ -143,6 +145,9 @@ impl Crew<'_> {
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 runner.stored(index)?;
+                if runner.is_here() {
+                    self.schedule.used(index, object.usage.peak_memory);
+                }
                 let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, run, built }, Some(info), false);
             }

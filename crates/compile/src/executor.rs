@@ -2,7 +2,7 @@
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,19 +11,21 @@ use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
-use crate::crew::{Crew, Done, Queue};
-use crate::engine::{Engine, Shortcuts};
+use crate::crew::{Crew, Done};
+use crate::engine::{Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::gate::ThisMachine;
+use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
+use crate::schedule::Schedule;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::twins::Twins;
+use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// How many jobs' costs may be lost if the build is killed.
@@ -57,6 +59,19 @@ pub enum Event {
         workers: usize,
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(usize, Duration)>,
+    },
+    /// Something was made that several of the jobs share.
+    Prepared {
+        /// What.
+        what: Prepared,
+        /// One of the jobs that it is for.
+        job: usize,
+        /// Where and when; nothing else ran there meanwhile.
+        run: JobRun,
+        /// How long it took.
+        duration: Duration,
+        /// What the compilers for it used.
+        usage: Usage,
     },
     /// A compiler was started.
     Started {
@@ -187,7 +202,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
-    let mut engine = Engine {
+    let engine = Engine {
         plan,
         sources,
         toolchains,
@@ -198,17 +213,28 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
-        headers: HashMap::new(),
-        libraries: HashMap::new(),
+        environments: toolchains
+            .iter()
+            .map(|toolchain| Environments::of(toolchain, options.shortcuts))
+            .collect(),
+        headers: Default::default(),
+        libraries: Default::default(),
     };
-    pool.install(|| engine.prepare(&missing))?;
+    let preparations = engine.preparations(&missing);
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
     let earlier = Earlier::of(plan, &missing, store, digests);
     let twins = Twins::of(plan, sources, &missing, store, digests);
     let shop = Shop::new(engine, earlier, twins, &work, &missing);
-    let crew =
-        Crew { plan, store, cancel: &cancel, queue: Queue::new(&queue, &ThisMachine), shop: &shop };
+    let crew = Crew {
+        plan,
+        store,
+        cancel: &cancel,
+        schedule: Schedule::new(plan, &queue, &preparations),
+        preparations: &preparations,
+        gate: Gate::new(&ThisMachine),
+        shop: &shop,
+    };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.
     let keep = |costs: &mut Vec<Record>| {
@@ -241,7 +267,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                         Event::Failed { job, failure, .. } => {
                             summary.failures.push((*job, failure.kind.clone()));
                         }
-                        Event::Looked { .. } | Event::Queued { .. } | Event::Started { .. } => {}
+                        Event::Looked { .. }
+                        | Event::Queued { .. }
+                        | Event::Prepared { .. }
+                        | Event::Started { .. } => {}
                     }
                     on_event(event);
                 }

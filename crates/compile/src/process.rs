@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use wait4::{ResUse, Wait4};
 
 use crate::error::CompileError;
+use crate::layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 
@@ -132,7 +133,7 @@ fn run_capturing(
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut child = Group::new(command.spawn().map_err(start_error)?);
+    let mut child = Group::new(layout::fixed(|| command.spawn()).map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
     let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));

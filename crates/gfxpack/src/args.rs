@@ -1,6 +1,7 @@
 //! The command line as clap reads it.
 
 mod distribute;
+mod harvest;
 mod kdb;
 mod repository;
 
@@ -14,10 +15,14 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
+use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
     Wait,
+};
+pub(crate) use harvest::{
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
@@ -110,9 +115,22 @@ pub(crate) enum Command {
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
+    /// list for --keys
+    Harvest(Harvest),
+    /// Have MIOpen tune for what programs computed
+    #[command(subcommand)]
+    Tune(Tune),
     /// Look after the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Merge and check performance and find databases
+    #[command(subcommand)]
+    Perfdb(Perfdb),
+    /// Find, measure, switch off and clear the caches of GPU compilers and
+    /// libraries
+    #[command(subcommand)]
+    Caches(Caches),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
     /// List the compilers that were found, and what each builds
@@ -206,8 +224,8 @@ pub(crate) struct Build {
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut not to take: fork-server, precompiled-header or
-    /// reduced-library; repeatable, or with commas
+    /// A shortcut not to take: fork-server, precompiled-header,
+    /// reduced-library or huge-pages; repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing
@@ -260,6 +278,9 @@ pub(crate) struct Inputs {
     /// their sources are looked up by name below --source-dir
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// Build only what this kdb lacks; repeatable
+    #[arg(long, value_name = "KDB")]
+    pub(crate) missing_from: Vec<PathBuf>,
     /// Where sources and includes of keys are looked up, sub-directories too
     #[arg(long, value_name = "DIR")]
     pub(crate) source_dir: Vec<PathBuf>,
@@ -398,6 +419,10 @@ pub(crate) struct Packaging {
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
     pub(crate) copyright: Option<String>,
+    /// Ship performance and find databases in the package of their device:
+    /// these files, or those in a directory; repeatable
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) with_perfdb: Vec<PathBuf>,
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
     pub(crate) deb_compression: Compression,
@@ -408,7 +433,7 @@ pub(crate) struct Packaging {
     /// once where they fit
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
     pub(crate) memory: u64,
-    /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
+    /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
 }
@@ -544,7 +569,7 @@ pub(crate) struct Doctor {
     pub(crate) deep: bool,
 }
 
-fn parse_target(text: &str) -> Result<Target, String> {
+pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 

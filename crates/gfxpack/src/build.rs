@@ -181,7 +181,9 @@ impl Assembly<'_> {
                 .iter()
                 .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
                 .collect();
-            missing.extend(prepared.unbuildable.get(&kdb.target).into_iter().flatten().cloned());
+            let unbuilt = prepared.unbuildable.get(&kdb.target).into_iter().flatten();
+            missing
+                .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
             missing.sort();
             let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
             let origin = Origin::of(prepared, index);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::{CompileError, ManifestError};
+use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
@@ -259,8 +260,21 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<CopyError>() {
                 let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
                 Some((code, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::MergeError>() {
+                let unwritten = matches!(error, gfxpack_tuning::MergeError::Write(_));
+                let code = if unwritten { INTERNAL } else { USAGE };
+                Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::ReadError>() {
+                Some((USAGE, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<WriteError>() {
                 Some((INTERNAL, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<HarvestError>() {
+                let code = match error {
+                    HarvestError::Interrupted => INTERRUPTED,
+                    HarvestError::Temporary { .. } => INTERNAL,
+                    _ => USAGE,
+                };
+                Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {
                 Some((USAGE, Some(error.hint().to_owned())))
             } else {

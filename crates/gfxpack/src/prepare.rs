@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{InputError, KernelKey, Language, Target, TargetId};
+use gfxpack_plan::{InputError, Language, TargetId};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
@@ -14,6 +14,8 @@ use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{self, LeftOut, Read};
+use crate::missing_from::Share;
+use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
 pub(crate) struct Prepared {
@@ -26,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) library: Library,
     /// Sources that may not be compiled, with the reason.
     pub(crate) left_out: LeftOut,
+    /// Of each target, what kdbs had already; empty where none were named.
+    pub(crate) shares: Vec<Share>,
     /// By target: keys that can't be compiled, with the reason.
     pub(crate) unbuildable: Unbuildable,
     /// What is wrong with those keys, where it stands.
@@ -47,8 +51,6 @@ pub(crate) struct Library {
 
 /// Licences by source file name; none where no manifest says.
 pub(crate) type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
-/// Keys that can't be compiled, with the reason, by target.
-pub(crate) type Unbuildable = BTreeMap<Target, Vec<(KernelKey, String)>>;
 
 /// Whether anything will be built, or only looked at: looking makes and
 /// changes nothing outside the temporary directory.
@@ -112,12 +114,13 @@ pub(crate) struct From<'a> {
     pub(crate) purpose: Purpose,
 }
 
-/// Reads everything and chooses the toolchains.
+/// Reads everything and chooses the toolchains; gives what kdbs had already
+/// where nothing is left to build.
 pub(crate) fn gather(
     from: &From<'_>,
     environment: &Environment,
     cancel: &Cancel,
-) -> anyhow::Result<Gathered> {
+) -> anyhow::Result<Result<Gathered, Vec<Share>>> {
     if from.inputs.target.is_empty() {
         return Err(fail::usage(
             "failed to start: no target is given",
@@ -125,6 +128,9 @@ pub(crate) fn gather(
         ));
     }
     let mut read = inputs::read(from.inputs, from.stated_license.as_ref(), from.allow_partial)?;
+    if read.requests.is_empty() {
+        return Ok(Err(read.shares));
+    }
     let cache = open_cache(from.cache, environment, from.purpose)?;
     let search = search(from.toolchain, environment);
     let toolchains = {
@@ -136,7 +142,32 @@ pub(crate) fn gather(
         cache.digests.save();
     }
     read.warnings.extend(cache.warning.clone());
-    Ok(Gathered { read, toolchains, cache })
+    Ok(Ok(Gathered { read, toolchains, cache }))
+}
+
+impl Gathered {
+    /// Makes the plan.
+    pub(crate) fn plan(self) -> anyhow::Result<Prepared> {
+        let Self { read, toolchains, cache } = self;
+        let sources = read.sources.sources().to_vec();
+        let plan = gfxpack_plan::plan::plan(
+            toolchains.iter().map(Toolchain::for_plan).collect(),
+            sources,
+            &read.requests,
+        )?;
+        Ok(Prepared {
+            plan,
+            sources: read.sources,
+            toolchains,
+            cache,
+            library: read.library,
+            left_out: read.left_out,
+            shares: read.shares,
+            unbuildable: read.unbuildable,
+            problems: read.problems,
+            warnings: read.warnings,
+        })
+    }
 }
 
 /// The cache, for a purpose.
@@ -151,28 +182,14 @@ pub(crate) fn open_cache(
     }
 }
 
-/// Reads everything and makes the plan.
+/// Reads everything and makes the plan; gives what kdbs had already where
+/// nothing is left to build.
 pub(crate) fn prepare(
     from: &From<'_>,
     environment: &Environment,
     cancel: &Cancel,
-) -> anyhow::Result<Prepared> {
-    let Gathered { read, toolchains, cache } = gather(from, environment, cancel)?;
-    let sources = read.sources.sources().to_vec();
-    let plan = gfxpack_plan::plan::plan(
-        toolchains.iter().map(Toolchain::for_plan).collect(),
-        sources,
-        &read.requests,
-    )?;
-    Ok(Prepared {
-        plan,
-        sources: read.sources,
-        toolchains,
-        cache,
-        library: read.library,
-        left_out: read.left_out,
-        unbuildable: read.unbuildable,
-        problems: read.problems,
-        warnings: read.warnings,
-    })
+) -> anyhow::Result<Result<Prepared, Vec<Share>>> {
+    gather(from, environment, cancel)?
+        .map(Gathered::plan)
+        .map_or_else(|shares| Ok(Err(shares)), |prepared| prepared.map(Ok))
 }

@@ -1,6 +1,7 @@
 //! What a person sees while a build runs: bars on a terminal, plain lines
 //! elsewhere.
 
+pub(crate) mod bar;
 mod bars;
 
 use std::path::{Path, PathBuf};
@@ -94,6 +95,7 @@ impl Count {
                 });
                 self.estimator.queued(*workers, queue, now);
             }
+            Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;
@@ -239,7 +241,7 @@ impl Progress for Lines<'_> {
                 ));
             }
             Event::Queued { .. } => self.said = Instant::now(),
-            Event::Started { .. } => {}
+            Event::Prepared { .. } | Event::Started { .. } => {}
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan.jobs[*job].key));

@@ -130,7 +130,17 @@ fn gzip<W: Write>(out: W, level: u32) -> flate2::write::GzEncoder<W> {
 
 /// Compresses what fits into memory as `gzip -9n` does.
 pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = gzip(Vec::new(), 9);
+    gzip_whole(bytes, 9)
+}
+
+/// In gzip's format, but not compressed: as many bytes come out for any bytes
+/// of the same number.
+pub(crate) fn gzip_stored(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    gzip_whole(bytes, 0)
+}
+
+fn gzip_whole(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
+    let mut encoder = gzip(Vec::new(), level);
     encoder.write_all(bytes)?;
     encoder.finish()
 }
@@ -199,8 +209,9 @@ fn builder_memory(level: u32, threads: u32) -> u64 {
 
 /// Bytes that a codec is given at once.
 ///
-/// What gzip's encoder writes depends on how its input is cut, so every codec
-/// gets pieces of one size, however the callers write.
+/// What gzip's encoder writes depends on how its input is cut, so it gets
+/// pieces of one size, however the callers write. The others cut it themselves
+/// and are given small writes together only, to be called less often.
 const PIECE: usize = 128 << 10;
 
 /// A running compressor.
@@ -216,6 +227,16 @@ enum Codec<W: Write> {
     Zst(zstd::stream::write::Encoder<'static, W>),
 }
 
+impl<W: Write> Codec<W> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Xz(encoder) => encoder.write_all(bytes),
+            Self::Gz(encoder) => encoder.write_all(bytes),
+            Self::Zst(encoder) => encoder.write_all(bytes),
+        }
+    }
+}
+
 impl<W: Write> Encoder<W> {
     /// Ends the stream and hands back the writer below.
     pub(crate) fn finish(mut self) -> io::Result<W> {
@@ -228,11 +249,7 @@ impl<W: Write> Encoder<W> {
     }
 
     fn compress_piece(&mut self) -> io::Result<()> {
-        match &mut self.codec {
-            Codec::Xz(encoder) => encoder.write_all(&self.piece)?,
-            Codec::Gz(encoder) => encoder.write_all(&self.piece)?,
-            Codec::Zst(encoder) => encoder.write_all(&self.piece)?,
-        }
+        self.codec.write_all(&self.piece)?;
         self.piece.clear();
         Ok(())
     }
@@ -240,6 +257,11 @@ impl<W: Write> Encoder<W> {
 
 impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() >= PIECE && !matches!(self.codec, Codec::Gz(_)) {
+            self.compress_piece()?;
+            self.codec.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
         let taken = bytes.len().min(PIECE - self.piece.len());
         self.piece.extend_from_slice(&bytes[..taken]);
         if self.piece.len() == PIECE {
@@ -310,6 +332,14 @@ mod tests {
     fn gzip_headers_hold_no_time_and_no_name() {
         let bytes = gzip_best(b"text").expect("memory takes it");
         assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_stored_takes_the_same_whatever_it_is() {
+        for size in [0, 1, 10_240, 1 << 20] {
+            let stored = |bytes: Vec<u8>| gzip_stored(&bytes).expect("memory takes it").len();
+            assert_eq!(stored(vec![0; size]), stored(sample(size)[..size].to_vec()), "{size}");
+        }
     }
 
     #[test]

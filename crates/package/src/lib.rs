@@ -13,6 +13,7 @@ mod check;
 mod compress;
 mod contents;
 pub mod deb;
+mod digests;
 mod error;
 mod output;
 pub mod read;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::arguments;
+use crate::harvest::KeyRecord;
 use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
@@ -147,13 +148,25 @@ fn combinations(variant: &Variant, language: Language) -> Vec<String> {
         .collect()
 }
 
+/// What a list of keys holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyList {
+    /// The keys, in the order of the lines.
+    pub requests: Vec<KeyRequest>,
+    /// Keys that no compiler can be asked for, or that MIOpen could never
+    /// find, with the reason and the line: MIOpen writes such keys too, and
+    /// the others of the list are worth it.
+    pub refused: Vec<(KernelKey, InputError)>,
+}
+
 /// The keys of a JSON Lines list: one object with `kernel_name` and
-/// `kernel_args` a line, taken byte for byte; empty lines are passed over.
+/// `kernel_args` a line, taken byte for byte, and what [`KeyRecord`] knows
+/// besides; empty lines are passed over.
 ///
 /// # Errors
-/// [`InputError`] with the line that is no such object, repeats a key, or
-/// holds a key that MIOpen could never find.
-pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError> {
+/// [`InputError`] with the line that is no such object or repeats a key, or
+/// where there is no key at all.
+pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut reader = KeyReader::new(file);
     reader.add(text)?;
     reader.finish()
@@ -169,7 +182,7 @@ pub struct KeyReader {
     /// Each key with its line.
     seen: HashMap<Arc<KernelKey>, usize>,
     sources: HashMap<String, Arc<Path>>,
-    requests: Vec<KeyRequest>,
+    list: KeyList,
 }
 
 impl KeyReader {
@@ -181,7 +194,7 @@ impl KeyReader {
             lines: 0,
             seen: HashMap::new(),
             sources: HashMap::new(),
-            requests: Vec::new(),
+            list: KeyList { requests: Vec::new(), refused: Vec::new() },
         }
     }
 
@@ -193,7 +206,8 @@ impl KeyReader {
         let lines: Vec<&str> = text.lines().collect();
         for lines in lines.chunks(KEYS_AT_ONCE) {
             let parsed = on_all_processors(lines, |line| {
-                (!line.trim().is_empty()).then(|| serde_json::from_str::<KernelKey>(line))
+                let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
+                (!line.trim().is_empty()).then(record)
             });
             for key in parsed {
                 self.lines += 1;
@@ -209,14 +223,17 @@ impl KeyReader {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
         let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
         let key = Arc::new(key);
-        key.check().map_err(|error| location.error(error.into()))?;
-        let source_name = key.source_name().unwrap_or_default();
-        let language = Language::of_source(source_name)
-            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
         if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
             let first = Location { file: Arc::clone(&self.file), line };
             return Err(location.error(Problem::DuplicateKey { key: key.to_string(), first }));
         }
+        if let Err(error) = key.check() {
+            self.list.refused.push((KernelKey::clone(&key), location.error(error.into())));
+            return Ok(());
+        }
+        let source_name = key.source_name().unwrap_or_default();
+        let language = Language::of_source(source_name)
+            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
         let source = match self.sources.get(source_name) {
             Some(source) => Arc::clone(source),
             None => {
@@ -225,7 +242,7 @@ impl KeyReader {
                 source
             }
         };
-        self.requests.push(KeyRequest { language, source, location, key });
+        self.list.requests.push(KeyRequest { language, source, location, key });
         Ok(())
     }
 
@@ -233,11 +250,11 @@ impl KeyReader {
     ///
     /// # Errors
     /// [`InputError`] where there are none.
-    pub fn finish(self) -> Result<Vec<KeyRequest>, InputError> {
-        if self.requests.is_empty() {
+    pub fn finish(self) -> Result<KeyList, InputError> {
+        if self.seen.is_empty() {
             return Err(Location::new(&self.file, 1).error(Problem::NoKernels));
         }
-        Ok(self.requests)
+        Ok(self.list)
     }
 }
 
@@ -351,7 +368,7 @@ mod tests {
     #[test]
     fn json_lines_are_taken_byte_for_byte() {
         let text = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\"  -DA=1  -mcpu=gfx906\"}\n\n{\"kernel_name\":\"b.s.o\",\"kernel_args\":\" -mcpu=gfx906\"}\n";
-        let requests = parse_keys("k.jsonl", text).unwrap();
+        let requests = parse_keys("k.jsonl", text).unwrap().requests;
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
         assert_eq!(requests[0].options(), "  -DA=1 ");
@@ -360,8 +377,21 @@ mod tests {
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let mut parts = KeyReader::new("k.jsonl");
         text.split_inclusive('\n').for_each(|line| parts.add(line).unwrap());
-        assert_eq!(parts.finish().unwrap(), requests);
+        assert_eq!(parts.finish().unwrap().requests, requests);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
+    }
+
+    #[test]
+    fn harvested_keys_are_read_and_those_that_no_compiler_takes_are_told() {
+        let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","seen":9,"hits":0,"misses":9,"targets":["gfx906"]}
+{"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
+{"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
+"#;
+        let KeyList { requests, refused } = parse_keys("k.jsonl", text).unwrap();
+        assert_eq!(requests.len(), 1);
+        let lines: Vec<usize> = refused.iter().map(|(_, error)| error.location.line).collect();
+        assert_eq!(lines, [2, 3]);
+        assert!(refused[1].1.to_string().contains("MIOpen could never find it"));
     }
 }

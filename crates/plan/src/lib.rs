@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod code_object;
 pub mod digest;
 pub mod expand;
+pub mod harvest;
 pub mod include;
 pub mod kernel_package;
 mod key;

@@ -354,7 +354,7 @@ mod tests {
                 format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
             })
             .collect();
-        let keys = parse_keys("k", &lines.join("\n")).unwrap();
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
         let requests: Vec<TargetRequest> = targets
             .iter()
             .map(|target| TargetRequest {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn each_target_has_a_toolchain_of_its_own() {
         let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -DA=1 -mcpu=gfx906"}"#;
-        let keys = parse_keys("k", text).unwrap();
+        let keys = parse_keys("k", text).unwrap().requests;
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
             toolchain,

@@ -3,6 +3,7 @@
 
 mod build;
 mod kdb;
+mod large;
 mod package;
 mod scale;
 mod table;
@@ -25,6 +26,7 @@ pub(crate) struct Bench {
 enum What {
     Build(build::Build),
     Kdb(kdb::Kdb),
+    Large(large::Large),
     Package(package::Package),
     Scale(scale::Scale),
 }
@@ -37,6 +39,7 @@ impl Bench {
         match &self.what {
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
+            What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
             What::Scale(scale) => scale.run(sh),
         }

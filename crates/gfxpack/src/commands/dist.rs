@@ -1,6 +1,7 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
 use gfxpack_compile::{Cancel, Summary};
+use gfxpack_plan::Target;
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
@@ -10,6 +11,7 @@ use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
+use crate::perfdb::Shipped;
 use crate::prepare::{self, From, Prepared, Purpose};
 use crate::report::{self, Facts};
 use crate::shards::{self, Stored};
@@ -52,7 +54,13 @@ pub(crate) fn run(
                 allow_partial: args.allow_partial,
                 purpose,
             };
-            prepare::prepare(&from, environment, cancel)?
+            match prepare::prepare(&from, environment, cancel)? {
+                Ok(prepared) => prepared,
+                Err(shares) => {
+                    plan::tell_shares(&shares, output);
+                    return Ok(());
+                }
+            }
         }
     };
     plan::warn(&prepared, output);
@@ -60,11 +68,13 @@ pub(crate) fn run(
     let release = packaging
         .map(|packaging| {
             let release = packages::release(packaging, &prepared.library, environment, output)?;
-            let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
-            packages::check(&release, targets, packaging)?;
+            let targets: Vec<Target> =
+                prepared.plan.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+            packages::check(&release, targets.iter(), packaging)?;
+            let shipped = Shipped::find(&packaging.with_perfdb, &targets, output)?;
             let key = packaging.sign_key.as_deref().filter(|_| !args.dry_run);
             let signer = key.map(|key| Signer::new(key, release.source_date_epoch)).transpose()?;
-            anyhow::Ok((release, signer))
+            anyhow::Ok((release, shipped, signer))
         })
         .transpose()?;
     if args.dry_run {
@@ -81,8 +91,7 @@ pub(crate) fn run(
     output.building();
     let mut facts = Facts::new();
     let made = build::build(&prepared, args, cancel, output, &mut facts);
-    let told =
-        report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
+    let told = report::tell(&facts, &prepared, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
     told?;
     let build::Made { kdbs, summary } = made;
@@ -90,9 +99,11 @@ pub(crate) fn run(
     let mut packaged = writers::Made::default();
     let outputs = prepared.cache.outputs(&args.out)?;
     let kdbs = match (packaging, release) {
-        (Some(packaging), Some((release, signer))) if refused == 0 || args.allow_partial => {
+        (Some(packaging), Some((release, shipped, signer)))
+            if refused == 0 || args.allow_partial =>
+        {
             let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
-            let planned = packages::plan(&kdbs, packaging)?;
+            let planned = packages::plan(&kdbs, &shipped, packaging)?;
             let signer = signer.as_ref();
             packaged = writers::write(
                 &planned,

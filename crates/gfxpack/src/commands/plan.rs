@@ -17,10 +17,12 @@ use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
-use crate::inputs::LeftOut;
+use crate::inputs::{LeftOut, Read};
+use crate::missing_from::Share;
 use crate::output::Output;
 use crate::prepare::{self, From, Gathered, Prepared, Purpose};
 use crate::shards::stored;
+use crate::unbuildable;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(
@@ -38,10 +40,17 @@ pub(crate) fn run(
         // What the commands name has to stay.
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
     };
+    let gathered = match prepare::gather(&from, environment, cancel)? {
+        Ok(gathered) => gathered,
+        Err(shares) => {
+            tell_shares(&shares, output);
+            return Ok(());
+        }
+    };
     if let Some(dir) = &args.out {
-        return store(prepare::gather(&from, environment, cancel)?, dir, output);
+        return store(gathered, dir, output);
     }
-    let prepared = prepare::prepare(&from, environment, cancel)?;
+    let prepared = gathered.plan()?;
     warn(&prepared, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
@@ -57,7 +66,10 @@ pub(crate) fn run(
 
 /// Stores the plan, and says in short what it is.
 fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> {
-    warn_of(&gathered.read.left_out, &gathered.read.warnings, &gathered.read.problems, output);
+    let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
+    warn_of(left_out, warnings, problems, output);
+    tell_shares(shares, output);
+    unbuildable::tell(unbuildable, output);
     let header = stored::write(dir, gathered)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
@@ -96,9 +108,23 @@ struct Message<'a> {
     cached: &'a [bool],
 }
 
+/// What kdbs had already, by target.
+pub(crate) fn tell_shares(shares: &[Share], output: &Output) {
+    for Share { target, present, missing } in shares {
+        let body = json!({ "target": target, "present": present, "missing": missing });
+        output.message("missing-from", &body);
+        output.say(&match missing {
+            0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
+            _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
+        });
+    }
+}
+
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
     warn_of(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
+    tell_shares(&prepared.shares, output);
+    unbuildable::tell(&prepared.unbuildable, output);
 }
 
 fn warn_of(left_out: &LeftOut, warnings: &[String], problems: &[InputError], output: &Output) {

@@ -68,8 +68,20 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             output,
         ]));
     }
+    let shared: Vec<Value> = facts
+        .shared
+        .iter()
+        .map(|one| {
+            json!({
+                "what": one.what.name(), "language": one.what.language(),
+                "target": plan.jobs[one.job].target_id, "worker": one.worker,
+                "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
+                "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
+            })
+        })
+        .collect();
     json!({
-        "names": names.list, "arguments": arguments.list, "targets": targets.list,
+        "shared": shared, "names": names.list, "arguments": arguments.list, "targets": targets.list,
         "languages": languages.list, "outputs": outputs.list, "rows": rows,
     })
 }

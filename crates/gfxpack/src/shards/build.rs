@@ -89,7 +89,7 @@ pub(crate) fn run(
     progress.finish();
     drop(progress);
     let told =
-        report::tell(&facts, &prepared.plan, args.report.as_deref(), ended.as_ref().err(), output);
+        report::tell(&facts, &prepared, args.report.as_deref(), ended.as_ref().err(), output);
     let manifest = ShardManifest {
         plan: digest,
         shard,

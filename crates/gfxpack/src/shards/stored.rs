@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Cache;
 use crate::fail;
 use crate::inputs::LeftOut;
-use crate::prepare::{Gathered, Library, Prepared, Unbuildable};
+use crate::prepare::{Gathered, Library, Prepared};
 use crate::provenance::GENERATOR;
 use crate::record::replace;
+use crate::unbuildable::Unbuildable;
 
 /// Written last: a directory without it is no plan.
 const HEADER: &str = "plan.json";
@@ -213,6 +214,7 @@ impl Stored {
             cache,
             library,
             left_out,
+            shares: Vec::new(),
             unbuildable,
             problems: Vec::new(),
             warnings,

@@ -47,7 +47,7 @@ fn requests(reversed: bool) -> Vec<TargetRequest> {
                 })
                 .collect();
             let parsed = parse_keys("k", &lines.join("\n")).unwrap();
-            keys.extend(parsed.into_iter().map(|key| (Arc::new(key), number)));
+            keys.extend(parsed.requests.into_iter().map(|key| (Arc::new(key), number)));
         }
         if reversed {
             keys.reverse();
