@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use gfxpack_tests::project::Project;
+use gfxpack_tests::project::{Project, tool};
 
 use super::lab::{calls, faulty, finished, merge, plan, shard, shard_arguments};
 
@@ -154,4 +154,20 @@ fn a_killed_shard_goes_on_where_it_stopped() {
     assert_eq!((&finished(&run)["ok"], &finished(&run)["cached"]), (&1.into(), &3.into()));
     assert_eq!(calls(&project), before + 1);
     merge(&project, &["s"], &[]).expect_code(0);
+}
+
+#[test]
+fn an_interrupted_shard_stops_its_compilers_and_writes_no_manifest() {
+    let project = faulty(&["-DFAULT=wait"]);
+    project.write("bin/wait", "");
+    let arguments = shard_arguments("1/1", "s", "cache");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut child = project.start(&arguments);
+    while !project.path().join("bin/waiting").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        std::thread::yield_now();
+    }
+    tool("kill", &["-TERM", &child.id().to_string()], project.path());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!project.path().join("s/shard-1-of-1.manifest").exists());
 }

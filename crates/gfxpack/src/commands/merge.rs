@@ -12,7 +12,7 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::{self, Purpose};
 use crate::shards::merge::Merged;
-use crate::shards::{MergeError, Stored, state};
+use crate::shards::{Stored, state};
 use crate::{progress, record, writers};
 
 /// Checks the shards, and writes and verifies every kdb.
@@ -70,10 +70,7 @@ fn explained(
     plan: &gfxpack_plan::plan::Plan,
 ) -> anyhow::Error {
     match error.downcast::<CompileError>() {
-        Ok(CompileError::CorruptObject(job)) => {
-            let error: MergeError = merged.damaged(plan, job, CompileError::CorruptObject(job));
-            error.into()
-        }
+        Ok(CompileError::CorruptObject(job)) => merged.damaged(plan, job).into(),
         Ok(other) => other.into(),
         Err(other) => other,
     }

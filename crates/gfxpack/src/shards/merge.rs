@@ -38,16 +38,10 @@ pub(crate) enum MergeError {
     Overlap { key: String, first: String, second: String },
     /// Two shards made two things of one job.
     #[error(
-        "failed to merge two different objects of `{key}`: {first_object} in `{first}`, \
-         {second_object} in `{second}`"
+        "failed to merge two different objects of `{key}`: {} in `{first}`, {} in `{second}`",
+        .objects[0], .objects[1]
     )]
-    Differ {
-        key: String,
-        first: String,
-        first_object: Digest,
-        second: String,
-        second_object: Digest,
-    },
+    Differ { key: String, first: String, second: String, objects: Box<[Digest; 2]> },
     /// No shard has a job that its shard should have.
     #[error("failed to find {count} of the plan's jobs in any shard, `{key}` the first")]
     NoShard { count: usize, key: String },
@@ -56,7 +50,7 @@ pub(crate) enum MergeError {
     Lost { shard: Shard, lost: usize },
     /// An object is not what the manifest says.
     #[error("failed to merge shard {shard}: the object of `{key}` in `{dir}` is damaged or gone")]
-    Damaged { shard: Shard, key: String, dir: String, source: CompileError },
+    Damaged { shard: Shard, key: String, dir: String },
 }
 
 impl MergeError {
@@ -223,12 +217,12 @@ impl Merged {
     }
 
     /// What is told of an object that could not be read.
-    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest, source: CompileError) -> MergeError {
+    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest) -> MergeError {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
         let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
         let (shard, dir, _) = &self.shards[place];
         let (key, dir) = (plan.jobs[job].key.to_string(), dir.display().to_string());
-        MergeError::Damaged { shard: *shard, key, dir, source }
+        MergeError::Damaged { shard: *shard, key, dir }
     }
 }
 
@@ -246,11 +240,11 @@ fn differently_parted(a: &Found, b: &Found) -> Option<&'static str> {
 fn differ<'f>(
     plan: &Plan,
     shards: impl Iterator<Item = &'f Found>,
-) -> Result<Vec<Option<(u32, Ended)>>, MergeError> {
+) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
     let shards: Vec<&Found> = shards.collect();
     let numbers: HashMap<Digest, usize> =
         plan.jobs.iter().enumerate().map(|(index, job)| (job.digest, index)).collect();
-    let mut jobs: Vec<Option<(u32, Ended)>> = vec![None; plan.jobs.len()];
+    let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
     let mut overlap = None;
     for (place, found) in shards.iter().enumerate() {
         let path = || found.path.display().to_string();
@@ -259,24 +253,15 @@ fn differ<'f>(
                 return Err(MergeError::ForeignJob { path: path(), job: ended.job });
             };
             let Some((other, before)) = &jobs[index] else {
-                jobs[index] = Some((place as u32, ended.clone()));
+                jobs[index] = Some((place as u32, ended));
                 continue;
             };
             let first = shards[*other as usize].path.display().to_string();
             let key = KernelKey::to_string(&plan.jobs[index].key);
             match (&before.result, &ended.result) {
-                (Ok((first_object, _)), Ok((second_object, _)))
-                    if first_object != second_object =>
-                {
-                    let (first_object, second_object) = (*first_object, *second_object);
-                    let second = path();
-                    return Err(MergeError::Differ {
-                        key,
-                        first,
-                        first_object,
-                        second,
-                        second_object,
-                    });
+                (Ok((one, _)), Ok((other, _))) if one != other => {
+                    let (objects, second) = (Box::new([*one, *other]), path());
+                    return Err(MergeError::Differ { key, first, second, objects });
                 }
                 _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
                 _ => {

@@ -53,8 +53,8 @@ pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<Abo
     let Gathered { read, toolchains, cache } = gathered;
     fs::create_dir_all(dir).map_err(fail::io("create", dir))?;
     let sources = read.sources.sources().to_vec();
-    for index in 0..sources.len() {
-        for (staged, (_, bytes)) in sources[index].files.iter().zip(read.sources.files(index)) {
+    for (index, source) in sources.iter().enumerate() {
+        for (staged, (_, bytes)) in source.files.iter().zip(read.sources.files(index)) {
             let path = file(dir, staged.digest);
             if !path.exists() {
                 replace(&path, bytes).map_err(fail::io("write", &path))?;
@@ -182,7 +182,9 @@ impl Stored {
         cancel: &Cancel,
     ) -> anyhow::Result<Prepared> {
         let toolchains = self.toolchains(&cache, search, cancel)?;
-        cache.digests.save();
+        if cache.kept().1 {
+            cache.digests.save();
+        }
         let plan = self.load(wanted)?;
         self.prepared(plan, toolchains, cache)
     }
