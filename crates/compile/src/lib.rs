@@ -56,7 +56,7 @@ pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;
 pub use shard::{Ended, JobState, ManifestError, ShardManifest};
 pub use source::{SourceDirs, SourceSet};
-pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
+pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
 pub use usage::Usage;

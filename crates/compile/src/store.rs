@@ -367,8 +367,8 @@ fn deps_path(set: Digest) -> PathBuf {
     Path::new("deps").join(format!("{set}.json"))
 }
 
-/// Notes that a file was used, if it is there.
-pub(crate) fn touch(path: &Path) -> bool {
+/// Notes that a file of a cache was used, if it is there, for whoever evicts.
+pub fn touch(path: &Path) -> bool {
     File::open(path).map(|file| note_use(&file)).is_ok()
 }
 
