@@ -1,15 +1,15 @@
-//! Compiles the fork server, which is loaded into compilers and so can't be
-//! part of this program.
+//! Compiles what is loaded into compilers, and so can't be part of this
+//! program.
 
 use std::env;
 use std::path::Path;
 
 #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts by the environment")]
 fn main() {
-    let source = "src/engine/fork_server.c";
-    println!("cargo::rerun-if-changed={source}");
+    let sources = ["src/engine/fork_server.c", "src/engine/slabs.c"];
+    sources.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
-    let library = Path::new(&out).join("fork_server.so");
+    let library = Path::new(&out).join("preload.so");
     let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     if !linux {
         // An empty one is never started.
@@ -18,8 +18,9 @@ fn main() {
     }
     let compiler = cc::Build::new().opt_level(2).warnings(true).extra_warnings(true).get_compiler();
     let mut command = compiler.to_command();
-    command.args(["-shared", "-fPIC", "-fvisibility=hidden", "-s", "-o"]).arg(&library);
-    command.args([source, "-ldl"]);
+    // What defines malloc must not have its own calls of it replaced.
+    command.args(["-shared", "-fPIC", "-fvisibility=hidden", "-fno-builtin", "-s", "-o"]);
+    command.arg(&library).args(sources).arg("-ldl");
     let status = command.status().expect("failed to start the C compiler");
     assert!(status.success(), "the C compiler failed: {status}");
 }

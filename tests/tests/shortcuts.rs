@@ -106,6 +106,36 @@ fn a_sample_of_the_built_in_library_is_what_hipcc_makes() {
     assert!(project.tree("driver/kdb") == project.tree("again/kdb"), "the kdbs differ");
 }
 
+/// clang 15 weighs this kernel's instructions in the order of their addresses,
+/// and left alone makes one of two objects, as it happens.
+#[test]
+fn a_kernel_that_depends_on_where_the_heap_lies_is_the_same_every_time_and_way() {
+    let project = Project::new();
+    let key = json!({
+        "kernel_name": "conv_naive.cl.o",
+        "kernel_args": " -cl-std=CL2.0 -DDIRECTION=2 -DLAYOUT=1 -DDATA_TYPE=1 -DWG=256 -mcpu=gfx1030",
+    });
+    project.write("keys.jsonl", &format!("{key}\n"));
+    let sources = workspace().join("packaging/kernels");
+    let sources = sources.to_str().unwrap();
+    let mut made = Vec::new();
+    for way in
+        [&["--via", "hipcc"][..], &["--via", "direct"], &["--no-shortcut", "huge-pages"], &[]]
+    {
+        // Longer paths move what is allocated after them.
+        for length in [1, 40, 120] {
+            let cache = "c".repeat(length);
+            let input = ["--keys", "keys.jsonl", "--source-dir", sources, "--target", "gfx1030"];
+            let run = build(&project, "made", &cache, &[&input, way].concat()).expect_code(0);
+            assert_no_setback(&run);
+            made.push(project.tree("made/kdb"));
+            std::fs::remove_dir_all(project.path().join("made")).unwrap();
+        }
+    }
+    made.dedup();
+    assert_eq!(made.len(), 1, "different objects of one kernel");
+}
+
 const KERNEL: &str = r#"
 extern "C" __global__ void kernel(float* x, int n)
 {

@@ -1,20 +1,24 @@
 //! What jobs of earlier builds took, in a file beside the object store, and
 //! what is to be expected of new ones from that.
 
+mod report;
+
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::Language;
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{KernelKey, Language};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Built;
 use crate::work::write_atomic;
+
+pub use report::KnownCosts;
 
 /// The file, below the store's directory: JSON Lines, newest last.
 const FILE: &str = "v1/costs.jsonl";
@@ -37,6 +41,8 @@ pub(crate) struct Expected {
     pub(crate) time: Duration,
     /// The most bytes it will have resident, with a margin.
     pub(crate) memory: u64,
+    /// Whether this very job was measured in an earlier build.
+    pub(crate) measured: bool,
 }
 
 /// One job's cost as it is kept: identity, source, language, milliseconds of
@@ -62,10 +68,14 @@ impl Record {
 /// A job whatever its source's content and compiler: a changed kernel costs
 /// about what its earlier self did.
 fn identity(job: &Job) -> String {
+    identity_of(&job.key, &job.target_id.to_string())
+}
+
+fn identity_of(key: &KernelKey, target_id: &str) -> String {
     let mut digest = Hasher::new("gfxpack cost 1")
-        .field(job.key.kernel_name.as_bytes())
-        .field(job.target_id.to_string().as_bytes())
-        .field(job.key.kernel_args.as_bytes())
+        .field(key.kernel_name.as_bytes())
+        .field(target_id.as_bytes())
+        .field(key.kernel_args.as_bytes())
         .finish()
         .to_string();
     digest.truncate(16);
@@ -237,7 +247,8 @@ impl Costs {
         let one = |&job: &usize| {
             let job = &plan.jobs[job];
             if let Some(Record(_, _, _, time, memory)) = self.exact.get(&identity(job)) {
-                return expected(*time as f64, *memory, job.language);
+                let expected = expected(*time as f64, *memory, job.language);
+                return Expected { measured: *memory > 0, ..expected };
             }
             let name = plan.sources[job.source].name.clone();
             if let Some(typical) = self.sources.get(&(name, job.language)) {
@@ -256,12 +267,21 @@ impl Costs {
 fn expected(milliseconds: f64, memory_kib: u64, language: Language) -> Expected {
     let memory = match memory_kib {
         0 => usual_memory(language),
-        // Another version of the source or the compiler may need more, and
-        // a driver and the linker run beside the compiler.
-        kib => (kib << 10) / 4 * 5 + (16 << 20),
+        kib => with_margin(kib << 10),
     };
     // No job is free: the rounding must not make it so.
-    Expected { time: Duration::from_secs_f64(milliseconds.max(1.0) / 1000.0), memory }
+    Expected {
+        time: Duration::from_secs_f64(milliseconds.max(1.0) / 1000.0),
+        memory,
+        measured: false,
+    }
+}
+
+/// What to expect of a job where another had so many bytes: another version
+/// of the source or the compiler, or another kernel of the source, may need
+/// more, and a driver and the linker run beside the compiler.
+pub(crate) fn with_margin(bytes: u64) -> u64 {
+    bytes / 4 * 5 + (16 << 20)
 }
 
 /// Medians of MIOpen's own kernels with clang 15, in milliseconds.
@@ -275,13 +295,16 @@ fn usual_time(language: Language) -> u64 {
 
 /// The largest of MIOpen's own kernels take 225 MB; nearly all of that is the
 /// compiler and the device libraries, which assembly does without.
-fn usual_memory(language: Language) -> u64 {
+pub(crate) fn usual_memory(language: Language) -> u64 {
     match language {
         Language::Hip => 384 << 20,
         Language::OpenclC => 256 << 20,
         Language::Assembly => 128 << 20,
     }
 }
+
+#[cfg(test)]
+pub(crate) use tests::small_plan;
 
 #[cfg(test)]
 mod tests {
@@ -295,7 +318,7 @@ mod tests {
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
 
     /// Two OpenCL C sources with two keys each, and an assembly one.
-    fn small_plan() -> Plan {
+    pub(crate) fn small_plan() -> Plan {
         let source = |name: &str| Source {
             name: name.to_owned(),
             main: name.to_owned(),
@@ -312,7 +335,7 @@ mod tests {
             key("b.cl", " -DN=2"),
             key("c.s", ""),
         ];
-        let keys = parse_keys("k", &lines.join("\n")).unwrap();
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
         let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2]).collect();
         let toolchain = PlanToolchain {
             identity: String::new(),

@@ -1,20 +1,21 @@
-//! The workers of a build: they share a queue of jobs, and each has a runner
-//! that makes its jobs' objects.
+//! The workers of a build: they share a schedule, and each has a runner that
+//! makes its jobs' objects.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 
-use crate::costs::Expected;
+use crate::costs::usual_memory;
+use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
-use crate::gate::{Gate, Machine, Ticket};
+use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Failure, Object};
 use crate::local::{Local, Shop};
 use crate::process::Cancel;
 use crate::remote::{RemoteShop, Site};
+use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::usage::Usage;
 
@@ -48,61 +49,8 @@ pub(crate) enum Outcome {
     Here(Option<String>),
 }
 
-/// Jobs in the order in which they start.
-pub(crate) struct Queue<'a> {
-    jobs: &'a [(usize, Expected)],
-    next: AtomicUsize,
-    gate: Gate<'a>,
-    seats: Seats,
-}
-
-/// A job to run.
-struct Taken<'a> {
-    job: usize,
-    /// What it is expected to need.
-    memory: u64,
-    /// Leave to take that of this machine.
-    _ticket: Option<Ticket<'a>>,
-}
-
-impl<'a> Queue<'a> {
-    /// `here` is how many jobs that came back from elsewhere may run on this
-    /// machine at once.
-    pub(crate) fn new(
-        jobs: &'a [(usize, Expected)],
-        machine: &'a dyn Machine,
-        here: usize,
-    ) -> Self {
-        let seats = Seats { free: Mutex::new(here.max(1)), left: Condvar::new() };
-        Self { jobs, next: AtomicUsize::new(0), gate: Gate::new(machine), seats }
-    }
-
-    /// The next job, with leave to take memory of this machine if it needs
-    /// that.
-    fn take(&self, here: bool, cancel: &Cancel) -> Option<Taken<'_>> {
-        let next = || {
-            let (job, expected) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-            Some((*job, expected.memory))
-        };
-        if here {
-            let ((job, memory), ticket) =
-                self.gate.enter(cancel, || next().map(|next| (next, next.1)))?;
-            Some(Taken { job, memory, _ticket: Some(ticket) })
-        } else {
-            next().map(|(job, memory)| Taken { job, memory, _ticket: None })
-        }
-    }
-
-    /// Leave for a job to run on this machine after all.
-    fn enter(&self, memory: u64, cancel: &Cancel) -> Option<(Seat<'_>, Ticket<'_>)> {
-        let seat = self.seats.take(cancel)?;
-        let ((), ticket) = self.gate.enter(cancel, || Some(((), memory)))?;
-        Some((seat, ticket))
-    }
-}
-
 /// How many jobs may run on this machine besides its own workers'.
-struct Seats {
+pub(crate) struct Seats {
     free: Mutex<usize>,
     left: Condvar,
 }
@@ -114,6 +62,10 @@ struct Seat<'a>(&'a Seats);
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Seats {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { free: Mutex::new(count.max(1)), left: Condvar::new() }
+    }
+
     fn take(&self, cancel: &Cancel) -> Option<Seat<'_>> {
         let mut free = self.free.lock().expect("no panic inside");
         while *free == 0 {
@@ -148,10 +100,14 @@ pub(crate) struct Crew<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) store: &'a ObjectStore,
     pub(crate) cancel: &'a Cancel,
-    pub(crate) queue: Queue<'a>,
+    pub(crate) schedule: Schedule<'a>,
+    pub(crate) preparations: &'a [Preparation],
+    pub(crate) gate: Gate<'a>,
     pub(crate) shop: &'a Shop<'a>,
     /// Workers of this machine; those with higher numbers are elsewhere.
     pub(crate) here: usize,
+    /// For jobs that came back from elsewhere.
+    pub(crate) seats: Seats,
     pub(crate) remote: Option<RemoteShop<'a>>,
 }
 
@@ -164,15 +120,27 @@ impl Crew<'_> {
         }
     }
 
+    /// What to do next, with leave to take memory of this machine if that
+    /// needs it.
+    fn take(&self, here: bool) -> Option<(Task, Option<Ticket<'_>>)> {
+        if here {
+            let next = || self.schedule.next(self.cancel);
+            let (task, ticket) = self.gate.enter(self.cancel, next)?;
+            Some((task, Some(ticket)))
+        } else {
+            self.schedule.next_elsewhere().map(|job| (Task::Job(job), None))
+        }
+    }
+
     /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
         let mut spare = self.shop.runner();
-        while let Some(taken) = self.queue.take(runner.is_here(), self.cancel) {
-            let made = if self.cancel.is_cancelled() {
-                Err(CompileError::Interrupted)
-            } else {
-                self.one(worker, &taken, runner.as_mut(), &mut spare, sender)
+        while let Some((task, _ticket)) = self.take(runner.is_here()) {
+            let made = match task {
+                _ if self.cancel.is_cancelled() => Err(CompileError::Interrupted),
+                Task::Prepare(index) => self.prepare(worker, index, sender),
+                Task::Job(job) => self.one(worker, job, runner.as_mut(), &mut spare, sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
@@ -185,23 +153,41 @@ impl Crew<'_> {
         }
     }
 
+    fn prepare(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
+        let started = Instant::now();
+        let preparation = &self.preparations[index];
+        let usage = self.shop.prepare(preparation)?;
+        self.schedule.prepared(index);
+        let event = Event::Prepared {
+            what: preparation.what,
+            job: preparation.jobs[0],
+            run: JobRun { worker, started },
+            duration: started.elapsed(),
+            usage,
+        };
+        sender.send(Ok(Done { event, object: None, reused: false })).ok();
+        Ok(())
+    }
+
     /// What becomes of a job, and who made its object.
     fn run<'r>(
         &self,
-        taken: &Taken<'_>,
+        index: usize,
         runner: &'r mut dyn Runner,
         spare: &'r mut Local<'_>,
         sender: &Sender,
     ) -> Result<(Outcome, &'r mut dyn Runner), CompileError> {
-        match runner.run(taken.job)? {
+        match runner.run(index)? {
             Outcome::Here(warning) => {
                 if let Some(message) = warning {
                     let event = Event::Warning { message };
                     sender.send(Ok(Done { event, object: None, reused: false })).ok();
                 }
-                let leave = self.queue.enter(taken.memory, self.cancel);
+                let _seat = self.seats.take(self.cancel).ok_or(CompileError::Interrupted)?;
+                let memory = usual_memory(self.plan.jobs[index].language);
+                let leave = self.gate.enter(self.cancel, || Some(((), memory)));
                 let _leave = leave.ok_or(CompileError::Interrupted)?;
-                Ok((spare.run(taken.job)?, spare))
+                Ok((spare.run(index)?, spare))
             }
             outcome => Ok((outcome, runner)),
         }
@@ -210,12 +196,11 @@ impl Crew<'_> {
     fn one(
         &self,
         worker: usize,
-        taken: &Taken<'_>,
+        index: usize,
         runner: &mut dyn Runner,
         spare: &mut Local<'_>,
         sender: &Sender,
     ) -> Result<(), CompileError> {
-        let index = taken.job;
         let job = &self.plan.jobs[index];
         let report = |event, object, reused| {
             // Nobody listens once the build is given up.
@@ -224,7 +209,7 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        let (outcome, runner) = self.run(taken, runner, spare, sender)?;
+        let (outcome, runner) = self.run(index, runner, spare, sender)?;
         match outcome {
             Outcome::Here(_) => unreachable!("this machine's own workers run every job"),
             Outcome::Reused(info) => {
@@ -237,6 +222,9 @@ impl Crew<'_> {
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 runner.stored(index)?;
+                if runner.is_here() {
+                    self.schedule.used(index, object.usage.peak_memory);
+                }
                 let Object { duration, usage, site, .. } = object;
                 let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info), false);

@@ -76,6 +76,10 @@ pub enum CompileError {
     /// The remote-execution service can't be used.
     #[error(transparent)]
     Remote(RemoteError),
+    /// A source file that came with a plan is not the one that was planned
+    /// with.
+    #[error("failed to trust source `{0}`: it is not the one that the plan was made with")]
+    ForeignSource(String),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
@@ -120,6 +124,9 @@ impl CompileError {
             Self::CorruptObject(_) => "run again: it is compiled anew".to_owned(),
             Self::Remote(RemoteError::Service { hint, .. }) => hint.clone(),
             Self::Remote(_) => "run the same command again: what is built already is kept".to_owned(),
+            Self::ForeignSource(_) => {
+                "copy the plan again, or make it anew with `gfxpack plan --out`".to_owned()
+            }
             Self::Interrupted => "run the same command again: what is built already is kept".to_owned(),
         }
     }

@@ -11,21 +11,23 @@ use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
-use crate::crew::{Crew, Done, Queue};
-use crate::engine::{Engine, Shortcuts};
+use crate::crew::{Crew, Done, Seats};
+use crate::engine::{Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::gate::ThisMachine;
+use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
+use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::twins::Twins;
+use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// How many jobs' costs may be lost if the build is killed.
@@ -77,6 +79,19 @@ pub enum Event {
         workers: usize,
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(usize, Duration)>,
+    },
+    /// Something was made that several of the jobs share.
+    Prepared {
+        /// What.
+        what: Prepared,
+        /// One of the jobs that it is for.
+        job: usize,
+        /// Where and when; nothing else ran there meanwhile.
+        run: JobRun,
+        /// How long it took.
+        duration: Duration,
+        /// What the compilers for it used.
+        usage: Usage,
     },
     /// A compiler was started.
     Started {
@@ -140,6 +155,9 @@ pub struct Summary {
 pub struct Executor<'a> {
     /// What to run.
     pub plan: &'a Plan,
+    /// Which of its jobs; all of them where it is not said. What the store
+    /// has of the others is not looked at.
+    pub only: Option<&'a [usize]>,
     /// The plan's sources.
     pub sources: &'a SourceSet,
     /// The plan's compilers, in its order.
@@ -168,7 +186,7 @@ impl Executor<'_> {
 }
 
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
+    let Executor { plan, only, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.max(1))
         .thread_name(|index| format!("worker-{index}"))
@@ -177,18 +195,32 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             program: "worker threads".into(),
             source: std::io::Error::other(error),
         })?;
-    let mut objects: Vec<Option<ObjectInfo>> = pool
-        .install(|| plan.jobs.par_iter().map(|job| store.lookup(job.digest, digests)).collect());
+    let all: Vec<usize>;
+    let wanted = match only {
+        Some(some) => some,
+        None => {
+            all = (0..plan.jobs.len()).collect();
+            &all
+        }
+    };
+    let lookup = |job: &usize| store.lookup(plan.jobs[*job].digest, digests);
+    let mut found: Vec<Option<ObjectInfo>> =
+        pool.install(|| wanted.par_iter().map(lookup).collect());
     let shared = options.shared.as_deref();
     let fetched = shared.map_or(0, |shared| {
         let (had, lacked): (Vec<usize>, Vec<usize>) =
-            (0..objects.len()).partition(|&job| objects[job].is_some());
+            (0..wanted.len()).partition(|&place| found[place].is_some());
         if shared.takes_all() {
+            let had: Vec<usize> = had.iter().map(|&place| wanted[place]).collect();
             shared.top_up(plan, &had, store, cancel);
         }
-        let fetched = shared.fetch(plan, &lacked, store, digests, cancel);
+        let jobs: Vec<usize> = lacked.iter().map(|&place| wanted[place]).collect();
+        let fetched = shared.fetch(plan, &jobs, store, digests, cancel);
         let count = fetched.len();
-        fetched.into_iter().for_each(|(job, info)| objects[job] = Some(info));
+        let mut fetched: HashMap<usize, ObjectInfo> = fetched.into_iter().collect();
+        for place in lacked {
+            found[place] = fetched.remove(&wanted[place]);
+        }
         count
     });
     let warn = |on_event: &mut dyn FnMut(Event)| {
@@ -196,13 +228,14 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
     };
     warn(on_event);
-    let size = |index: usize| objects[index].as_ref().map(|object| object.size);
+    let mut objects = vec![None; plan.jobs.len()];
     let (mut cached, mut missing) = (Vec::new(), Vec::new());
-    for index in 0..plan.jobs.len() {
-        match size(index) {
-            Some(size) => cached.push((index, size)),
+    for (&index, object) in wanted.iter().zip(found) {
+        match &object {
+            Some(object) => cached.push((index, object.size)),
             None => missing.push(index),
         }
+        objects[index] = object;
     }
     let mut summary =
         Summary { cached: cached.len(), shared: fetched, objects, ..Summary::default() };
@@ -217,7 +250,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
-    let mut engine = Engine {
+    let engine = Engine {
         plan,
         sources,
         toolchains,
@@ -228,15 +261,18 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
-        headers: HashMap::new(),
-        libraries: HashMap::new(),
+        environments: toolchains
+            .iter()
+            .map(|toolchain| Environments::of(toolchain, options.shortcuts))
+            .collect(),
+        headers: Default::default(),
+        libraries: Default::default(),
     };
     let remote = options.remote.as_ref();
     let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
-    if here > 0 {
-        pool.install(|| engine.prepare(&missing))?;
-    }
     let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
+    // Nobody else has a use for them.
+    let preparations = if here > 0 { engine.preparations(&missing) } else { Vec::new() };
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: here + elsewhere, jobs });
     let earlier = Earlier::of(plan, &missing, store, digests);
@@ -246,9 +282,12 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         plan,
         store,
         cancel: &cancel,
-        queue: Queue::new(&queue, &ThisMachine, options.jobs),
+        schedule: Schedule::new(plan, &queue, &preparations),
+        preparations: &preparations,
+        gate: Gate::new(&ThisMachine),
         shop: &shop,
         here,
+        seats: Seats::new(options.jobs),
         remote: remote.map(|remote| RemoteShop::new(&*remote.workers, shop.engine())),
     };
     let mut costs = Vec::new();
@@ -299,8 +338,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                                 summary.failures.push((*job, failure.kind.clone()));
                             }
                             Event::Looked { .. }
-                            | Event::Warning { .. }
                             | Event::Queued { .. }
+                            | Event::Warning { .. }
+                            | Event::Prepared { .. }
                             | Event::Started { .. } => {}
                         }
                         on_event(event);

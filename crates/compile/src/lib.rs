@@ -20,6 +20,7 @@ mod gate;
 mod history;
 mod isa;
 mod job;
+mod layout;
 mod loader;
 mod local;
 mod memory;
@@ -28,6 +29,8 @@ mod preprocessed;
 mod probe;
 mod process;
 mod remote;
+mod schedule;
+mod shard;
 mod shared;
 mod source;
 mod store;
@@ -41,9 +44,10 @@ mod work;
 
 pub use children::kill_children;
 pub use choose::{Listed, Toolchains};
+pub use costs::KnownCosts;
 pub use disassemble::Disassembler;
 pub use discover::Search;
-pub use engine::{Shortcut, Shortcuts};
+pub use engine::{Prepared, Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
@@ -56,9 +60,10 @@ pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
     ToolchainSource,
 };
+pub use shard::{Ended, JobState, ManifestError, ShardManifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
-pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats};
+pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
 pub use usage::Usage;

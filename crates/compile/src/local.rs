@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::crew::{Outcome, Runner};
-use crate::engine::{Engine, Starter};
+use crate::engine::{Engine, Preparation, Starter};
 use crate::error::CompileError;
 use crate::job;
 use crate::preprocessed::Earlier;
 use crate::store::ObjectInfo;
 use crate::twins::Twins;
+use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// What the workers of this machine share.
@@ -50,6 +51,11 @@ impl<'a> Shop<'a> {
 
     pub(crate) fn runner(&self) -> Local<'_> {
         Local { shop: self, starter: Starter::default() }
+    }
+
+    /// Makes what several jobs share.
+    pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
+        self.engine.prepare(preparation)
     }
 
     /// An object that was made of other text or other macros and is the same.

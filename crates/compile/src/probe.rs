@@ -159,7 +159,8 @@ pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, CompileE
             Ok(output) => {
                 let found = parse_commands(&output.stderr)
                     .ok_or_else(|| ask.nonsense(hipcc, "`-###` names no compiler command"))?;
-                let version = ask.ask(hipcc, &["--version"])?;
+                // Without a target, hipcc asks for the machine's own, by Python.
+                let version = ask.ask(hipcc, &["--version", &arch])?;
                 return Ok(Found { hip_version: hip_version(&version.stdout), ..found });
             }
             Err(error) => last = Some(error),

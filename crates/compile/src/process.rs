@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use wait4::{ResUse, Wait4};
 
 use crate::error::CompileError;
+use crate::layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 
@@ -29,7 +30,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     own: Arc<AtomicBool>,
-    parent: Option<Arc<AtomicBool>>,
+    above: Vec<Arc<AtomicBool>>,
 }
 
 impl Cancel {
@@ -42,12 +43,14 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
-        set(&self.own) || self.parent.as_ref().is_some_and(set)
+        set(&self.own) || self.above.iter().any(set)
     }
 
-    /// A flag of its own that this one sets too.
-    pub(crate) fn child(&self) -> Self {
-        Self { own: Arc::default(), parent: Some(Arc::clone(&self.own)) }
+    /// A flag of its own that this one sets too, as do those above it.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        let above = self.above.iter().chain([&self.own]).map(Arc::clone).collect();
+        Self { own: Arc::default(), above }
     }
 }
 
@@ -130,7 +133,7 @@ fn run_capturing(
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut child = Group::new(command.spawn().map_err(start_error)?);
+    let mut child = Group::new(layout::fixed(|| command.spawn()).map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
     let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));

@@ -95,6 +95,15 @@ impl Progress for Messages<'_> {
                     }),
                 );
             }
+            Event::Prepared { what, job, run, duration, usage } => {
+                let job = &plan.jobs[*job];
+                let mut body = json!({
+                    "what": what.name(), "language": what.language(), "target": job.target_id,
+                });
+                self.place(&mut body, run);
+                used(&mut body, *duration, *usage);
+                output.message("prepared", &body);
+            }
             Event::Started { job, run } => {
                 self.estimator.started(*job, self.now());
                 let mut body = describe(plan, *job);

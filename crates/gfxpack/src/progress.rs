@@ -1,6 +1,7 @@
 //! What a person sees while a build runs: bars on a terminal, plain lines
 //! elsewhere.
 
+pub(crate) mod bar;
 mod bars;
 
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ impl Count {
                 });
                 self.estimator.queued(*workers, queue, now);
             }
-            Event::Warning { .. } => {}
+            Event::Warning { .. } | Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;
@@ -240,7 +241,7 @@ impl Progress for Lines<'_> {
                 ));
             }
             Event::Queued { .. } => self.said = Instant::now(),
-            Event::Started { .. } => {}
+            Event::Prepared { .. } | Event::Started { .. } => {}
             Event::Warning { message } => self.output.warn(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {

@@ -44,6 +44,42 @@ pub fn read<'a>(
     reader.found
 }
 
+/// Calls `found` with every name in a header that a macro of its includer's
+/// could change: each identifier outside of comments, without the parameters
+/// of the header's own macros, which hide macros of their name. Of text that
+/// can't be read so, each word.
+pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
+    // A raw string may hold what looks like a comment.
+    let raw = bytes.windows(2).any(|pair| pair == b"R\"");
+    let Some(lines) = logical_lines(bytes).filter(|_| !raw) else {
+        return words(&String::from_utf8_lossy(bytes)).for_each(found);
+    };
+    for line in lines {
+        let Some((before, parameters, body)) = function_like(&line) else {
+            words(&line).for_each(&mut *found);
+            continue;
+        };
+        words(before).for_each(&mut *found);
+        let hidden: BTreeSet<&str> = words(parameters).collect();
+        words(body).filter(|word| !hidden.contains(word)).for_each(&mut *found);
+    }
+}
+
+/// The identifiers of a text, and parts of numbers that look like one.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
+}
+
+/// `#define NAME(PARAMETERS) BODY` in its three parts.
+fn function_like(line: &str) -> Option<(&str, &str, &str)> {
+    let directive = line.trim_start().strip_prefix('#')?.trim_start();
+    let rest = directive.strip_prefix("define")?;
+    let name = identifier(rest.trim_start()).filter(|_| rest.starts_with([' ', '\t']))?;
+    let (parameters, body) = rest.trim_start()[name.len()..].strip_prefix('(')?.split_once(')')?;
+    Some((name, parameters, body))
+}
+
 struct Reader<'a, 'f> {
     file: &'f dyn Fn(&str) -> Option<&'a [u8]>,
     resolve: &'f dyn Fn(&str, bool, &str) -> Option<String>,
@@ -291,6 +327,26 @@ mod tests {
         check(&[("k.cpp", "#include <a>\n#ifndef X\n#include <b>\n#endif\n")], &[], &["a"]);
         check(&[("k.cpp", "/* open\n#include <a>\n")], &[], &[]);
         check(&[("k.cpp", "#include \"k.cpp\"\n#include <a>\n")], &[], &[]);
+    }
+
+    #[track_caller]
+    fn check_names(text: &str, expected: &[&str]) {
+        let mut names = Vec::new();
+        exposed_names(text.as_bytes(), &mut |name| names.push(name.to_owned()));
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn names_that_a_macro_could_change_are_those_the_compiler_sees() {
+        check_names("// OP\n/* OP\n OP */ int x = 1u; // y", &["int", "x"]);
+        check_names("#if WG > 0x10\n\"s\"\n#endif", &["if", "WG", "s", "endif"]);
+        check_names("# define F(NAME, OP) f##NAME(a OP b)\nOP", &["F", "f", "a", "b", "OP"]);
+        check_names("#define F(A, \\\n B) A B \\\n C\n", &["F", "C"]);
+        check_names("#define V(...) f(__VA_ARGS__)", &["V", "f", "__VA_ARGS__"]);
+        // Not like a function.
+        check_names("#define N (A) A", &["define", "N", "A", "A"]);
+        check_names("auto s = R\"(/*)\"; int WG;", &["auto", "s", "R", "int", "WG"]);
+        check_names("/* open WG", &["open", "WG"]);
     }
 
     #[test]

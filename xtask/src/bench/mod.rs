@@ -3,8 +3,10 @@
 
 mod build;
 mod kdb;
+mod large;
 mod package;
 mod remote;
+mod scale;
 mod table;
 
 use std::path::PathBuf;
@@ -25,8 +27,10 @@ pub(crate) struct Bench {
 enum What {
     Build(build::Build),
     Kdb(kdb::Kdb),
+    Large(large::Large),
     Package(package::Package),
     Remote(remote::Remote),
+    Scale(scale::Scale),
 }
 
 impl Bench {
@@ -37,8 +41,10 @@ impl Bench {
         match &self.what {
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
+            What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
             What::Remote(remote) => remote.run(sh),
+            What::Scale(scale) => scale.run(sh),
         }
     }
 }

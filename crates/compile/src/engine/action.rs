@@ -23,8 +23,8 @@ use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::{Digest, Language};
 
-use super::Engine;
 use super::command::{Command, Defines, Filling, Shape, Word};
+use super::{Engine, preload};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
@@ -41,6 +41,9 @@ const DEPS: &str = ".gfxpack/d";
 const HEADERS: &str = "gfxpack/sys/";
 /// Before the path of a header, as commands see it.
 const SYSTEM: &str = "../sys";
+/// The library that every compiler is started with.
+const PRELOAD: &str = "gfxpack-preload.so";
+const PRELOAD_FROM_SOURCE: &str = "../lib/gfxpack-preload.so";
 /// Options of the compiler whose next word is an include directory.
 const INCLUDE_OPTIONS: [&str; 6] =
     ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
@@ -238,11 +241,18 @@ impl<'a> Tree<'a> {
             }
             self.add(format!("{TOP}/{path}"), file)?;
         }
-        Ok(loader.map_or_else(Vec::new, |loader| {
-            [loader.as_str(), "--inhibit-cache", "--library-path", "../lib"]
-                .map(|word| Word::Text(word.to_owned()))
-                .into()
-        }))
+        let Some(loader) = loader else { return Ok(Vec::new()) };
+        let mut words = vec![loader.as_str(), "--inhibit-cache", "--library-path", "../lib"];
+        // What makes a compiler here repeat itself does so there.
+        if let Some(bytes) = preload::bytes() {
+            let path = format!("{TOP}/lib/{PRELOAD}");
+            let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+            let content = Content::Bytes(bytes.into());
+            let file = InputFile { path: path.clone(), digest, size, executable: true, content };
+            self.files.insert(path, file);
+            words.extend(["--preload", PRELOAD_FROM_SOURCE]);
+        }
+        Ok(words.into_iter().map(|word| Word::Text(word.to_owned())).collect())
     }
 
     fn words(

@@ -6,26 +6,24 @@
 //! keeps it before its `main`: what runs a job is the very same program, so
 //! the bytes are too.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, memfd_create};
-
+use super::preload;
+use crate::layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::process::{Cancel, End, Group, Output, TICK, ended};
 use crate::usage::Usage;
 
-/// Compiled from `fork_server.c`, which describes what is spoken.
-static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fork_server.so"));
+/// What is spoken is described in `fork_server.c`.
 const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
 /// Length of an answer.
 const ANSWER: usize = 32;
@@ -74,21 +72,21 @@ impl ForkServer {
         if magic != *b"\x7fELF" {
             return Err(io::Error::other("it is a script"));
         }
-        let library = library()?;
+        let mut environment = environment.to_vec();
+        preload::library_into(&mut environment)?;
         let (requests, theirs) = UnixStream::pair()?;
         #[expect(clippy::disallowed_methods, reason = "the other place that starts programs")]
         let mut command = Command::new(program);
         command
             .current_dir("/")
             .env_clear()
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .env("LD_PRELOAD", library)
+            .envs(environment)
             .env("GFXPACK_FORK_SERVER", "1")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        let mut group = Group::new(command.spawn()?);
+        let mut group = Group::new(layout::fixed(|| command.spawn())?);
         // The command holds the other end of the socket, whose end is a sign.
         drop(command);
         let child = group.child();
@@ -171,28 +169,6 @@ fn decode(answer: &[u8]) -> Option<(End, Usage)> {
     let status = ExitStatus::from_raw(u64::from_ne_bytes(status) as i32);
     let peak_memory = u64::from_ne_bytes(peak_kib).saturating_mul(1024);
     Some((ended(status), Usage { cpu: user + system, peak_memory }))
-}
-
-/// The library's path: a file in memory, which nobody else can change and
-/// which is gone with this process.
-fn library() -> io::Result<&'static OsStr> {
-    static PATH: OnceLock<Result<(OsString, OwnedFd), String>> = OnceLock::new();
-    let made = PATH.get_or_init(|| {
-        let make = || -> io::Result<(OsString, OwnedFd)> {
-            if LIBRARY.is_empty() {
-                return Err(io::ErrorKind::Unsupported.into());
-            }
-            let fd = memfd_create("gfxpack-fork-server", MemfdFlags::CLOEXEC)?;
-            let mut file = File::from(fd);
-            file.write_all(LIBRARY)?;
-            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-            Ok((path.into(), file.into()))
-        };
-        make().map_err(|error| error.to_string())
-    });
-    made.as_ref()
-        .map(|(path, _)| path.as_os_str())
-        .map_err(|reason| io::Error::other(reason.clone()))
 }
 
 #[cfg(test)]

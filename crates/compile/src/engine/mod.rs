@@ -10,6 +10,7 @@ mod action;
 mod command;
 mod fork_server;
 mod precompiled;
+mod preload;
 mod prepare;
 mod reduced;
 mod shortcuts;
@@ -18,7 +19,7 @@ mod starter;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use gfxpack_plan::plan::{Job, Plan};
@@ -30,6 +31,8 @@ pub(crate) use self::command::Command;
 use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
 pub(crate) use self::precompiled::add_identifiers;
+pub(crate) use self::prepare::Preparation;
+pub use self::prepare::Prepared;
 use self::reduced::ReducedLibrary;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
@@ -55,10 +58,32 @@ pub(crate) struct Engine<'a> {
     /// A directory of this build alone.
     pub(crate) work: &'a Path,
     pub(crate) commands: Commands,
-    /// By job.
-    pub(crate) headers: HashMap<usize, Arc<PrecompiledHeader>>,
     /// By toolchain.
-    pub(crate) libraries: HashMap<usize, ReducedLibrary>,
+    pub(crate) environments: Vec<Environments>,
+    /// By job.
+    pub(crate) headers: RwLock<HashMap<usize, Arc<PrecompiledHeader>>>,
+    /// By toolchain.
+    pub(crate) libraries: RwLock<HashMap<usize, Arc<ReducedLibrary>>>,
+}
+
+/// The environments of a toolchain's programs.
+pub(crate) struct Environments {
+    /// The driver's, which hands it on to the compiler.
+    driver: Vec<(OsString, OsString)>,
+    /// The compiler's, where it is started directly.
+    compiler: Vec<(OsString, OsString)>,
+}
+
+impl Environments {
+    pub(crate) fn of(toolchain: &Toolchain, shortcuts: Shortcuts) -> Self {
+        let driver = preload::environment(&toolchain.environment);
+        let compiler = if shortcuts.huge_pages {
+            preload::large_steps(driver.clone())
+        } else {
+            driver.clone()
+        };
+        Self { driver, compiler }
+    }
 }
 
 /// What became of a job's compiler.
@@ -115,7 +140,7 @@ impl Engine<'_> {
             path: toolchain.program(job.program),
             arguments,
             directory: place.stage,
-            environment: &toolchain.environment,
+            environment: &self.environments[job.toolchain].driver,
             temp_dir: place.scratch,
             time_limit: self.time_limit,
         };
@@ -129,10 +154,10 @@ impl Engine<'_> {
         place: &Place<'_>,
     ) -> Result<Option<Run>, CompileError> {
         let job = &self.plan.jobs[index];
-        let toolchain = &self.toolchains[job.toolchain];
         let Some((defines, commands)) = self.commands_of(job) else { return Ok(None) };
-        let header = self.headers.get(&index);
-        let library = self.libraries.get(&job.toolchain);
+        let header = self.headers.read().expect("no panic inside").get(&index).cloned();
+        let header = header.as_deref();
+        let library = self.libraries.read().expect("no panic inside").get(&job.toolchain).cloned();
         let library = library.filter(|_| job.language == Language::OpenclC);
         let mut usage = Usage::default();
         let mut words = String::new();
@@ -145,7 +170,7 @@ impl Engine<'_> {
             {
                 command = with_header;
             }
-            if let Some(smaller) = library.and_then(|library| library.apply(&command)) {
+            if let Some(smaller) = library.as_ref().and_then(|library| library.apply(&command)) {
                 command = smaller;
                 reduced = true;
             }
@@ -159,11 +184,12 @@ impl Engine<'_> {
             let start = Start {
                 words: command.fill(&filling),
                 directory: place.stage,
+                environment: &self.environments[job.toolchain].compiler,
                 temp_dir: place.scratch,
                 time_limit: self.time_limit,
                 fork_server: self.shortcuts.fork_server,
             };
-            let output = starter.run(toolchain, &start, self.cancel)?;
+            let output = starter.run(&start, self.cancel)?;
             let ok = output.ok();
             let run = Run::from(output);
             usage = usage.then(run.usage);
@@ -209,7 +235,7 @@ impl Engine<'_> {
                 path: toolchain.program(job.program),
                 arguments,
                 directory: stage,
-                environment: &toolchain.environment,
+                environment: &self.environments[job.toolchain].driver,
                 temp_dir: scratch,
                 time_limit: self.time_limit,
             };
@@ -218,11 +244,12 @@ impl Engine<'_> {
         let start = Start {
             words,
             directory: stage,
+            environment: &self.environments[job.toolchain].compiler,
             temp_dir: scratch,
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
         };
-        Ok(starter.run(toolchain, &start, self.cancel)?.end)
+        Ok(starter.run(&start, self.cancel)?.end)
     }
 
     /// A job's macros and the commands that its driver would run.

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::{Digest, Language};
+use gfxpack_plan::{Digest, Language, preamble};
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
@@ -31,7 +31,7 @@ pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
     /// Files outside of the toolchain's digest that went into it.
     pub(crate) deps: Vec<(PathBuf, Digest)>,
-    /// Every word of its headers that a macro could change.
+    /// Every name in its headers that a macro could change.
     identifiers: HashSet<String>,
     /// The file names of its headers.
     names: HashSet<String>,
@@ -190,7 +190,11 @@ impl Recipe {
         let mut identifiers = HashSet::new();
         let mut names = HashSet::new();
         for (path, _) in &record.files {
-            add_identifiers(&fs::read(path).ok()?, &mut identifiers);
+            preamble::exposed_names(&fs::read(path).ok()?, &mut |name| {
+                if !identifiers.contains(name) {
+                    identifiers.insert(name.to_owned());
+                }
+            });
             names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
         let source = self.source();

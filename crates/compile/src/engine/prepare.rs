@@ -2,16 +2,16 @@
 //! and reduced libraries. Each is tried on a small kernel both ways before a
 //! job may use it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_plan::preamble::{self, Preamble};
 use gfxpack_plan::{Language, include};
-use rayon::prelude::*;
 
-use super::command::{Command, Define, Filling, Shape};
+use super::command::{Command, Define, Filling};
 use super::precompiled::{
     Claims, PrecompiledHeader, Recipe, add_identifiers, header_command, macro_name,
 };
@@ -19,6 +19,7 @@ use super::reduced::ReducedLibrary;
 use super::starter::{Start, Starter};
 use super::{Engine, lacks_symbols};
 use crate::error::CompileError;
+use crate::usage::Usage;
 
 /// Fewest jobs that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
@@ -26,7 +27,7 @@ const MIN_HEADER_JOBS: usize = 3;
 /// Fewest that pay for a header made with macros of theirs.
 const MIN_SPECIAL_HEADER_JOBS: usize = 12;
 /// Fewest jobs that pay for a reduced library.
-const MIN_LIBRARY_JOBS: usize = 20;
+const MIN_LIBRARY_JOBS: usize = 12;
 
 /// Says a little of what kernels say, and nothing that needs a header.
 const HIP_PROBE: &str = "
@@ -62,60 +63,112 @@ struct Group {
     members: Vec<Member>,
 }
 
+/// A small kernel that a shortcut is tried on.
+struct Probe<'a> {
+    commands: &'a [Command],
+    text: &'a str,
+    name: &'a str,
+    defines: &'a [Define],
+}
+
 struct Member {
     job: usize,
     defines: Vec<Define>,
     macros: BTreeSet<String>,
 }
 
+/// Something made before the jobs that it is for may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Preparation {
+    pub(crate) what: Prepared,
+    pub(crate) toolchain: usize,
+    /// The jobs that wait for it.
+    pub(crate) jobs: Vec<usize>,
+}
+
+/// What is made before jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Prepared {
+    /// HIP's headers of one target, parsed.
+    PrecompiledHeaders,
+    /// OpenCL C's device library, cut down.
+    ReducedLibrary,
+}
+
+impl Prepared {
+    /// One word for machines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PrecompiledHeaders => "precompiled-headers",
+            Self::ReducedLibrary => "reduced-library",
+        }
+    }
+
+    /// What the jobs are written in.
+    #[must_use]
+    pub fn language(self) -> Language {
+        match self {
+            Self::PrecompiledHeaders => Language::Hip,
+            Self::ReducedLibrary => Language::OpenclC,
+        }
+    }
+}
+
 impl Engine<'_> {
-    /// Makes what pays for these jobs.
+    /// What may pay for these jobs, each job in one at most; what most jobs
+    /// wait for first.
+    pub(crate) fn preparations(&self, jobs: &[usize]) -> Vec<Preparation> {
+        let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for &index in jobs {
+            let job = &self.plan.jobs[index];
+            let key = match job.language {
+                Language::Hip if self.shortcuts.precompiled_header => {
+                    (Prepared::PrecompiledHeaders, job.toolchain, Some(job.target_id.to_string()))
+                }
+                Language::OpenclC if self.shortcuts.reduced_library => {
+                    (Prepared::ReducedLibrary, job.toolchain, None)
+                }
+                _ => continue,
+            };
+            found.entry(key).or_default().push(index);
+        }
+        let pays = |what: Prepared, jobs: usize| match what {
+            Prepared::PrecompiledHeaders => true,
+            Prepared::ReducedLibrary => jobs >= MIN_LIBRARY_JOBS,
+        };
+        let mut found: Vec<Preparation> = found
+            .into_iter()
+            .filter(|((what, ..), jobs)| pays(*what, jobs.len()))
+            .map(|((what, toolchain, _), jobs)| Preparation { what, toolchain, jobs })
+            .collect();
+        found.sort_by_key(|one| (one.what, Reverse(one.jobs.len())));
+        found
+    }
+
+    /// Makes it; gives what that took.
     ///
     /// # Errors
     /// [`CompileError`] where the disk is full or someone asked to stop; what
     /// can't be made is done without.
-    pub(crate) fn prepare(&mut self, jobs: &[usize]) -> Result<(), CompileError> {
-        let this = &*self;
-        let (headers, libraries) = rayon::join(
-            || {
-                if this.shortcuts.precompiled_header {
-                    this.all_headers(jobs)
-                } else {
-                    Ok(Vec::new())
+    pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
+        let mut usage = Usage::default();
+        let Preparation { what, toolchain, jobs } = preparation;
+        match what {
+            Prepared::PrecompiledHeaders => {
+                for group in self.groups(jobs) {
+                    let made = self.headers_of(group, &mut usage)?;
+                    self.headers.write().expect("no panic inside").extend(made);
                 }
-            },
-            || {
-                if this.shortcuts.reduced_library {
-                    this.all_libraries(jobs)
-                } else {
-                    Ok(Vec::new())
+            }
+            Prepared::ReducedLibrary => {
+                if let Some(made) = self.library(*toolchain, jobs, &mut usage)? {
+                    let mut libraries = self.libraries.write().expect("no panic inside");
+                    libraries.insert(*toolchain, Arc::new(made));
                 }
-            },
-        );
-        let (headers, libraries) = (headers?, libraries?);
-        self.headers = headers.into_iter().collect();
-        self.libraries = libraries.into_iter().collect();
-        Ok(())
-    }
-
-    fn all_headers(
-        &self,
-        jobs: &[usize],
-    ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
-        // Asking a driver takes longer than most kernels: all at once, then.
-        let mut shapes = HashSet::new();
-        let first_of_shape = |job: &&usize| {
-            let job = &self.plan.jobs[**job];
-            Shape::of(job).is_some_and(|(shape, _)| shapes.insert(shape))
-        };
-        let firsts: Vec<usize> = jobs.iter().filter(first_of_shape).copied().collect();
-        firsts.par_iter().for_each(|&job| {
-            self.commands_of(&self.plan.jobs[job]);
-        });
-        let groups = self.groups(jobs);
-        let made: Vec<_> =
-            groups.into_par_iter().map(|group| self.headers_of(group)).collect::<Result<_, _>>()?;
-        Ok(made.into_iter().flatten().collect())
+            }
+        }
+        Ok(usage)
     }
 
     fn groups(&self, jobs: &[usize]) -> Vec<Group> {
@@ -171,6 +224,7 @@ impl Engine<'_> {
     fn headers_of(
         &self,
         group: Group,
+        usage: &mut Usage,
     ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
         let mut served = Vec::new();
         let mut rest = group.members;
@@ -179,8 +233,8 @@ impl Engine<'_> {
             let mut wanted = Vec::new();
             loop {
                 tried.insert(wanted.clone());
-                let made =
-                    self.header(group.toolchain, &group.commands, headers, wanted, rest.len())?;
+                let recipe = (group.commands.as_slice(), headers);
+                let made = self.header(group.toolchain, recipe, wanted, rest.len(), usage)?;
                 let Some(made) = made.map(Arc::new) else { break };
                 let serves = |member: &Member| self.serves(&made, member);
                 let (fitting, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(serves);
@@ -215,13 +269,13 @@ impl Engine<'_> {
     /// A header that was kept, or a new one where so many jobs pay for it.
     fn header(
         &self,
-        toolchain: usize,
-        commands: &[Command],
-        headers: &[String],
+        index: usize,
+        (commands, headers): (&[Command], &[String]),
         defines: Vec<Define>,
         jobs: usize,
+        usage: &mut Usage,
     ) -> Result<Option<PrecompiledHeader>, CompileError> {
-        let toolchain = &self.toolchains[toolchain];
+        let toolchain = &self.toolchains[index];
         let dir = self.kept.join("headers");
         let Some(recipe) = commands
             .first()
@@ -239,11 +293,13 @@ impl Engine<'_> {
         let start = Start {
             words: recipe.prepare(scratch.path())?,
             directory: scratch.path(),
+            environment: &self.environments[index].compiler,
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: false,
         };
-        let output = Starter::default().run(toolchain, &start, self.cancel)?;
+        let output = Starter::default().run(&start, self.cancel)?;
+        *usage = usage.then(output.usage);
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
         }
@@ -256,34 +312,19 @@ impl Engine<'_> {
         let include = headers.iter().map(|header| format!("#include <{header}>\n"));
         let probe: String = include.chain([HIP_PROBE.to_owned()]).collect();
         let with = |command: &Command| made.apply(command);
-        if self.same_both_ways(toolchain, commands, &probe, "probe.hip", &defines, &with)? {
+        let probe = Probe { commands, text: &probe, name: "probe.hip", defines: &defines };
+        if self.same_both_ways(index, &probe, &with, usage)? {
             return Ok(Some(made));
         }
         recipe.forget();
         Ok(None)
     }
 
-    fn all_libraries(&self, jobs: &[usize]) -> Result<Vec<(usize, ReducedLibrary)>, CompileError> {
-        let mut by_toolchain: HashMap<usize, Vec<usize>> = HashMap::new();
-        for &job in jobs {
-            if self.plan.jobs[job].language == Language::OpenclC {
-                by_toolchain.entry(self.plan.jobs[job].toolchain).or_default().push(job);
-            }
-        }
-        by_toolchain.retain(|_, jobs| jobs.len() >= MIN_LIBRARY_JOBS);
-        let made: Vec<_> = by_toolchain
-            .into_par_iter()
-            .map(|(toolchain, jobs)| {
-                Ok(self.library(toolchain, &jobs)?.map(|made| (toolchain, made)))
-            })
-            .collect::<Result<_, CompileError>>()?;
-        Ok(made.into_iter().flatten().collect())
-    }
-
     fn library(
         &self,
-        toolchain: usize,
+        index: usize,
         jobs: &[usize],
+        usage: &mut Usage,
     ) -> Result<Option<ReducedLibrary>, CompileError> {
         let mut identifiers = HashSet::new();
         add_identifiers(OPENCL_PROBE.as_bytes(), &mut identifiers);
@@ -294,7 +335,7 @@ impl Engine<'_> {
             }
         }
         let first = &self.plan.jobs[jobs[0]];
-        let toolchain = &self.toolchains[toolchain];
+        let toolchain = &self.toolchains[index];
         let dir = self.kept.join("libraries");
         let scratch = self.scratch("library-")?;
         let made = ReducedLibrary::make(
@@ -311,9 +352,9 @@ impl Engine<'_> {
         let Some((made, new)) = made else { return Ok(None) };
         let Some((_, commands)) = self.commands_of(first) else { return Ok(None) };
         let with = |command: &Command| made.apply(command);
-        if !new
-            || self.same_both_ways(toolchain, &commands, OPENCL_PROBE, "probe.cl", &[], &with)?
-        {
+        let probe =
+            Probe { commands: &commands, text: OPENCL_PROBE, name: "probe.cl", defines: &[] };
+        if !new || self.same_both_ways(index, &probe, &with, usage)? {
             return Ok(Some(made));
         }
         made.forget();
@@ -323,19 +364,18 @@ impl Engine<'_> {
     /// Whether a small kernel's object is the same with commands changed.
     fn same_both_ways(
         &self,
-        toolchain: &crate::toolchain::Toolchain,
-        commands: &[Command],
-        text: &str,
-        name: &str,
-        defines: &[Define],
+        toolchain: usize,
+        probe: &Probe<'_>,
         change: &dyn Fn(&Command) -> Option<Command>,
+        usage: &mut Usage,
     ) -> Result<bool, CompileError> {
+        let Probe { commands, text, name, defines } = *probe;
         let scratch = self.scratch("probe-")?;
         let dir = scratch.path();
         let source = dir.join(name);
         fs::write(&source, text).map_err(CompileError::io("write", &source))?;
         let defines = [defines.to_vec()];
-        let build = |output: &Path, changed: bool| -> Result<Option<Vec<u8>>, CompileError> {
+        let mut build = |output: &Path, changed: bool| -> Result<Option<Vec<u8>>, CompileError> {
             for command in commands {
                 let command =
                     Some(command).filter(|_| changed).and_then(change).unwrap_or(command.clone());
@@ -350,11 +390,14 @@ impl Engine<'_> {
                 let start = Start {
                     words: command.fill(&filling),
                     directory: dir,
+                    environment: &self.environments[toolchain].compiler,
                     temp_dir: dir,
                     time_limit: self.time_limit,
                     fork_server: false,
                 };
-                if !Starter::default().run(toolchain, &start, self.cancel)?.ok() {
+                let output = Starter::default().run(&start, self.cancel)?;
+                *usage = usage.then(output.usage);
+                if !output.ok() {
                     return Ok(None);
                 }
             }

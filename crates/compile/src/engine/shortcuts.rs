@@ -17,6 +17,8 @@ pub struct Shortcuts {
     pub precompiled_header: bool,
     /// OpenCL C's device library is cut down to what the sources can call.
     pub reduced_library: bool,
+    /// The compiler takes memory in large steps and huge pages.
+    pub huge_pages: bool,
 }
 
 /// One of them.
@@ -30,11 +32,19 @@ pub enum Shortcut {
     PrecompiledHeader,
     /// [`Shortcuts::reduced_library`].
     ReducedLibrary,
+    /// [`Shortcuts::huge_pages`].
+    HugePages,
 }
 
 impl Default for Shortcuts {
     fn default() -> Self {
-        Self { direct: true, fork_server: true, precompiled_header: true, reduced_library: true }
+        Self {
+            direct: true,
+            fork_server: true,
+            precompiled_header: true,
+            reduced_library: true,
+            huge_pages: true,
+        }
     }
 }
 
@@ -45,6 +55,7 @@ impl Shortcuts {
         fork_server: false,
         precompiled_header: false,
         reduced_library: false,
+        huge_pages: false,
     };
 
     /// The same without one of them, and without those that need it.
@@ -55,14 +66,20 @@ impl Shortcuts {
             Shortcut::ForkServer => Self { fork_server: false, ..self },
             Shortcut::PrecompiledHeader => Self { precompiled_header: false, ..self },
             Shortcut::ReducedLibrary => Self { reduced_library: false, ..self },
+            Shortcut::HugePages => Self { huge_pages: false, ..self },
         }
     }
 }
 
 impl Shortcut {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Direct, Self::ForkServer, Self::PrecompiledHeader, Self::ReducedLibrary];
+    pub const ALL: [Self; 5] = [
+        Self::Direct,
+        Self::ForkServer,
+        Self::PrecompiledHeader,
+        Self::ReducedLibrary,
+        Self::HugePages,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -72,6 +89,7 @@ impl Shortcut {
             Self::ForkServer => "fork-server",
             Self::PrecompiledHeader => "precompiled-header",
             Self::ReducedLibrary => "reduced-library",
+            Self::HugePages => "huge-pages",
         }
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::fork_server::{ForkServer, Request};
 use crate::error::CompileError;
 use crate::process::{self, Cancel, End, Output, Program};
-use crate::toolchain::Toolchain;
 
 /// A server that breaks down so often is not started again.
 const MAX_BREAKDOWNS: u32 = 3;
@@ -31,6 +30,8 @@ struct Seat {
 pub(crate) struct Start<'a> {
     pub(crate) words: Vec<OsString>,
     pub(crate) directory: &'a Path,
+    /// The whole environment.
+    pub(crate) environment: &'a [(OsString, OsString)],
     pub(crate) temp_dir: &'a Path,
     pub(crate) time_limit: Duration,
     /// Whether a fork server may do it.
@@ -41,13 +42,12 @@ impl Starter {
     /// Runs a program to its end, its time limit, or cancellation.
     pub(crate) fn run(
         &mut self,
-        toolchain: &Toolchain,
         start: &Start<'_>,
         cancel: &Cancel,
     ) -> Result<Output, CompileError> {
         let program = PathBuf::from(&start.words[0]);
         if start.fork_server
-            && let Some(output) = self.by_server(&program, toolchain, start, cancel)
+            && let Some(output) = self.by_server(&program, start, cancel)
         {
             return Ok(output);
         }
@@ -56,7 +56,7 @@ impl Starter {
                 path: &program,
                 arguments: start.words[1..].to_vec(),
                 directory: start.directory,
-                environment: &toolchain.environment,
+                environment: start.environment,
                 temp_dir: start.temp_dir,
                 time_limit: start.time_limit,
             },
@@ -64,16 +64,10 @@ impl Starter {
         )
     }
 
-    fn by_server(
-        &mut self,
-        program: &Path,
-        toolchain: &Toolchain,
-        start: &Start<'_>,
-        cancel: &Cancel,
-    ) -> Option<Output> {
+    fn by_server(&mut self, program: &Path, start: &Start<'_>, cancel: &Cancel) -> Option<Output> {
         let seat = self.servers.entry(program.to_owned()).or_default();
         if seat.server.is_none() && seat.breakdowns < MAX_BREAKDOWNS {
-            seat.server = ForkServer::start(program, &toolchain.environment, cancel);
+            seat.server = ForkServer::start(program, start.environment, cancel);
             seat.breakdowns += 1;
         }
         let request = Request {

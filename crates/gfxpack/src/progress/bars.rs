@@ -127,6 +127,7 @@ impl Progress for Bars<'_> {
             Event::Warning { message } => self.multi.suspend(|| self.output.warn(message)),
             // The time left runs while nothing happens.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
+            Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.in_flight.push(*job),
             Event::Finished { job, .. } => self.ended(*job),
             Event::Failed { job, failure, .. } => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
+use gfxpack_compile::{Event, Failure, JobRun, Prepared, Site, Usage};
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
@@ -45,6 +45,18 @@ pub(crate) struct Fact {
     pub(crate) output: Option<Arc<str>>,
 }
 
+/// Something that was made for several jobs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared {
+    pub(crate) what: Prepared,
+    /// One of them.
+    pub(crate) job: usize,
+    pub(crate) worker: usize,
+    pub(crate) start: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
+}
+
 /// A build's jobs by number, as far as they have come.
 #[derive(Debug)]
 pub(crate) struct Facts {
@@ -52,6 +64,7 @@ pub(crate) struct Facts {
     pub(crate) workers: usize,
     pub(crate) jobs: BTreeMap<usize, Fact>,
     pub(crate) failures: Groups,
+    pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
     outputs: HashSet<Arc<str>>,
     room: usize,
@@ -64,6 +77,7 @@ impl Facts {
             workers: 0,
             jobs: BTreeMap::new(),
             failures: Groups::default(),
+            shared: Vec::new(),
             outputs: HashSet::new(),
             room: OUTPUT_LIMIT,
         }
@@ -114,6 +128,16 @@ impl Facts {
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
+            Event::Prepared { what, job, run, duration, usage } => {
+                self.shared.push(Shared {
+                    what: *what,
+                    job: *job,
+                    worker: run.worker,
+                    start: run.started.saturating_duration_since(self.begun),
+                    duration: *duration,
+                    usage: *usage,
+                });
+            }
             Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
                 let fact = ran(run, built.duration, built.usage, &built.site, self.begun);

@@ -4,7 +4,7 @@
 const byId = (id) => document.getElementById(id);
 const facts = JSON.parse(byId("facts").textContent);
 const { summary, detail } = facts;
-const LANGUAGES = { hip: "HIP", "opencl-c": "OpenCL C", assembly: "Assembly" };
+const LANGUAGES = { hip: "HIP", "opencl-c": "OpenCL C", assembly: "Assembly", shared: "Made" };
 const languageName = (language) => LANGUAGES[language] ?? language;
 
 const jobs = detail.rows.map((row) => ({
@@ -22,6 +22,16 @@ const jobs = detail.rows.map((row) => ({
   output: row[11],
   place: detail.places[row[12]],
 }));
+
+// What was made for several jobs takes time and memory like one.
+const shared = detail.shared.map((one) => ({
+  ...one,
+  name: one.what.replaceAll("-", " "),
+  arguments: `shared by kernels in ${languageName(one.language)}`,
+  language: "shared",
+  group: -1,
+}));
+const timed = [...jobs, ...shared];
 
 // Elements and words
 
@@ -94,13 +104,13 @@ function atOnce() {
 
 let begin = Infinity;
 let end = 0;
-for (const job of jobs) {
+for (const job of timed) {
   begin = Math.min(begin, job.start);
   end = Math.max(end, job.start + Math.max(job.time, 1));
 }
 const view = { from: begin, to: end };
 const lanes = [];
-for (const job of jobs) (lanes[job.worker] ??= []).push(job);
+for (const job of timed) (lanes[job.worker] ??= []).push(job);
 for (let worker = 0; worker < Math.max(summary.workers, lanes.length); worker++) {
   (lanes[worker] ??= []).sort((a, b) => a.start - b.start);
 }
@@ -215,7 +225,7 @@ function drawAxis(context, width, scale, height) {
 
 const levels = (() => {
   const changes = [];
-  for (const job of jobs) {
+  for (const job of timed) {
     changes.push([job.start, job.memory], [job.start + Math.max(job.time, 1), -job.memory]);
   }
   // Ends before starts, so that a worker's next job is not added to its last.
@@ -315,8 +325,8 @@ function showTip(event) {
         `${time(job.time)} (CPU ${time(job.cpu)}) from ${time(job.start)}`,
         ...(job.place ? [`on ${job.place}`] : []),
         `memory ${bytes(job.memory)}`,
-        job.group >= 0 ? "failed" : `size ${bytes(job.size)}`,
-      ].join(" · "),
+        job.group >= 0 ? "failed" : job.size !== undefined && `size ${bytes(job.size)}`,
+      ].filter(Boolean).join(" · "),
     }),
   );
   const { width, height } = tip.getBoundingClientRect();
@@ -548,8 +558,27 @@ function fill(list, rest, from) {
   }
 }
 
+// Keys that no compiler was asked for
+
+function showUnbuildable(groups) {
+  for (const group of groups) {
+    const what = group.kind === "no-source" ? "source not found" : "can't be compiled";
+    const list = element("details", {});
+    const title = ` × ${group.reason}, for ${group.target} (${what})`;
+    list.append(element("summary", {}, element("b", {}, number(group.count)), title));
+    // Filled when it is opened: there may be thousands.
+    list.addEventListener("toggle", () => list.open && list.childElementCount === 1 && list.append(
+      ...group.keys.map((key) => element("div", { className: "key" }, `${key.kernel_name} ${key.kernel_args}`))));
+    byId("unbuildable-groups").append(list);
+  }
+}
+
 showHead();
 showGroups();
+if (summary.unbuildable?.length) {
+  byId("unbuildable").hidden = false;
+  showUnbuildable(summary.unbuildable);
+}
 if (summary.failures.length) {
   byId("failures").hidden = false;
   showFailures();

@@ -70,10 +70,21 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             fact.remote.as_ref().map_or(-1, |place| places.number(place.to_string()) as i64),
         ]));
     }
+    let shared: Vec<Value> = facts
+        .shared
+        .iter()
+        .map(|one| {
+            json!({
+                "what": one.what.name(), "language": one.what.language(),
+                "target": plan.jobs[one.job].target_id, "worker": one.worker,
+                "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
+                "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
+            })
+        })
+        .collect();
     json!({
-        "names": names.list, "arguments": arguments.list, "targets": targets.list,
-        "languages": languages.list, "outputs": outputs.list,
-        "places": places.list, "rows": rows,
+        "shared": shared, "names": names.list, "arguments": arguments.list, "targets": targets.list,
+        "languages": languages.list, "outputs": outputs.list, "places": places.list, "rows": rows,
     })
 }
 

@@ -1,0 +1,138 @@
+//! What is loaded into every compiler with `LD_PRELOAD`: a heap that puts
+//! instructions where their order does not depend on the run (`slabs.c`), and
+//! the fork server (`fork_server.c`), which sleeps until it is asked for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Compiled by the build script; empty where there is none for this system.
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+
+/// The library, for compilers elsewhere; none where there is none for this
+/// system.
+pub(crate) fn bytes() -> Option<&'static [u8]> {
+    Some(LIBRARY).filter(|bytes| !bytes.is_empty())
+}
+
+type Environment = Vec<(OsString, OsString)>;
+
+/// Has the C library take memory in large steps and ask for huge pages, which
+/// spares the compiler page faults and address translation. Names that a C
+/// library does not know it passes over.
+///
+/// Source: glibc manual, "Memory Allocation Tunables".
+const LARGE_STEPS: &str = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:\
+                           glibc.malloc.trim_threshold=268435456:\
+                           glibc.malloc.mmap_threshold=268435456";
+
+/// A compiler's environment: as given, with the library. Where that can't be
+/// had, a compiler runs without.
+pub(crate) fn environment(given: &[(OsString, OsString)]) -> Environment {
+    let mut environment = given.to_vec();
+    if let Err(error) = library_into(&mut environment) {
+        tracing::debug!(%error, "compilers run without the library for their heap");
+    }
+    environment
+}
+
+/// The same with memory in large steps.
+pub(crate) fn large_steps(mut environment: Environment) -> Environment {
+    set(&mut environment, "GLIBC_TUNABLES", LARGE_STEPS.as_ref());
+    environment
+}
+
+/// Has programs with this environment load the library.
+pub(crate) fn library_into(environment: &mut Environment) -> io::Result<()> {
+    set(environment, "LD_PRELOAD", library()?);
+    Ok(())
+}
+
+fn set(environment: &mut Environment, name: &str, value: &OsStr) {
+    environment.retain(|(other, _)| other != name);
+    environment.push((name.into(), value.into()));
+}
+
+/// The library's path: a file in memory, which nobody else can change and
+/// which is gone with this process.
+fn library() -> io::Result<&'static OsStr> {
+    static PATH: OnceLock<Result<(OsString, OwnedFd), String>> = OnceLock::new();
+    let made = PATH.get_or_init(|| {
+        let make = || -> io::Result<(OsString, OwnedFd)> {
+            if LIBRARY.is_empty() {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            let fd = memfd_create("gfxpack-preload", MemfdFlags::CLOEXEC)?;
+            let mut file = File::from(fd);
+            file.write_all(LIBRARY)?;
+            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            Ok((path.into(), file.into()))
+        };
+        make().map_err(|error| error.to_string())
+    });
+    made.as_ref()
+        .map(|(path, _)| path.as_os_str())
+        .map_err(|reason| io::Error::other(reason.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::{self, Cancel, Program};
+
+    /// Where blocks of a size lie, told by a program that was given the
+    /// library; after others of odd sizes were taken and given back.
+    fn offsets(before: usize) -> Vec<u64> {
+        let script = format!(
+            "import ctypes
+c = ctypes.CDLL(None)
+c.malloc.restype = c.realloc.restype = ctypes.c_void_p
+c.malloc.argtypes = [ctypes.c_size_t]
+c.free.argtypes = [ctypes.c_void_p]
+c.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+c.malloc_usable_size.argtypes = [ctypes.c_void_p]
+for size in range({before}): c.malloc(size)
+for size in (4096, 4096, 8192, 65536, 1 << 20):
+    block = c.malloc(size)
+    ctypes.memset(block, 7, size)
+    assert c.malloc_usable_size(block) == size
+    block = c.realloc(block, size + 1)
+    assert ctypes.string_at(block, size) == b'\\x07' * size
+    c.free(block)
+    other = c.malloc(size)
+    ctypes.memset(other, 8, size)
+    print(other)
+"
+        );
+        let path = [("PATH".into(), "/usr/bin:/bin".into())];
+        let environment = large_steps(environment(&path));
+        let program = Program {
+            path: Path::new("/usr/bin/python3"),
+            arguments: vec!["-c".into(), script.into()],
+            directory: Path::new("/"),
+            environment: &environment,
+            temp_dir: Path::new("/tmp"),
+            time_limit: Duration::from_secs(600),
+        };
+        let output = process::run(&program, &Cancel::default()).unwrap();
+        assert!(output.ok() && output.stderr.is_empty(), "{}", output.stderr);
+        output.stdout.lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    #[test]
+    #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+    fn large_blocks_begin_where_nothing_before_them_shows() {
+        for before in [0, 1000] {
+            let blocks = offsets(before);
+            assert_eq!(blocks.len(), 5);
+            assert!(blocks.iter().all(|block| block % (64 << 10) == 0), "{blocks:?}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a build's workers do next: jobs longest first, none before what it
+//! shares with others was prepared, and other jobs meanwhile.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use gfxpack_plan::plan::Plan;
+
+use crate::costs::{Expected, usual_memory, with_margin};
+use crate::engine::Preparation;
+use crate::process::Cancel;
+
+/// How often a worker that waits looks whether the build was cancelled.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// A preparation, by number.
+    Prepare(usize),
+    /// A job of the plan.
+    Job(usize),
+}
+
+/// What is left to do.
+pub(crate) struct Schedule<'a> {
+    plan: &'a Plan,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Preparations that nobody has begun, with the memory they need.
+    to_prepare: VecDeque<(usize, u64)>,
+    /// Jobs that wait for a preparation, then those that wait for none; each
+    /// with its place among all.
+    queues: Vec<Queue>,
+    /// By source: the most memory that a job of it had in this build.
+    peaks: HashMap<usize, u64>,
+}
+
+#[derive(Default)]
+struct Queue {
+    ready: bool,
+    jobs: VecDeque<(usize, usize, Expected)>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Jobs in the order in which they start where nothing keeps them.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        jobs: &[(usize, Expected)],
+        preparations: &[Preparation],
+    ) -> Self {
+        let mut waits = HashMap::new();
+        let mut state = State::default();
+        for (number, preparation) in preparations.iter().enumerate() {
+            state.to_prepare.push_back((number, usual_memory(preparation.what.language())));
+            state.queues.push(Queue::default());
+            waits.extend(preparation.jobs.iter().map(|&job| (job, number)));
+        }
+        state.queues.push(Queue { ready: true, jobs: VecDeque::new() });
+        for (place, &(job, expected)) in jobs.iter().enumerate() {
+            let queue = waits.get(&job).copied().unwrap_or(preparations.len());
+            state.queues[queue].jobs.push_back((place, job, expected));
+        }
+        Self { plan, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The next task with the memory it is expected to need; waits where all
+    /// that is left waits. `None` where nothing is left or the build was
+    /// cancelled.
+    pub(crate) fn next(&self, cancel: &Cancel) -> Option<(Task, u64)> {
+        let mut state = self.state.lock().expect("no panic inside");
+        loop {
+            if let Some((number, memory)) = state.to_prepare.pop_front() {
+                return Some((Task::Prepare(number), memory));
+            }
+            let ready = state.queues.iter_mut().filter(|queue| queue.ready);
+            let first = ready
+                .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
+            if let Some((_, job, expected)) = first.and_then(|queue| queue.jobs.pop_front()) {
+                let peak = state.peaks.get(&self.plan.jobs[job].source);
+                let learned = peak.filter(|_| !expected.measured);
+                let memory = learned.map_or(expected.memory, |peak| with_margin(*peak));
+                return Some((Task::Job(job), memory));
+            }
+            if cancel.is_cancelled() || state.queues.iter().all(|queue| queue.jobs.is_empty()) {
+                return None;
+            }
+            state = self.changed.wait_timeout(state, AGAIN).expect("no panic inside").0;
+        }
+    }
+
+    /// The next job for somebody on another machine, who has no use for what
+    /// is prepared here. `None` where nothing is left.
+    pub(crate) fn next_elsewhere(&self) -> Option<usize> {
+        let mut state = self.state.lock().expect("no panic inside");
+        let first = state
+            .queues
+            .iter_mut()
+            .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
+        first.and_then(|queue| queue.jobs.pop_front()).map(|(_, job, _)| job)
+    }
+
+    /// A preparation is done, well or not: its jobs may start.
+    pub(crate) fn prepared(&self, number: usize) {
+        self.state.lock().expect("no panic inside").queues[number].ready = true;
+        self.changed.notify_all();
+    }
+
+    /// A job had so many bytes at most, which the next of its source are
+    /// likely to need too.
+    pub(crate) fn used(&self, job: usize, peak: u64) {
+        let mut state = self.state.lock().expect("no panic inside");
+        let source = self.plan.jobs[job].source;
+        let most = state.peaks.entry(source).or_default();
+        *most = peak.max(*most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::small_plan;
+    use crate::engine::Prepared;
+
+    const fn expected(memory: u64, measured: bool) -> Expected {
+        Expected { time: Duration::ZERO, memory, measured }
+    }
+
+    fn preparation(jobs: &[usize]) -> Preparation {
+        Preparation { what: Prepared::ReducedLibrary, toolchain: 0, jobs: jobs.to_vec() }
+    }
+
+    fn tasks(schedule: &Schedule<'_>) -> Vec<Task> {
+        let cancel = Cancel::default();
+        std::iter::from_fn(|| schedule.next(&cancel)).map(|(task, _)| task).collect()
+    }
+
+    #[test]
+    fn jobs_that_wait_let_others_pass_and_come_in_their_order_again() {
+        let plan = small_plan();
+        let jobs: Vec<_> = (0..5).map(|job| (job, expected(1, true))).collect();
+        let schedule = Schedule::new(&plan, &jobs, &[preparation(&[0, 2])]);
+        let cancel = Cancel::default();
+        let next = || schedule.next(&cancel).map(|(task, _)| task);
+        assert_eq!(next(), Some(Task::Prepare(0)));
+        assert_eq!(next(), Some(Task::Job(1)));
+        schedule.prepared(0);
+        assert_eq!(tasks(&schedule), [0, 2, 3, 4].map(Task::Job));
+    }
+
+    #[test]
+    fn other_machines_wait_for_no_preparation() {
+        let plan = small_plan();
+        let jobs: Vec<_> = (0..4).map(|job| (job, expected(1, true))).collect();
+        let schedule = Schedule::new(&plan, &jobs, &[preparation(&[0, 2])]);
+        assert_eq!(schedule.next_elsewhere(), Some(0));
+        schedule.prepared(0);
+        assert_eq!(tasks(&schedule), [Task::Prepare(0), Task::Job(1), Task::Job(2), Task::Job(3)]);
+        assert_eq!(schedule.next_elsewhere(), None);
+    }
+
+    #[test]
+    fn a_worker_waits_for_jobs_that_wait_and_not_once_it_is_cancelled() {
+        let plan = small_plan();
+        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[preparation(&[0])]);
+        let cancel = Cancel::default();
+        assert_eq!(schedule.next(&cancel).unwrap().0, Task::Prepare(0));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| schedule.next(&cancel).map(|(task, _)| task));
+            schedule.prepared(0);
+            assert_eq!(waiting.join().unwrap(), Some(Task::Job(0)));
+        });
+        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[preparation(&[0])]);
+        schedule.next(&cancel);
+        cancel.cancel();
+        assert_eq!(schedule.next(&cancel), None);
+    }
+
+    #[test]
+    fn the_first_kernels_of_a_source_tell_what_the_next_need() {
+        let plan = small_plan();
+        // Jobs 0 and 1 are of one source, 2 and 3 of another.
+        let jobs = [
+            (0, expected(5, false)),
+            (1, expected(5, false)),
+            (2, expected(5, false)),
+            (3, expected(5, true)),
+        ];
+        let schedule = Schedule::new(&plan, &jobs, &[]);
+        let cancel = Cancel::default();
+        let memory = || schedule.next(&cancel).unwrap().1;
+        assert_eq!(memory(), 5);
+        schedule.used(0, 400 << 20);
+        assert_eq!(memory(), with_margin(400 << 20));
+        assert_eq!(memory(), 5, "another source");
+        schedule.used(2, 400 << 20);
+        assert_eq!(memory(), 5, "its own cost is known");
+    }
+}
