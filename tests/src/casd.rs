@@ -122,7 +122,9 @@ fn spawn(dir: &Path, port: u16, options: &[String]) -> Option<Child> {
         // A group of its own, which is killed as a whole.
         .process_group(0);
     let mut path = vec![tools];
-    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    #[expect(clippy::disallowed_methods, reason = "a test starts a tool that looks for its own")]
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    path.extend(std::env::split_paths(&own));
     casd.env("PATH", std::env::join_paths(path).expect("a path"));
     let mut child = casd.spawn().expect("it starts");
     loop {

@@ -63,7 +63,7 @@ impl Remote {
             options.join(", ")
         );
         fs::write(dir.join("kernels.toml"), manifest)?;
-        let (_service, address) = start(dir)?;
+        let (_service, address) = start(sh, dir)?;
         say(&format!("filling the service with {} objects", self.jobs));
         let (seconds, _) = build(&gfxpack, dir, &address, 32, false)?;
         say(&format!("{:.1} s, {:.3} s a job", seconds, seconds / self.jobs as f64));
@@ -101,15 +101,20 @@ impl Remote {
     }
 }
 
-fn start(dir: &Path) -> anyhow::Result<(Service, String)> {
+#[expect(clippy::disallowed_methods, reason = "what is measured is started by itself")]
+fn start_program(path: &Path) -> Command {
+    Command::new(path)
+}
+
+fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
     let tools = root().join("target/tools/buildbox");
     ensure!(
         tools.join("buildbox-casd").is_file(),
         "buildbox-casd is missing\nhint: `cargo xtask test --setup` installs it"
     );
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
-    let child = Command::new(tools.join("buildbox-casd"))
+    let path = format!("{}:{}", tools.display(), sh.var("PATH").unwrap_or_default());
+    let child = start_program(&tools.join("buildbox-casd"))
         .arg(format!("--bind=127.0.0.1:{port}"))
         .arg(format!("--buildbox-run={}", tools.join("buildbox-run").display()))
         .args(["--runner-arg=--staging-mode=copy-or-link", "--jobs=2"])
@@ -141,7 +146,7 @@ fn build(
     cached: bool,
 ) -> anyhow::Result<(f64, f64)> {
     sweep(dir)?;
-    let mut command = Command::new(gfxpack);
+    let mut command = start_program(gfxpack);
     command
         .args(["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "out"])
         .args(["--message-format", "json", "--remote", address])
