@@ -96,7 +96,7 @@ fn what_is_given_is_the_users_choice() {
 fn a_cache_that_is_down_ends_no_build() {
     let project = Project::small();
     let nobody = format!("webdav://127.0.0.1:{}/", free_port());
-    let file = project.write("file", "no directory");
+    let file = project.write("plain.txt", "no directory");
     let below_a_file = format!("file://{}/shared", file.display());
     for (machine, url) in [("nobody", nobody.as_str()), ("file", &below_a_file)] {
         let run = build(&project, machine, &["--cache-remote", url]).expect_code(0);

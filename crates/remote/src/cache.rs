@@ -52,7 +52,9 @@ pub enum CacheUrlError {
 /// A shared store behind a URL.
 pub struct RemoteCache {
     name: String,
-    operator: Operator,
+    /// Or why there is none, which is found out at once for directories alone:
+    /// one that is not mounted is a cache that is down.
+    operator: Result<Operator, String>,
     runtime: Option<Runtime>,
 }
 
@@ -163,11 +165,18 @@ impl RemoteCache {
             .map_err(|error| CacheUrlError::Settings(error.to_string()))?;
         let operator = {
             let _inside = runtime.enter();
-            operator(url)?
+            match operator(url) {
+                Err(CacheUrlError::Settings(reason)) if url.starts_with("file:") => Err(reason),
+                other => Ok(other?),
+            }
         };
         // Settings may be secrets.
         let name = format!("`{}`", url.split('?').next().unwrap_or(url));
         Ok(Self { name, operator, runtime: Some(runtime) })
+    }
+
+    fn operator(&self) -> Result<&Operator, String> {
+        self.operator.as_ref().map_err(Clone::clone)
     }
 
     fn block_on<T>(
@@ -205,17 +214,17 @@ impl SharedStore for RemoteCache {
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
-        let bytes = self.block_on(self.operator.read(&path(name)))?;
+        let bytes = self.block_on(self.operator()?.read(&path(name)))?;
         Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
     fn has(&self, name: &str) -> Result<bool, String> {
-        Ok(self.block_on(self.operator.exists(&path(name)))?.unwrap_or(false))
+        Ok(self.block_on(self.operator()?.exists(&path(name)))?.unwrap_or(false))
     }
 
     fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
         let path = path(name);
-        let written = self.block_on(self.operator.write(&path, bytes))?;
+        let written = self.block_on(self.operator()?.write(&path, bytes))?;
         written.map(|_| ()).ok_or_else(|| format!("there is no place for `{path}`"))
     }
 }
