@@ -3,7 +3,7 @@
 #![no_main]
 
 use gfxpack_plan::KernelKey;
-use gfxpack_plan::log::{Event, Log, LogError, Record};
+use gfxpack_plan::log::{Commands, DriverCommand, Event, Log, LogError, Record};
 use libfuzzer_sys::fuzz_target;
 
 type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
@@ -26,10 +26,29 @@ fn told<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Told {
     told
 }
 
+fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LogError>)> {
+    let mut told = Vec::new();
+    let mut each = |line, command: Result<DriverCommand, LogError>| {
+        if let Ok(command) = &command {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.,:=+- ".contains(&b);
+            assert!(command.as_str().bytes().all(plain), "no shell takes it for more");
+        }
+        told.push((line, command.map(|command| command.to_string())));
+    };
+    let mut log = Commands::default();
+    for piece in pieces {
+        log.push(piece, &mut each);
+    }
+    log.finish(&mut each);
+    told
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let Some((size, log)) = bytes.split_first() else { return };
     let whole = told([log].into_iter());
     assert!(told(log.chunks(usize::from(*size) + 1)) == whole, "pieces of {size} differ");
+    let pieces = log.chunks(usize::from(*size) + 1);
+    assert!(commands(pieces) == commands([log].into_iter()), "pieces of {size} differ");
 
     let lines = log.split(|byte| *byte == b'\n').count() as u64;
     for (line, message) in whole {

@@ -8,7 +8,11 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if text.contains("kernel_name") {
-        check(text, "keys.jsonl", expand::parse_keys("keys.jsonl", text));
+        let list = expand::parse_keys("keys.jsonl", text);
+        if let Ok(list) = &list {
+            assert!(list.refused.iter().all(|(key, _)| key.check().is_err()));
+        }
+        check(text, "keys.jsonl", list.map(|list| list.requests));
         return;
     }
     let expanded = manifest::parse("kernels.toml", text).and_then(|manifest| {
@@ -30,7 +34,7 @@ fn check(text: &str, file: &str, requests: Result<Vec<KeyRequest>, InputError>) 
         }
         Err(error) => {
             let lines = text.lines().count().max(1);
-            assert_eq!(error.location.file, file);
+            assert_eq!(&*error.location.file, file);
             assert!((1..=lines + 1).contains(&error.location.line), "{error} of {lines} lines");
             assert!(!error.to_string().is_empty());
             assert!(!error.hint().is_empty());

@@ -316,3 +316,38 @@ fn provenance_is_there_where_it_was_asked_for() {
         command("cmp").arg(Path::new(PLAIN)).arg(with).current_dir(project.path()).status();
     assert!(!difference.unwrap().success());
 }
+
+/// On a terminal every command that takes long shows how far it is, and
+/// leaves nothing of that behind; elsewhere it says only what it did.
+#[test]
+fn long_commands_show_how_far_they_are() {
+    let project = &*built();
+    let out = scratch(project, "bars");
+    let on_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let gfxpack = gfxpack_tests::project::binary().to_str().unwrap();
+    let (kdb, log) = (format!("{out}/a.kdb"), format!("{out}/app.log"));
+    fs::write(
+        project.path().join(&log),
+        "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906\n",
+    )
+    .unwrap();
+    for (words, what) in [
+        (&["kdb", "merge", PLAIN, DENSE, "-o", &kdb][..], "merging"),
+        (&["kdb", "convert", PLAIN, "-o", &kdb], "converting"),
+        (&["kdb", "split", PLAIN, "--by", "kernel", "-o", &out], "splitting"),
+        (&["kdb", "repair", PLAIN, "-o", &kdb], "saving"),
+        (&["kdb", "stats", PLAIN], "reading"),
+        (&["kdb", "verify", PLAIN], "verifying"),
+        (&["harvest", &log], "reading"),
+    ] {
+        let mut shown = command("python3");
+        shown.args(["-c", on_a_terminal, gfxpack]).args(words).current_dir(project.path());
+        shown.env("TERM", "xterm").env("COLUMNS", "100");
+        let run = gfxpack_tests::project::finish(shown).expect_code(0);
+        assert!(run.stdout.contains(what), "{words:?}: {}", run.stdout);
+        assert!(run.stdout.contains("\u{1b}["), "{words:?} clears its bar");
+        let plain = project.run(words).expect_code(0);
+        let said = plain.stdout + &plain.stderr;
+        assert!(!said.contains('\u{1b}') && !said.contains(&format!("{what}:")), "{said}");
+    }
+}

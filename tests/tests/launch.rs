@@ -160,6 +160,7 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         kernels,
         missing: 0,
         compiler: "PoCL".to_owned(),
+        tuning: Vec::new(),
     };
     let spec = kernel_package::spec(&release, &contents);
     Ok(deb::write(&spec, dir, &DebOptions::default())?.path)

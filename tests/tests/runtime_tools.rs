@@ -478,3 +478,26 @@ fn env_tells_every_variable_and_what_it_does() {
     let human = machine.run_with(&["env"], &variables).expect_code(0).stdout;
     assert!(human.contains("MIOPEN_DISABLE_CACHE") && human.contains("`ON`"), "{human}");
 }
+
+#[test]
+fn the_places_of_all_databases_are_told_and_what_is_in_them() {
+    let machine = Machine::installed();
+    machine.0.write("db/gfx906_60.db.txt", "k=ConvAsm1x1U:1\n");
+    let user = "home/.config/miopen/gfx906_60.HIP.3_3_0_.ufdb.txt";
+    machine.0.write(user, "k=ConvAsm1x1U:1,0,miopenConvolutionFwdAlgoDirect\nnothing\n");
+    let db = machine.path("db").display().to_string();
+    let variables = [("MIOPEN_SYSTEM_DB_PATH", db.as_str())];
+    let run = machine.run_with(&["env", "--message-format", "json"], &variables).expect_code(0);
+    let files: Vec<String> = run
+        .of_type("database-place")
+        .iter()
+        .flat_map(|place| place["files"].as_array().cloned().unwrap_or_default())
+        .map(|file| file.as_str().unwrap_or_default().to_owned())
+        .collect();
+    let expected = ["db/gfx906.kdb", "db/gfx906_60.kdb", "db/gfx906_60.db.txt", user];
+    assert_eq!(files, expected.map(|path| machine.path(path).display().to_string()));
+    machine.finds("ok", "tuning", "gfx906_60.db.txt`, 1 records");
+    machine.finds("warning", "tuning", "line 2: it has no key");
+    fs::remove_file(machine.path("db/gfx906_60.db.txt")).unwrap();
+    machine.finds("note", "tuning", "no performance database for gfx906@60");
+}

@@ -1,7 +1,9 @@
 //! `cargo xtask dist`: the built-in kernels as packages, by running
 //! `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
-//! .debs; with `--source`, the source tarball that distributions build from.
+//! .debs; with `--source`, the source tarball that distributions build from;
+//! with `--recipes`, what they build from it.
 
+mod recipes;
 mod source;
 
 use std::ffi::OsString;
@@ -25,7 +27,8 @@ use crate::setup::{self, Need, Probe};
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
                             cargo xtask dist [--setup] --tool\n       \
-                            cargo xtask dist --source")]
+                            cargo xtask dist --source\n       \
+                            cargo xtask dist [--setup] --recipes")]
 pub(crate) struct Dist {
     /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
@@ -36,6 +39,10 @@ pub(crate) struct Dist {
     /// Make a source tarball with all dependencies in it, to be built offline
     #[arg(long)]
     source: bool,
+    /// Build the tool and the runtime library by the recipes for distributions,
+    /// offline, from the source tarball
+    #[arg(long, conflicts_with_all = ["source", "tool"])]
+    recipes: bool,
 }
 
 const CC: Need = Need {
@@ -83,7 +90,11 @@ impl Dist {
         let root = root();
         if self.source {
             ensure!(passed.is_empty(), "--source takes no other words: {passed:?}");
-            return source::write(sh, &root);
+            return source::write(sh, &root).map(drop);
+        }
+        if self.recipes {
+            ensure!(passed.is_empty(), "--recipes takes no other words: {passed:?}");
+            return recipes::build(sh, &root, self.setup);
         }
         if self.tool {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
@@ -127,8 +138,10 @@ impl Dist {
         sh.create_dir(&out)?;
         share(sh, root)?;
         let manifest = root.join("Cargo.toml");
-        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
-            .run()?;
+        let built =
+            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
+                .read()?;
+        judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
         runtime_library(sh, root, &cargo_deb, &out)
     }
 }
@@ -175,12 +188,18 @@ fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> any
         if variant == "lib" {
             finish_library(sh, root, &package)?;
         }
-        say(&package);
-        if Probe::Program("lintian").is_met(sh) {
-            cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
-        } else {
-            say("lintian is missing: the package is not held to Debian's policy");
-        }
+        judged(sh, &package)?;
+    }
+    Ok(())
+}
+
+/// Names a package that was built, and has lintian look at it.
+fn judged(sh: &Shell, package: &str) -> anyhow::Result<()> {
+    say(package);
+    if Probe::Program("lintian").is_met(sh) {
+        cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
+    } else {
+        say("lintian is missing: the package is not held to Debian's policy");
     }
     Ok(())
 }

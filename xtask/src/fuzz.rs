@@ -184,4 +184,14 @@ mod tests {
         let error = chosen(&all, Some("no-such")).unwrap_err().to_string();
         assert!(error.contains("`no-such`") && error.contains("kdb"), "{error}");
     }
+    /// They are a workspace of their own, which nothing else here builds.
+    #[test]
+    fn every_fuzz_target_compiles() {
+        let sh = Shell::new().unwrap();
+        let (manifest, target) = (root().join("fuzz/Cargo.toml"), root().join("target"));
+        cmd!(sh, "cargo check --quiet --locked --all-targets --manifest-path {manifest}")
+            .args(["--target-dir".as_ref(), target.as_os_str()])
+            .run()
+            .unwrap();
+    }
 }

@@ -67,7 +67,7 @@ fn root() -> PathBuf {
 /// Clap would drop a leading `--` and take a `--setup` that comes late for
 /// one of the passed words.
 fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
-    const OURS: &[&str] = &["--setup", "--tool", "--source"];
+    const OURS: &[&str] = &["--setup", "--tool", "--source", "--recipes"];
     let passes_on = args.get(1).is_some_and(|task| task == "dist" || task == "test");
     if !passes_on || args.get(2).is_some_and(|arg| arg == "--help" || arg == "-h") {
         return (args, Vec::new());

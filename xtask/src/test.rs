@@ -105,6 +105,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("rpmlint"),
     },
     Need {
+        probe: Probe::Program("diffoscope"),
+        why: "find what differs between two builds",
+        apt: "--no-install-recommends diffoscope-minimal",
+        dnf: Some("diffoscope"),
+    },
+    Need {
+        probe: Probe::Program("faketime"),
+        why: "build on another day",
+        apt: "faketime",
+        dnf: Some("libfaketime"),
+    },
+    Need {
         probe: Probe::Program("appstreamcli"),
         why: "check what software centres read",
         apt: "appstream",
@@ -157,7 +169,7 @@ const NEEDS: &[Need] = &[
                 "/usr/local/lib/python3.11/ensurepip/__init__.py",
             ],
         ),
-        why: "install spdx-tools, which judges bills of material, into target/tools",
+        why: "install tools from PyPI into target/tools",
         apt: "python3-venv",
         dnf: Some("python3"),
     },
@@ -172,6 +184,42 @@ const NEEDS: &[Need] = &[
         why: "run builds on some of the processors",
         apt: "util-linux",
         dnf: Some("util-linux"),
+    },
+    Need {
+        probe: Probe::Program("sbatch"),
+        why: "submit shards to a cluster",
+        apt: "--no-install-recommends slurm-client",
+        dnf: Some("slurm"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmctld", "/usr/sbin/slurmctld"),
+        why: "be that cluster, on this machine",
+        apt: "--no-install-recommends slurmctld",
+        dnf: Some("slurm-slurmctld"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmd", "/usr/sbin/slurmd"),
+        why: "be its nodes",
+        apt: "--no-install-recommends slurmd",
+        dnf: Some("slurm-slurmd"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("munged", "/usr/sbin/munged"),
+        why: "let its parts trust each other",
+        apt: "--no-install-recommends munge",
+        dnf: Some("munge"),
+    },
+    Need {
+        probe: Probe::Program("hostname"),
+        why: "tell that cluster where it is",
+        apt: "hostname",
+        dnf: Some("hostname"),
+    },
+    Need {
+        probe: Probe::Program("ninja"),
+        why: "run a plan by ninja",
+        apt: "ninja-build",
+        dnf: Some("ninja-build"),
     },
     Need {
         probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
@@ -207,29 +255,70 @@ impl Test {
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
-    spdx_tools(sh, install)
+    PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))
 }
 
-/// What `--setup` installs from PyPI; a version fixed here, since it judges.
-const SPDX_TOOLS: &str = "spdx-tools==0.8.5";
+/// What `--setup` installs from PyPI, each into an environment of its own;
+/// versions are fixed here, since these tools judge.
+struct PythonTool {
+    /// What is missing, where it is.
+    what: &'static str,
+    /// The directory below target/tools.
+    dir: &'static str,
+    /// The sign that it is there, below the directory.
+    probe: &'static str,
+    /// What pip is told.
+    packages: &'static [&'static str],
+}
 
-/// The SPDX project's own validator, which no distribution packages.
-fn spdx_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    let venv = root().join("target/tools/spdx");
-    if venv.join("bin/pyspdxtools").is_file() {
+const PYTHON: &[PythonTool] = &[
+    // No distribution packages the SPDX project's own validator.
+    PythonTool {
+        what: "pyspdxtools, which judges bills of material",
+        dir: "spdx",
+        probe: "bin/pyspdxtools",
+        packages: &["spdx-tools==0.8.5"],
+    },
+    PythonTool {
+        what: "PyOpenCL and loopy, whose caches are looked after",
+        dir: "opencl",
+        // Named by what is fixed, so that another version is another sign.
+        probe: "pyopencl-2026.1.4",
+        packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
+    },
+    PythonTool {
+        what: "kubernetes-validate and others, which judge the templates in ci",
+        dir: "ci",
+        probe: "bin/kubernetes-validate",
+        packages: &[
+            "yamllint==1.38.0",
+            "check-jsonschema==0.39.0",
+            "tree-sitter==0.26.1",
+            "tree-sitter-groovy==0.1.2",
+            "kubernetes-validate==1.37.0",
+        ],
+    },
+];
+
+fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
+    let venv = root().join("target/tools").join(tool.dir);
+    let probe = venv.join(tool.probe);
+    if probe.is_file() {
         return Ok(());
     }
-    let pip = venv.join("bin/pip");
+    let (pip, packages, what) = (venv.join("bin/pip"), tool.packages, tool.what);
     let make = cmd!(sh, "python3 -m venv {venv}");
-    let fill = cmd!(sh, "{pip} install --quiet {SPDX_TOOLS}");
+    let fill = cmd!(sh, "{pip} install --quiet {packages...}");
+    let mark = cmd!(sh, "touch {probe}");
     ensure!(
         install,
-        "pyspdxtools is missing, which judges bills of material\n\
-         hint: run `{make} && {fill}`, or give --setup to have that done"
+        "{what}: missing\n\
+         hint: run `{make} && {fill} && {mark}`, or give --setup to have that done"
     );
-    say(&format!("missing: pyspdxtools, which judges bills of material: installing into {venv:?}"));
+    say(&format!("missing: {what}: installing into {venv:?}"));
     make.run().context("failed to make a Python environment")?;
-    fill.run().context("failed to install spdx-tools")
+    fill.run().with_context(|| format!("failed to install {what}"))?;
+    mark.run().context("failed to mark what is installed")
 }
 
 /// The test run, not yet started.

@@ -1,6 +1,7 @@
 //! The object store: one file per job digest, each with what it takes to
 //! trust it again.
 
+mod adopt;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -214,6 +215,18 @@ impl ObjectStore {
                 Err(CompileError::CorruptObject(job))
             }
         }
+    }
+
+    /// The job's object, where it is the one that somebody knows by its
+    /// SHA-256.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also where it
+    /// is another one, which stays.
+    pub fn read_known(&self, job: Digest, sha256: Digest) -> Result<Vec<u8>, CompileError> {
+        let known = self.info(job).is_some_and(|info| info.sha256 == sha256);
+        let bytes = self.read(job)?;
+        if known { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
     }
 
     /// Reads the jobs' objects, in parallel, so that those that are damaged

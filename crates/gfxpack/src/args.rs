@@ -1,5 +1,7 @@
 //! The command line as clap reads it.
 
+mod distribute;
+mod harvest;
 mod kdb;
 mod repository;
 
@@ -13,7 +15,15 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
+use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use distribute::{
+    ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
+    Wait,
+};
+pub(crate) use harvest::{
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
+};
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
@@ -25,7 +35,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    3 kernel not found (lookup) or no package (install), 100 kernels that could not be compiled, \
+    3 kernel not found (lookup) or no package (install), 42 a shard is done and has refused kernels, 100 kernels that could not be compiled, \
     101 verification failed, rows were lost to `kdb repair`, \
     `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
     Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
@@ -80,6 +90,21 @@ pub(crate) enum Command {
     Build(Box<Build>),
     /// Package kdbs that exist
     Package(Box<Package>),
+    /// Put the shards of a stored plan together: assemble and verify kdbs
+    Merge(Box<Merge>),
+    /// Say which shards of a plan are done, and which to run again
+    Status(Status),
+    /// Have a cluster run the shards of a stored plan that are missing
+    #[command(subcommand)]
+    Submit(Submit),
+    /// Wait for the shards that were submitted
+    Wait(Wait),
+    /// Write a stored plan as another program's input
+    #[command(subcommand)]
+    Export(Export),
+    /// Run one job of a stored plan
+    #[command(hide = true)]
+    ExecJob(Box<ExecJob>),
     /// Make a directory of packages a repository for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs
@@ -90,9 +115,22 @@ pub(crate) enum Command {
     /// Look into kdbs, combine, convert and repair them
     #[command(subcommand)]
     Kdb(Kdb),
+    /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
+    /// list for --keys
+    Harvest(Harvest),
+    /// Have MIOpen tune for what programs computed
+    #[command(subcommand)]
+    Tune(Tune),
     /// Look after the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Merge and check performance and find databases
+    #[command(subcommand)]
+    Perfdb(Perfdb),
+    /// Find, measure, switch off and clear the caches of GPU compilers and
+    /// libraries
+    #[command(subcommand)]
+    Caches(Caches),
     /// List the GPUs that are known, and what can be built for them here
     Targets(Targets),
     /// List the compilers that were found, and what each builds
@@ -148,12 +186,18 @@ pub(crate) struct PlanCommand {
     /// command of every compile job as a line of DIR/commands
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(crate) stage: Option<PathBuf>,
+    /// Store the plan in DIR, for any machine with this toolchain to run with
+    /// `build --plan DIR`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands"])]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) stored: FromPlan,
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]
@@ -171,16 +215,8 @@ pub(crate) struct Build {
     /// what is made says so
     #[arg(long, help_heading = "Build")]
     pub(crate) allow_partial: bool,
-    /// How code objects are stored in a kdb
-    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
-    pub(crate) blob: BlobArg,
-    /// How a kdb lays out its rows
-    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
-    pub(crate) kdb_layout: KdbLayout,
-    /// Record in the kdb what each code object was made of: compiler, source,
-    /// gfxpack version
-    #[arg(long, help_heading = "Build")]
-    pub(crate) provenance: bool,
+    #[command(flatten)]
+    pub(crate) form: KdbForm,
     /// Write a page about the build: time, memory and size of every kernel,
     /// and what failed
     #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
@@ -242,6 +278,9 @@ pub(crate) struct Inputs {
     /// their sources are looked up by name below --source-dir
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// Build only what this kdb lacks; repeatable
+    #[arg(long, value_name = "KDB")]
+    pub(crate) missing_from: Vec<PathBuf>,
     /// Where sources and includes of keys are looked up, sub-directories too
     #[arg(long, value_name = "DIR")]
     pub(crate) source_dir: Vec<PathBuf>,
@@ -380,6 +419,10 @@ pub(crate) struct Packaging {
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
     pub(crate) copyright: Option<String>,
+    /// Ship performance and find databases in the package of their device:
+    /// these files, or those in a directory; repeatable
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) with_perfdb: Vec<PathBuf>,
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
     pub(crate) deb_compression: Compression,
@@ -390,7 +433,7 @@ pub(crate) struct Packaging {
     /// once where they fit
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
     pub(crate) memory: u64,
-    /// Sign .rpm packages, tarballs and SHA256SUMS with this key of gpg's
+    /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
 }
@@ -526,7 +569,7 @@ pub(crate) struct Doctor {
     pub(crate) deep: bool,
 }
 
-fn parse_target(text: &str) -> Result<Target, String> {
+pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 

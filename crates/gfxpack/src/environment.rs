@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use gfxpack_caches::{Platform, Surroundings, VARIABLES};
+
 /// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.
 /// 2025-01-01T00:00:00Z.
@@ -36,6 +38,25 @@ pub(crate) struct Environment {
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// What the places of other tools' caches depend on. To them a variable that
+/// is set to nothing may be set.
+#[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
+pub(crate) fn surroundings() -> Surroundings {
+    let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    Surroundings::new(Platform::here(), set, user_name())
+}
+
+/// This user's name in the system's list.
+fn user_name() -> Option<String> {
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let list = std::fs::read_to_string("/etc/passwd").ok()?;
+    list.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number == own).then(|| name.to_owned())
+    })
 }
 
 impl Environment {

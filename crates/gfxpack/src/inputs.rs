@@ -1,11 +1,12 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_plan::expand::{self, KeyRequest};
+use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
@@ -15,7 +16,12 @@ use rayon::prelude::*;
 
 use crate::args::Inputs;
 use crate::fail::{self, Outcome};
-use crate::prepare::{Library, Unbuildable};
+use crate::missing_from::{Present, Share};
+use crate::prepare::Library;
+use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+
+/// Lines of a key list that are held beside the keys.
+const LINES_AT_ONCE: usize = 32 * 1024;
 
 /// What the inputs come to.
 pub(crate) struct Read {
@@ -24,6 +30,8 @@ pub(crate) struct Read {
     pub(crate) library: Library,
     /// Sources that the policy on licences refuses, with the reason.
     pub(crate) left_out: LeftOut,
+    /// Of each target, what kdbs had already; empty where none were named.
+    pub(crate) shares: Vec<Share>,
     pub(crate) unbuildable: Unbuildable,
     pub(crate) problems: Vec<InputError>,
     pub(crate) warnings: Vec<String>,
@@ -32,7 +40,8 @@ pub(crate) struct Read {
 /// Sources that are not compiled because of their licence, with the reason.
 pub(crate) type LeftOut = BTreeMap<String, String>;
 
-/// Reads all inputs for all targets. `stated` is the licence of sources whose
+/// Reads all inputs for all targets; those of which kdbs have every key are
+/// left out of the requests. `stated` is the licence of sources whose
 /// inputs name none.
 pub(crate) fn read(
     inputs: &Inputs,
@@ -68,6 +77,8 @@ pub(crate) fn read(
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
+        present: Present::read(&inputs.missing_from)?,
+        skipped: BTreeMap::new(),
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
@@ -116,6 +127,10 @@ struct Reader {
     library: Library,
     /// Names of sources that programs wrote.
     generated: BTreeSet<String>,
+    /// What kdbs have.
+    present: Present,
+    /// How many keys that is of a target's.
+    skipped: BTreeMap<Target, usize>,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
@@ -126,19 +141,50 @@ struct Reader {
     files: usize,
 }
 
+fn cannot_read(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    fail::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
+}
+
 fn read_text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        fail::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
-    })?;
+    let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
+    as_text(path, bytes, 0)
+}
+
+/// The bytes as text; so many lines stand before them.
+fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..valid];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = 1 + lines + before.iter().filter(|&&byte| byte == b'\n').count();
         fail::usage(
             format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
             "save the file as UTF-8",
         )
     })
+}
+
+/// Reads a key list part by part.
+fn read_keys(path: &Path, name: &str) -> anyhow::Result<KeyList> {
+    let file = std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let mut reader = KeyReader::new(name);
+    let mut lines = 0;
+    loop {
+        let mut part = Vec::new();
+        let mut ended = false;
+        for _ in 0..LINES_AT_ONCE {
+            let read = file.read_until(b'\n', &mut part);
+            ended = read.map_err(|error| cannot_read(path, &error))? == 0;
+            if ended {
+                break;
+            }
+        }
+        reader.add(&as_text(path, part, lines)?)?;
+        lines += LINES_AT_ONCE;
+        if ended {
+            return Ok(reader.finish()?);
+        }
+    }
 }
 
 impl Reader {
@@ -179,13 +225,21 @@ impl Reader {
                 expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
-                match indices[&key.source] {
+                if self.present.has(request.target.id(), &key.key) {
+                    *self.skipped.entry(request.target.clone()).or_default() += 1;
+                    continue;
+                }
+                match indices[&*key.source] {
                     Some(index) => request.keys.push((Arc::clone(key), index)),
-                    None => self
-                        .unbuildable
-                        .entry(request.target.clone())
-                        .or_default()
-                        .push((KernelKey::clone(&key.key), "its source was not found".to_owned())),
+                    None => {
+                        self.unbuildable.entry(request.target.clone()).or_default().push(Unbuilt {
+                            key: KernelKey::clone(&key.key),
+                            reason: Reason {
+                                no_source: true,
+                                text: "its source was not found".to_owned(),
+                            },
+                        })
+                    }
                 }
             }
         }
@@ -221,18 +275,17 @@ impl Reader {
 
     fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
         let name = file.display().to_string();
-        let keys = expand::parse_keys(&name, &read_text(file)?)?;
+        let KeyList { requests: keys, refused: none } = read_keys(file, &name)?;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
-        let devices: BTreeSet<&str> = keys
-            .iter()
-            .filter_map(|key| key.key.split_device())
-            .map(|(_, device)| device)
-            .collect();
+        let all = keys.iter().map(|key| &*key.key).chain(none.iter().map(|(key, _)| key));
+        let devices: BTreeSet<&str> =
+            all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
         // Of many keys this takes as long as reading them.
         let mut refused: Vec<Option<Problem>> =
             keys.par_iter().map(|key| arguments::words(key.options()).err()).collect();
-        let mut checked: Vec<Option<Result<usize, String>>> = vec![None; keys.len()];
-        let mut sources: HashMap<&Path, Result<usize, String>> = HashMap::new();
+        let mut checked: Vec<Option<Result<usize, Reason>>> = vec![None; keys.len()];
+        let mut sources: HashMap<&Path, Result<usize, Reason>> = HashMap::new();
+        let mut told = vec![false; none.len()];
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let processor = target.id().processor();
@@ -242,6 +295,10 @@ impl Reader {
                     continue;
                 }
                 found += 1;
+                if self.present.has(target.id(), &key.key) {
+                    *self.skipped.entry(target.clone()).or_default() += 1;
+                    continue;
+                }
                 let source = checked.get_or_insert_with(|| match refused.take() {
                     Some(problem) => Err(self.refuse(key, problem)),
                     None => self.key_source(key, dirs, &mut sources),
@@ -252,8 +309,24 @@ impl Reader {
                         .unbuildable
                         .entry(target.clone())
                         .or_default()
-                        .push((KernelKey::clone(&key.key), reason.clone())),
+                        .push(Unbuilt { key: KernelKey::clone(&key.key), reason: reason.clone() }),
                 }
+            }
+            for ((key, error), told) in none.iter().zip(&mut told) {
+                // One that names no processor may be for any.
+                if key.split_device().is_some_and(|(_, device)| device != processor) {
+                    continue;
+                }
+                found += 1;
+                if self.present.has(target.id(), key) {
+                    *self.skipped.entry(target.clone()).or_default() += 1;
+                    continue;
+                }
+                if !std::mem::replace(told, true) {
+                    self.problems.push(error.clone());
+                }
+                let unbuilt = Unbuilt { key: key.clone(), reason: Reason::from(&error.problem) };
+                self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
             }
             if found == 0 {
                 let devices: Vec<&str> = devices.iter().copied().collect();
@@ -275,8 +348,8 @@ impl Reader {
         Ok(())
     }
 
-    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> String {
-        let reason = problem.to_string();
+    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
+        let reason = Reason::from(&problem);
         self.problems.push(key.location.error(problem));
         reason
     }
@@ -287,9 +360,9 @@ impl Reader {
         &mut self,
         key: &'k KeyRequest,
         dirs: &SourceDirs,
-        sources: &mut HashMap<&'k Path, Result<usize, String>>,
-    ) -> Result<usize, String> {
-        if let Some(known) = sources.get(key.source.as_path()) {
+        sources: &mut HashMap<&'k Path, Result<usize, Reason>>,
+    ) -> Result<usize, Reason> {
+        if let Some(known) = sources.get(&*key.source) {
             return known.clone();
         }
         let name = key.source.display().to_string();
@@ -330,7 +403,7 @@ impl Reader {
             request.keys.retain(|(_, index)| !left_out.contains_key(&sources[*index].name));
         }
         for keys in self.unbuildable.values_mut() {
-            keys.retain(|(key, _)| {
+            keys.retain(|Unbuilt { key, .. }| {
                 key.source_name().is_none_or(|source| !left_out.contains_key(source))
             });
         }
@@ -338,11 +411,30 @@ impl Reader {
         Ok(left_out)
     }
 
+    /// What kdbs had and lack of each target; targets of which they had
+    /// everything go.
+    fn share(&mut self) -> Vec<Share> {
+        if self.present.is_empty() {
+            return Vec::new();
+        }
+        let mut shares = Vec::new();
+        self.requests.retain(|request| {
+            let target = request.target.clone();
+            let present = self.skipped.get(&target).copied().unwrap_or_default();
+            let unbuilt = self.unbuildable.get(&target).map_or(0, Vec::len);
+            let missing = request.keys.len() + unbuilt;
+            shares.push(Share { target, present, missing });
+            missing > 0 || present == 0
+        });
+        shares
+    }
+
     fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> anyhow::Result<Read> {
         if !self.missing.is_empty() && !allow_partial {
             return Err(Outcome::Inputs(self.missing).into());
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // What one file says twice was found when it was read.
@@ -369,6 +461,7 @@ impl Reader {
             sources: self.sources,
             library: self.library,
             left_out,
+            shares,
             unbuildable: self.unbuildable,
             problems: self.problems,
             warnings: self.warnings,

@@ -12,6 +12,7 @@ use crate::build::MadeKdb;
 use crate::environment::Environment;
 use crate::fail;
 use crate::output::Output;
+use crate::perfdb::Shipped;
 use crate::prepare::Library;
 use crate::writers;
 
@@ -114,10 +115,12 @@ pub(crate) struct Planned<'a> {
     pub(crate) target: Option<Target>,
 }
 
-/// The packages of these kdbs: each its own, one without ROCm's version where
+/// The packages of these kdbs, with the databases that are shipped in them:
+/// each its own, one without ROCm's version where
 /// the layout has one, and those of families.
 pub(crate) fn plan<'a>(
     kdbs: &'a [(MadeKdb, Release)],
+    shipped: &Shipped,
     args: &Packaging,
 ) -> anyhow::Result<Vec<Planned<'a>>> {
     let mut planned = Vec::new();
@@ -128,6 +131,7 @@ pub(crate) fn plan<'a>(
             kernels: kdb.kernels,
             missing: kdb.missing.len() as u64,
             compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
+            tuning: shipped.of(&kdb.target),
         };
         // Only what is compiled into this kdb is told in its package.
         let release = of_kdb(release, kdb);
@@ -191,6 +195,7 @@ pub(crate) fn check<'a>(
             kernels: 0,
             missing: 0,
             compiler: String::new(),
+            tuning: Vec::new(),
         };
         specs.push(kernel_package::spec(release, &contents));
     }

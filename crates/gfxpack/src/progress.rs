@@ -1,6 +1,7 @@
 //! What a person sees while a build runs: bars on a terminal, plain lines
 //! elsewhere.
 
+pub(crate) mod bar;
 mod bars;
 
 use std::path::{Path, PathBuf};

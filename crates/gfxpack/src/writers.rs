@@ -11,7 +11,7 @@ use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sbom, sums, tar};
 use gfxpack_plan::Target;
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_plan::package::{Content, PackageSpec};
 
 use crate::args::{Format, Packaging};
 use crate::fail;
@@ -128,16 +128,19 @@ pub(crate) fn write(
     Ok(made)
 }
 
-/// Everything that decides a package's bytes. The spec names the kdb by its
-/// path, so its content stands beside it.
+/// Everything that decides a package's bytes. The spec names files by their
+/// paths, so their contents stand beside it.
 fn recipe(outputs: &Outputs, planned: &Planned<'_>, writer: &Writer) -> anyhow::Result<Recipe> {
     let slot = format!("{} {}", writer.format, planned.spec.name);
     let decides = format!("{writer:?} {:?}", planned.spec);
-    let kdb = match planned.kdb {
-        Some(kdb) => sums::digest_file(&kdb.path)?.sha256,
-        None => String::new(),
-    };
-    Ok(outputs.recipe(&slot, [decides.as_bytes(), kdb.as_bytes()]))
+    let mut contents = Vec::new();
+    for file in &planned.spec.files {
+        if let Content::File(path) = &file.content {
+            contents.push(sums::digest_file(path)?.sha256);
+        }
+    }
+    let fields = contents.iter().map(String::as_bytes);
+    Ok(outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields)))
 }
 
 /// How many packages are written at once, and with how many threads each.
@@ -158,7 +161,7 @@ fn share(jobs: &[(&Planned<'_>, Writer)], memory: u64) -> (usize, usize) {
     (at_once, threads)
 }
 
-/// The bill of material of one package and the signatures of its tarballs.
+/// The bill of material of one package and the signatures that lie beside it.
 fn beside(
     planned: &Planned<'_>,
     made: &mut Made,
@@ -174,7 +177,8 @@ fn beside(
     let making = planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default();
     added.push(sbom::write(&planned.spec, &archives, &making, out)?);
     if let Some(signer) = signer {
-        for package in made.packages.iter().filter(own).filter(|p| p.format.starts_with("tar")) {
+        // The formats that have no place for a signature.
+        for package in made.packages.iter().filter(own).filter(|p| p.format != "rpm") {
             let signature = signer.armoured_file(&package.written.path)?;
             let path = out.join(format!("{}.asc", package.written.file_name));
             record::replace(&path, &signature).map_err(fail::io("write", &path))?;

@@ -28,8 +28,7 @@ pub struct CopyOptions<'a> {
     pub window_bytes: u64,
     /// Largest code object accepted, in bytes.
     pub max_object_bytes: u64,
-    /// Called on the calling thread after every row. The total is 0 where it
-    /// is not known.
+    /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
@@ -51,12 +50,15 @@ pub(crate) struct Passing {
     pub(crate) key: KernelKey,
     pub(crate) stored: Stored,
     pub(crate) note: Note,
+    /// Rows of files that it stands for.
+    pub(crate) rows: u64,
 }
 
 /// Hands every row that `next` gives to `finish`, checked and encoded, in
-/// order. A row that is no kernel is an error.
+/// order; `total` rows are read for that. A row that is no kernel is an error.
 pub(crate) fn transfer(
     options: &CopyOptions<'_>,
+    total: u64,
     mut next: impl FnMut() -> Result<Option<Passing>, CopyError>,
     mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
 ) -> Result<(), CopyError> {
@@ -72,19 +74,19 @@ pub(crate) fn transfer(
                 (passing, cost)
             }))
         },
-        |Passing { path, key, stored, note }| -> Result<_, CopyError> {
+        |Passing { path, key, stored, note, rows }| -> Result<_, CopyError> {
             check_key(&key)?;
             match recode(stored, blob, max_object_bytes) {
-                Ok(encoded) => Ok((key, encoded, note)),
+                Ok(encoded) => Ok((key, encoded, note, rows)),
                 Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
             }
         },
         |passed| {
-            let (key, encoded, note) = passed?;
+            let (key, encoded, note, passed) = passed?;
             finish(key, encoded, note)?;
-            rows += 1;
+            rows += passed;
             if let Some(progress) = progress {
-                progress(Progress { rows, total: 0 });
+                progress(Progress::of_rows(rows, total));
             }
             Ok(())
         },
@@ -127,10 +129,11 @@ pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Wr
     let mut sink = Sink::create(out, layout)?;
     transfer(
         options,
+        cursor.count(options)?,
         || {
             let Some((entry, note)) = cursor.next()? else { return Ok(None) };
             let stored = cursor.stored(&entry.key)?;
-            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note }))
+            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note, rows: 1 }))
         },
         |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
     )?;

@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use gfxpack_plan::KernelKey;
 
+use crate::copy::CopyOptions;
 use crate::error::{ReadError, RowError};
 use crate::layout::Layout;
 use crate::origin::{Note, NoteReader};
@@ -46,6 +47,15 @@ impl Cursor {
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
             .map(|since| since.as_secs() as i64);
         Ok(Self { reader, notes, ahead: VecDeque::new(), last: None, row: 0, modified })
+    }
+
+    /// Rows of the file, where somebody wants to know how far it is to the end:
+    /// counting takes as long as reading the keys.
+    ///
+    /// # Errors
+    /// [`ReadError`] of a damaged file.
+    pub(crate) fn count(&self, options: &CopyOptions<'_>) -> Result<u64, ReadError> {
+        options.progress.map_or(Ok(0), |_| self.reader.count())
     }
 
     pub(crate) fn reader(&self) -> &Reader {

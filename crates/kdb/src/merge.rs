@@ -75,12 +75,16 @@ pub fn merge(
         conflict,
         merged: Merged::default(),
     };
+    let mut total = 0;
     for (file, input) in inputs.iter().enumerate() {
-        union.cursors.push(Cursor::open(input, options.max_object_bytes)?);
+        let cursor = Cursor::open(input, options.max_object_bytes)?;
+        total += cursor.count(options)?;
+        union.cursors.push(cursor);
         union.step(file)?;
     }
     let mut sink = Sink::create(out, options.layout.unwrap_or_default())?;
-    transfer(options, || union.next(), |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?))?;
+    let finish = |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?);
+    transfer(options, total, || union.next(), finish)?;
     union.merged.written = sink.finish()?;
     Ok(union.merged)
 }
@@ -106,9 +110,10 @@ impl Union<'_> {
     fn next(&mut self) -> Result<Option<Passing>, CopyError> {
         let Some(Reverse((key, file, note))) = self.heads.pop() else { return Ok(None) };
         let mut chosen = self.take(&key, file, note)?;
-        let mut differ = false;
+        let (mut differ, mut rows) = (false, 1);
         while let Some((file, note)) = self.pop(&key) {
             let other = self.take(&key, file, note)?;
+            rows += 1;
             if other.stored.hash == chosen.stored.hash {
                 self.merged.repeated += 1;
             } else {
@@ -127,7 +132,7 @@ impl Union<'_> {
         }
         self.merged.conflicts += u64::from(differ);
         let Candidate { file, stored, note } = chosen;
-        Ok(Some(Passing { path: self.inputs[file].clone(), key, stored, note }))
+        Ok(Some(Passing { path: self.inputs[file].clone(), key, stored, note, rows }))
     }
 
     /// The next file whose next key is this one.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -22,9 +22,15 @@ use crate::turn;
 const TICK_OPERATIONS: i32 = 1000;
 /// Ticks that one step of a query may take. A scan of a million rows without
 /// index takes some ten thousand.
-const TICKS_PER_STEP: u32 = 100_000;
+const TICKS_PER_STEP: u64 = 100_000;
 /// And how long it may take. A scan of a file on a slow disk takes seconds.
 const TIME_PER_STEP: Duration = Duration::from_secs(30);
+/// What a step that looks at the whole file gets through in a second, on a
+/// disk and a machine that have much else to do.
+const BYTES_PER_SECOND: u64 = 2 << 20;
+/// And with one tick: some twenty rows of the shortest, each looked at in the
+/// table and in the index.
+const BYTES_PER_TICK: u64 = 1 << 10;
 /// Arguments of a function in the file's schema. Those with two can take time
 /// that grows with the product of their lengths, and SQLite can't be stopped
 /// within one.
@@ -123,25 +129,29 @@ fn harden(
 /// written so that its first row never comes.
 pub(crate) struct Budget {
     opened: Instant,
+    time: Duration,
     spent: Arc<Spent>,
 }
 
 #[derive(Default)]
 struct Spent {
-    ticks: AtomicU32,
-    /// When the step began, in milliseconds after the file was opened.
-    began: AtomicU64,
+    /// Ticks still to be spent.
+    ticks: AtomicU64,
+    /// When the step must be over, in milliseconds after the file was opened.
+    end: AtomicU64,
 }
 
 impl Budget {
     /// Bounds the connection's steps.
     fn of(connection: &mut Connection, time: Duration) -> Result<Self, rusqlite::Error> {
-        let budget = Self { opened: Instant::now(), spent: Arc::default() };
+        let budget = Self { opened: Instant::now(), time, spent: Arc::default() };
+        budget.renew();
         let (opened, spent) = (budget.opened, Arc::clone(&budget.spent));
         let is_over = move || {
-            let began = Duration::from_millis(spent.began.load(Ordering::Relaxed));
-            spent.ticks.fetch_add(1, Ordering::Relaxed) >= TICKS_PER_STEP
-                || opened.elapsed().saturating_sub(began) > time
+            let end = Duration::from_millis(spent.end.load(Ordering::Relaxed));
+            let left = spent.ticks.load(Ordering::Relaxed);
+            spent.ticks.store(left.saturating_sub(1), Ordering::Relaxed);
+            left == 0 || opened.elapsed() > end
         };
         connection.progress_handler(TICK_OPERATIONS, Some(is_over))?;
         Ok(budget)
@@ -149,9 +159,15 @@ impl Budget {
 
     /// Gives the next step its full measure.
     pub(crate) fn renew(&self) {
-        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.spent.began.store(now, Ordering::Relaxed);
-        self.spent.ticks.store(0, Ordering::Relaxed);
+        self.renew_to_read(0);
+    }
+
+    /// Gives the next step enough to look at so many bytes of the file.
+    pub(crate) fn renew_to_read(&self, bytes: u64) {
+        let time = self.time + Duration::from_secs(bytes / BYTES_PER_SECOND);
+        let end = u64::try_from((self.opened.elapsed() + time).as_millis()).unwrap_or(u64::MAX);
+        self.spent.end.store(end, Ordering::Relaxed);
+        self.spent.ticks.store(TICKS_PER_STEP + bytes / BYTES_PER_TICK, Ordering::Relaxed);
     }
 }
 
@@ -195,6 +211,11 @@ mod tests {
         let count = || connection.query_row(slow, (), |row| row.get::<_, i64>(0));
         let error = sqlite_error(Path::new("x.kdb"), count().unwrap_err());
         assert!(matches!(error, ReadError::Runaway { .. }), "{error}");
+        // A large file takes longer.
+        budget.renew_to_read(60 * BYTES_PER_SECOND);
+        let longer = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 200)
+            SELECT count(hex(zeroblob(1000000))) FROM n";
+        assert_eq!(connection.query_row(longer, (), |row| row.get(0)), Ok(200));
         // It is the step that is over, not the file.
         budget.renew();
         assert_eq!(connection.query_row("SELECT 7", (), |row| row.get(0)), Ok(7));

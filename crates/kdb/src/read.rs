@@ -308,6 +308,18 @@ impl Reader {
         })
     }
 
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// [`ReadError::Sqlite`] for a damaged file.
+    pub fn count(&self) -> Result<u64, ReadError> {
+        // Of a view all rows would be looked up.
+        let table = if self.layout == Some(Layout::Dense) { "kern_keys" } else { TABLE };
+        let sql = format!("SELECT count(*) FROM {table}");
+        let count = self.connection().query_row(&sql, (), |row| row.get::<_, i64>(0));
+        count.map(i64::unsigned_abs).map_err(|source| self.sqlite(source))
+    }
+
     /// What the file holds, in numbers. Blobs are not read.
     ///
     /// # Errors

@@ -64,10 +64,11 @@ pub fn split(
     };
     transfer(
         options,
+        cursor.count(options)?,
         || {
             let Some((entry, note)) = cursor.next()? else { return Ok(None) };
             let stored = cursor.stored(&entry.key)?;
-            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note }))
+            Ok(Some(Passing { path: input.to_owned(), key: entry.key, stored, note, rows: 1 }))
         },
         |key, encoded, note| {
             if !parts.fits(&key, &encoded)?

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::error::ReadError;
 use crate::layout::Layout;
 use crate::read::{Entry, Reader};
+use crate::write::Progress;
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,11 +48,13 @@ pub struct Stats {
 
 impl Reader {
     /// What the file's bytes go to. Blobs are not read, and duplicates are
-    /// told by the hashes that their rows declare.
+    /// told by the hashes that their rows declare. `progress` is called after
+    /// every row.
     ///
     /// # Errors
     /// As [`Reader::for_each_entry`].
-    pub fn stats(&self) -> Result<Stats, ReadError> {
+    pub fn stats(&self, progress: Option<&dyn Fn(Progress)>) -> Result<Stats, ReadError> {
+        let total = progress.map_or(Ok(0), |_| self.count())?;
         let mut stats = Stats {
             file_bytes: self.file_bytes(),
             layout: self.layout(),
@@ -78,6 +81,9 @@ impl Reader {
             stats.sizes[power.min(39)] += 1;
             let twentieth = 20 * entry.stored_bytes / entry.object_bytes.max(1);
             stats.ratios[(twentieth as usize).min(19)] += 1;
+            if let Some(progress) = progress {
+                progress(Progress::of_rows(stats.all.rows, total));
+            }
             Ok::<(), ReadError>(())
         })?;
         Ok(stats)

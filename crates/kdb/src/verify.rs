@@ -94,7 +94,7 @@ impl Run<'_> {
         let path = self.path;
         let sqlite = |source| sqlite_error(path, source);
         // Damage that ends one check may leave the next one possible.
-        if let Err(error) = self.integrity(&connection, &budget) {
+        if let Err(error) = self.integrity(&connection, &budget, file_bytes) {
             self.add_error(sqlite(error));
         }
         self.schema(&connection, &budget).map_err(sqlite)?;
@@ -108,11 +108,13 @@ impl Run<'_> {
         &mut self,
         connection: &Connection,
         budget: &Budget,
+        file_bytes: u64,
     ) -> Result<(), rusqlite::Error> {
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
         let mut rows = statement.query(())?;
         loop {
-            budget.renew();
+            // All of the file is behind the first line, or the only one.
+            budget.renew_to_read(file_bytes);
             let Some(row) = rows.next()? else { return Ok(()) };
             let line: String = row.get(0)?;
             if line != "ok" {
@@ -192,7 +194,7 @@ impl Run<'_> {
         let total = match progress {
             None => 0,
             Some(_) => {
-                budget.renew();
+                budget.renew_to_read(file_bytes);
                 let sql = format!("SELECT count(*) FROM {TABLE}");
                 connection
                     .query_row(&sql, (), |row| row.get::<_, i64>(0))
@@ -229,7 +231,7 @@ impl Run<'_> {
                     report.add(finding, max_findings);
                 }
                 if let Some(progress) = progress {
-                    progress(Progress { rows: report.rows, total });
+                    progress(Progress::of_rows(report.rows, total));
                 }
                 Ok(())
             },

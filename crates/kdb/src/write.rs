@@ -30,13 +30,23 @@ pub enum Blob {
     Bz2,
 }
 
-/// How far the writing or verifying of a file has come.
+/// How far the work on a file has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
-    /// Rows done.
+    /// Rows done, of those that are read.
     pub rows: u64,
-    /// Rows in all.
+    /// Rows in all; 0 where that is not known.
     pub total: u64,
+    /// Whether both count pages instead: while a repair looks for rows, of
+    /// which nobody knows how many there are.
+    pub pages: bool,
+}
+
+impl Progress {
+    pub(crate) fn of_rows(rows: u64, total: u64) -> Self {
+        Self { rows, total, pages: false }
+    }
 }
 
 /// How a kdb is written.
@@ -134,7 +144,7 @@ where
             let encoded = encoded?;
             sink.add(rows[index].key, &encoded, &Note { date: None, origin })?;
             if let Some(progress) = progress {
-                progress(Progress { rows: sink.written().rows, total: rows.len() as u64 });
+                progress(Progress::of_rows(sink.written().rows, rows.len() as u64));
             }
             Ok::<_, WriteError>(encoded)
         },

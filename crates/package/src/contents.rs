@@ -7,10 +7,12 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use gfxpack_plan::package::{Content, PackageSpec};
 
 use crate::Error;
+use crate::digests::{Digests, PIECES, Piece};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
@@ -108,7 +110,8 @@ impl<'a> Contents<'a> {
 }
 
 impl Item<'_> {
-    /// Writes the file's bytes to `out`, showing each piece to `see`.
+    /// Writes the file's bytes to `out`, and has them digested where that is
+    /// asked for.
     ///
     /// # Errors
     /// [`Error::Changed`] when the file is no longer the one whose size was
@@ -117,14 +120,15 @@ impl Item<'_> {
         &self,
         out: &mut impl Write,
         output: &Path,
-        mut see: impl FnMut(&[u8]),
+        digests: Option<&Digests>,
     ) -> Result<(), Error> {
-        let mut put = |bytes: &[u8]| {
-            see(bytes);
-            out.write_all(bytes).map_err(|e| Error::write(output, e))
-        };
         let (path, stamp) = match &self.source {
-            Source::Bytes(bytes) => return bytes.chunks(CHUNK).try_for_each(put),
+            Source::Bytes(bytes) => {
+                let copied =
+                    self.copy_from(&mut &bytes[..], Path::new(""), out, output, digests)?;
+                assert_eq!(copied, self.size, "memory does not change");
+                return Ok(());
+            }
             Source::File(path, stamp) => (*path, stamp),
         };
         let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
@@ -135,10 +139,34 @@ impl Item<'_> {
         if changed(&file)? {
             return Err(Error::Changed { path: path.to_owned() });
         }
-        let mut buffer = vec![0; CHUNK];
+        let copied = self.copy_from(&mut file, path, out, output, digests)?;
+        if copied != self.size || changed(&file)? {
+            return Err(Error::Changed { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Gives how many bytes were read, which is more than the promised size
+    /// where there is more.
+    fn copy_from(
+        &self,
+        from: &mut impl Read,
+        path: &Path,
+        out: &mut impl Write,
+        output: &Path,
+        digests: Option<&Digests>,
+    ) -> Result<u64, Error> {
+        let mut buffers: [Arc<Vec<u8>>; PIECES] = Default::default();
         let mut copied = 0;
-        while copied <= self.size {
-            let filled = match file.read(&mut buffer) {
+        for next in (0..PIECES).cycle() {
+            let buffer = &mut buffers[next];
+            // By the time that it is this buffer's turn again, its bytes are
+            // digested; should they not be, there will be one more buffer.
+            if buffer.is_empty() || Arc::get_mut(buffer).is_none() {
+                *buffer = Arc::new(vec![0; CHUNK.min(self.size as usize + 1)]);
+            }
+            let free = Arc::get_mut(buffer).expect("nobody else has it");
+            let filled = match from.read(free) {
                 Ok(0) => break,
                 Ok(filled) => filled,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -146,14 +174,18 @@ impl Item<'_> {
             };
             copied += filled as u64;
             // What is past the promised size is not written any more.
-            if copied <= self.size {
-                put(&buffer[..filled])?;
+            if copied > self.size {
+                break;
             }
+            if let Some(digests) = digests {
+                digests.piece(Piece { buffer: Arc::clone(buffer), filled });
+            }
+            out.write_all(&buffer[..filled]).map_err(|e| Error::write(output, e))?;
         }
-        if copied != self.size || changed(&file)? {
-            return Err(Error::Changed { path: path.to_owned() });
+        if let Some(digests) = digests {
+            digests.end_of_file();
         }
-        Ok(())
+        Ok(copied)
     }
 }
 
@@ -284,7 +316,7 @@ mod tests {
             spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
             let contents = Contents::of(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
-            item.copy_to(&mut Meddler(meddle, false), Path::new("out"), |_| ())
+            item.copy_to(&mut Meddler(meddle, false), Path::new("out"), None)
         };
         assert!(pack(&|| ()).is_ok());
         for meddle in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
@@ -306,10 +338,10 @@ mod tests {
         let contents = Contents::of(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");
-        let gone = item.copy_to(&mut io::sink(), Path::new("out"), |_| ());
+        let gone = item.copy_to(&mut io::sink(), Path::new("out"), None);
         assert!(matches!(gone, Err(Error::Read { .. })), "{gone:?}");
         std::fs::write(&path, "three").expect("written");
-        let replaced = item.copy_to(&mut io::sink(), Path::new("out"), |_| ());
+        let replaced = item.copy_to(&mut io::sink(), Path::new("out"), None);
         assert!(matches!(replaced, Err(Error::Changed { .. })), "{replaced:?}");
         assert!(matches!(Contents::of(&spec).map(drop), Ok(())));
         std::fs::remove_file(&path).expect("removed");

@@ -3,17 +3,17 @@
 
 mod control;
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 use gfxpack_plan::package::PackageSpec;
-use md5::{Digest, Md5};
+use md5::Md5;
 
 use crate::check::{self, Format};
-use crate::compress::{Compression, gzip_best};
+use crate::compress::{Compression, gzip_best, gzip_stored};
 use crate::contents::Contents;
-use crate::output::{Output, hex, scratch};
+use crate::digests::Digests;
+use crate::output::Output;
 use crate::tarball::Tarball;
 use crate::{Error, Written};
 
@@ -36,6 +36,12 @@ impl Default for DebOptions {
 
 /// The size field of an ar header has ten decimal digits.
 const MEMBER_MAX: u64 = 9_999_999_999;
+/// Bytes of an ar header.
+const MEMBER_HEADER: usize = 60;
+/// Hexadecimal digits of an MD5 digest.
+const MD5_DIGITS: usize = 32;
+/// What every dpkg in use reads, whatever the contents are packed with.
+const CONTROL_NAME: &str = "control.tar.gz";
 
 /// The name that [`write()`] gives the file: `<name>_<version>-<revision>_all.deb`.
 #[must_use]
@@ -56,8 +62,8 @@ pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
 ///
 /// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
 /// lintian would warn of what is on purpose, such as files in `/opt`, overrides
-/// with the reason. There are no maintainer scripts. While it works, the compressed contents are on the
-/// disk of `dir` twice.
+/// with the reason. There are no maintainer scripts. One thread more than the
+/// options say digests the files.
 ///
 /// # Errors
 /// Every kind of [`Error`] but those of rpm and of checksums.
@@ -80,80 +86,89 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
         contents.add(&path, overrides.into_bytes())?;
     }
 
-    // The checksums go before the contents but are known after them, so the
-    // contents wait in a file of their own.
-    let mut data = scratch(dir, &path)?;
-    let md5sums = write_data(spec, &contents, &mut data, &path, options)?;
-    let data_size = data.metadata().map_err(failed)?.len();
-
-    let control =
-        write_control(spec, &control::control(spec, &contents)?, &md5sums, &path, options)?;
+    // The checksums go before the contents but are known after them, so their
+    // place is left empty; how much they take does not depend on them.
+    let control = control::control(spec, &contents)?;
+    let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS));
+    let size = control_member(spec, &control, &md5sums(&contents, unknown), &path)?.len();
     let mtime = spec.source_date_epoch;
     output.write_all(b"!<arch>\n").map_err(failed)?;
-    let control_name = format!("control.tar.{}", control_compression(options).extension());
-    for (name, bytes) in [("debian-binary", b"2.0\n".as_slice()), (&control_name, &control)] {
-        let header = member_header(name, bytes.len() as u64, mtime, &path)?;
-        output.write_all(header.as_bytes()).map_err(failed)?;
-        output.write_all(bytes).map_err(failed)?;
-        pad(&mut output, bytes.len() as u64).map_err(failed)?;
-    }
-    let data_name = format!("data.tar.{}", options.compression.extension());
-    let header = member_header(&data_name, data_size, mtime, &path)?;
-    output.write_all(header.as_bytes()).map_err(failed)?;
-    output.append(&mut data)?;
+    member(&mut output, "debian-binary", b"2.0\n", mtime)?;
+    let control_at = output.size();
+    output.leave((MEMBER_HEADER + size).next_multiple_of(2) as u64)?;
+    let data_at = output.size();
+    output.leave(MEMBER_HEADER as u64)?;
+    let digests = write_data(spec, &contents, &mut output, &path, options)?;
+    let data_size = output.size() - data_at - MEMBER_HEADER as u64;
     pad(&mut output, data_size).map_err(failed)?;
+
+    let data_name = format!("data.tar.{}", options.compression.extension());
+    output.fill(data_at, member_header(&data_name, data_size, mtime, &path)?.as_bytes())?;
+    let control = control_member(spec, &control, &md5sums(&contents, digests), &path)?;
+    assert_eq!(control.len(), size, "nothing is compressed in it");
+    let mut whole = Vec::new();
+    whole.extend(member_header(CONTROL_NAME, size as u64, mtime, &path)?.as_bytes());
+    whole.extend(control);
+    pad(&mut whole, size as u64).map_err(failed)?;
+    output.fill(control_at, &whole)?;
     output.commit()
 }
 
-/// Writes the packed tarball of the contents; hands back the `md5sums` file.
+/// Writes the packed tarball of the contents; hands back their MD5 digests.
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
-    data: &mut File,
+    out: &mut Output,
     path: &Path,
     options: &DebOptions,
-) -> Result<String, Error> {
+) -> Result<Vec<String>, Error> {
     let failed = |e| Error::write(path, e);
-    let encoder = options.compression.encoder(data, options.threads).map_err(failed)?;
+    let encoder = options.compression.encoder(out, options.threads).map_err(failed)?;
     let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
-    let mut md5sums = String::new();
+    let digests = Digests::start::<Md5>().map_err(failed)?;
     for (install_path, item) in contents.iter() {
         // Parents sort before their files, so all are due by now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
             tarball.directory(&format!(".{directory}/"))?;
         }
-        let mut md5 = Md5::new();
-        tarball.file(&format!(".{install_path}"), item, |bytes| md5.update(bytes))?;
-        md5sums.push_str(&format!("{}  {}\n", hex(&md5.finalize()), &install_path[1..]));
+        tarball.file(&format!(".{install_path}"), item, Some(&digests))?;
     }
     tarball.finish()?.finish().map_err(failed)?;
-    Ok(md5sums)
+    Ok(digests.finish())
 }
 
-fn write_control(
+/// The `md5sums` file.
+fn md5sums(contents: &Contents<'_>, digests: impl IntoIterator<Item = String>) -> String {
+    let lines = contents.iter().zip(digests);
+    lines.map(|((path, _), digest)| format!("{digest}  {}\n", &path[1..])).collect()
+}
+
+/// The packed tarball of the control data, stored in gzip's format, so that
+/// its size depends on no digest: compressed it would be some kilobytes
+/// smaller, and the package, which is large, have to be written twice.
+fn control_member(
     spec: &PackageSpec,
     control: &str,
     md5sums: &str,
     path: &Path,
-    options: &DebOptions,
 ) -> Result<Vec<u8>, Error> {
-    let failed = |e| Error::write(path, e);
-    let encoder = control_compression(options).encoder(Vec::new(), 1).map_err(failed)?;
-    let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
+    let mut tarball = Tarball::new(Vec::new(), path, spec.source_date_epoch);
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
     tarball.bytes("./md5sums", md5sums.as_bytes())?;
-    tarball.finish()?.finish().map_err(failed)
+    gzip_stored(&tarball.finish()?).map_err(|e| Error::write(path, e))
 }
 
-/// Control data are small; what matters is that every dpkg reads them.
-fn control_compression(options: &DebOptions) -> Compression {
-    match options.compression {
-        Compression::Gz { .. } => Compression::Gz { level: 9 },
-        Compression::Xz { .. } | Compression::Zst { .. } => Compression::Xz { level: 1 },
-    }
+/// Writes a whole member.
+fn member(output: &mut Output, name: &str, bytes: &[u8], mtime: u64) -> Result<(), Error> {
+    let path = output.path();
+    let header = member_header(name, bytes.len() as u64, mtime, &path)?;
+    let failed = |e| Error::write(&path, e);
+    output.write_all(header.as_bytes()).map_err(failed)?;
+    output.write_all(bytes).map_err(failed)?;
+    pad(output, bytes.len() as u64).map_err(failed)
 }
 
 /// The sixty bytes before a member.
@@ -164,7 +179,7 @@ fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> Result<Strin
         return Err(Error::MemberTooLarge { path: path.to_owned(), member: name.to_owned(), size });
     }
     let header = format!("{name:<16}{mtime:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 100_644);
-    assert_eq!(header.len(), 60, "every field keeps its width");
+    assert_eq!(header.len(), MEMBER_HEADER, "every field keeps its width");
     Ok(header)
 }
 

@@ -2,10 +2,11 @@
 //! hashes what goes into it.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
@@ -34,9 +35,19 @@ pub(crate) struct Output {
     dir: PathBuf,
     file_name: String,
     stage: Stage,
-    sha256: Sha256,
+    hash: Hash,
     size: u64,
+    storing: Option<JoinHandle<io::Result<()>>>,
 }
+
+enum Hash {
+    Running(Sha256),
+    /// Some bytes come after what follows them, so all are read again.
+    Afterwards,
+}
+
+/// Bytes after which the disk is given something to do.
+const WRITE_BACK: u64 = 32 << 20;
 
 enum Stage {
     Unnamed(File),
@@ -57,9 +68,35 @@ impl Output {
             dir: dir.to_owned(),
             file_name: file_name.to_owned(),
             stage,
-            sha256: Sha256::new(),
+            hash: Hash::Running(Sha256::new()),
             size: 0,
+            storing: None,
         })
+    }
+
+    /// Leaves room for bytes that [`Output::fill`] brings later.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn leave(&mut self, size: u64) -> Result<(), Error> {
+        self.hash = Hash::Afterwards;
+        let room = io::copy(&mut io::repeat(0).take(size), self);
+        room.map(drop).map_err(|e| Error::write(&self.path(), e))
+    }
+
+    /// Writes into room that was left.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        assert!(matches!(self.hash, Hash::Afterwards), "there is room");
+        assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
+        self.stage.file().write_all_at(bytes, at).map_err(|e| Error::write(&self.path(), e))
+    }
+
+    /// How much was written, room included.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Where the file will appear.
@@ -81,27 +118,87 @@ impl Output {
     ///
     /// # Errors
     /// [`Error::Write`]; an older file is then still the older file.
-    pub(crate) fn commit(self) -> Result<Written, Error> {
+    pub(crate) fn commit(mut self) -> Result<Written, Error> {
         let path = self.path();
-        let named = self.stage.into_named(&self.dir, &self.file_name);
-        let persisted = named.and_then(|named| {
+        let stored = self.store();
+        let persisted = stored.and_then(|sha256| {
+            let named = self.stage.into_named(&self.dir, &self.file_name)?;
             named.persist(&path).map_err(|failed| failed.error)?;
-            File::open(&self.dir)?.sync_all()
+            File::open(&self.dir)?.sync_all()?;
+            Ok(sha256)
         });
-        persisted.map_err(|e| Error::write(&path, e))?;
-        let sha256 = hex(&self.sha256.finalize());
+        let sha256 = persisted.map_err(|e| Error::write(&path, e))?;
         Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
+    }
+
+    /// Brings all bytes to the disk and gives their SHA-256.
+    fn store(&mut self) -> io::Result<String> {
+        self.wait_for_disk()?;
+        let file = self.stage.file();
+        match std::mem::replace(&mut self.hash, Hash::Afterwards) {
+            Hash::Running(sha256) => {
+                file.sync_all()?;
+                Ok(hex(&sha256.finalize()))
+            }
+            Hash::Afterwards => std::thread::scope(|scope| {
+                let syncing =
+                    std::thread::Builder::new().spawn_scoped(scope, || file.sync_all())?;
+                let sha256 = digest(file);
+                syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                sha256
+            }),
+        }
+    }
+
+    /// Has what was written up to now go to disk while more is written, unless
+    /// that is still so of earlier bytes. The kernel itself begins late.
+    fn write_back(&mut self) -> io::Result<()> {
+        if self.storing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Ok(());
+        }
+        // An error is told once, so here it counts.
+        self.wait_for_disk()?;
+        let file = self.stage.file().try_clone()?;
+        self.storing = Some(std::thread::Builder::new().spawn(move || file.sync_data())?);
+        Ok(())
+    }
+
+    fn wait_for_disk(&mut self) -> io::Result<()> {
+        self.storing.take().map_or(Ok(()), |thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// SHA-256 of a whole file.
+fn digest(file: &File) -> io::Result<String> {
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut at = 0;
+    loop {
+        match file.read_at(&mut buffer, at) {
+            Ok(0) => return Ok(hex(&sha256.finalize())),
+            Ok(filled) => {
+                sha256.update(&buffer[..filled]);
+                at += filled as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = match &mut self.stage {
-            Stage::Unnamed(file) => file.write(bytes)?,
-            Stage::Named(file) => file.write(bytes)?,
-        };
-        self.sha256.update(&bytes[..written]);
+        let written = self.stage.file().write(bytes)?;
+        if let Hash::Running(sha256) = &mut self.hash {
+            sha256.update(&bytes[..written]);
+        }
+        let earlier = self.size;
         self.size += written as u64;
+        if earlier / WRITE_BACK != self.size / WRITE_BACK {
+            self.write_back()?;
+        }
         Ok(written)
     }
 
@@ -120,17 +217,22 @@ impl Stage {
         Ok(Self::Named(named))
     }
 
-    /// Syncs the file and gives it a hidden name, ready to be renamed.
+    fn file(&self) -> &File {
+        match self {
+            Self::Unnamed(file) => file,
+            Self::Named(named) => named.as_file(),
+        }
+    }
+
+    /// Gives the file a hidden name, ready to be renamed.
     fn into_named(self, dir: &Path, file_name: &str) -> io::Result<NamedTempFile<()>> {
         let file = match self {
             Self::Named(named) => {
-                named.as_file().sync_all()?;
                 let (_, path) = named.into_parts();
                 return Ok(NamedTempFile::from_parts((), path));
             }
             Self::Unnamed(file) => file,
         };
-        file.sync_all()?;
         let source = descriptor_path(&file);
         tempfile::Builder::new().prefix(&format!(".{file_name}.")).make_in(dir, |hidden| {
             rustix::fs::linkat(CWD, &source, CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
@@ -142,7 +244,7 @@ impl Stage {
 /// A file without a name, where the file system and /proc allow for one that
 /// can be named later.
 fn unnamed(dir: &Path) -> Option<File> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(dir, flags, Mode::from_raw_mode(NEW_FILE)).ok()?);
     std::fs::metadata(descriptor_path(&file)).is_ok().then_some(file)
 }
@@ -221,6 +323,23 @@ mod tests {
         assert_eq!(names(dir.path()), ["out"]);
         assert_eq!((written.size, written.file_name.as_str()), (5, "out"));
         assert_eq!(written.sha256, hex(&Sha256::digest(b"newer")));
+    }
+
+    #[test]
+    fn room_that_was_left_is_filled_and_hashed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut output = Output::create(dir.path(), "out").expect("created");
+        output.write_all(b"ab").expect("written");
+        output.leave(3).expect("written");
+        // More than goes to the disk at once.
+        let rest = vec![7; WRITE_BACK as usize + 5];
+        output.write_all(&rest).expect("written");
+        output.fill(2, b"cde").expect("written");
+        let written = output.commit().expect("committed");
+        let expected = [b"abcde", &rest[..]].concat();
+        assert!(std::fs::read(&written.path).expect("read") == expected);
+        assert_eq!(written.sha256, hex(&Sha256::digest(&expected)));
+        assert_eq!(written.size, expected.len() as u64);
     }
 
     #[test]

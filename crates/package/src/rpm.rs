@@ -12,12 +12,13 @@ use std::fs::File;
 use std::path::Path;
 
 use gfxpack_plan::package::PackageSpec;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::output::{Hashing, Output, hex, scratch};
+use crate::digests::Digests;
+use crate::output::{Hashing, Output, scratch};
 use crate::signature::Sign;
 use crate::{Error, Written};
 
@@ -175,16 +176,15 @@ fn write_payload(
     let encoder = options.compression.encoder(Hashing::new(payload), options.threads);
     let mut archive = Hashing::new(encoder.map_err(failed)?);
     let named = is_named(total_size(entries));
-    let mut files = Vec::with_capacity(entries.len());
+    let digests = Digests::start::<Sha256>().map_err(failed)?;
     for (index, entry) in entries.iter().enumerate() {
         cpio::header(&mut archive, entry, index, spec.source_date_epoch, named).map_err(failed)?;
-        let digest = entry.item.map(|item| {
-            let mut sha256 = Sha256::new();
-            cpio::body(&mut archive, item, path, |bytes| sha256.update(bytes))?;
-            Ok(hex(&sha256.finalize()))
-        });
-        files.push(digest.transpose()?);
+        if let Some(item) = entry.item {
+            cpio::body(&mut archive, item, path, &digests)?;
+        }
     }
+    let mut digests = digests.finish().into_iter();
+    let files = entries.iter().map(|entry| entry.item.and_then(|_| digests.next())).collect();
     cpio::trailer(&mut archive).map_err(failed)?;
     let (encoder, archive, _) = archive.finish();
     let (_, compressed, compressed_size) = encoder.finish().map_err(failed)?.finish();

@@ -93,8 +93,9 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         all.update(format!("{sha256}  {}\n", file.path));
         let id = format!("SPDXRef-Installed-{number}");
         relations.push(relation(PACKAGE, "CONTAINS", &id));
-        // What is in memory was written by gfxpack itself.
-        let compiled = matches!(file.content, Content::File(_));
+        // What is in memory was written by gfxpack itself, and what is no kdb
+        // was measured on a GPU.
+        let compiled = matches!(file.content, Content::File(_)) && file.path.ends_with(".kdb");
         let sources = 0..if compiled { making.sources.len() } else { 0 };
         relations
             .extend(sources.map(|source| {

@@ -66,7 +66,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &TarOptions) -> Result<Wri
     let encoder = options.compression.encoder(&mut output, options.threads).map_err(failed)?;
     let mut tarball = Tarball::new(encoder, &path, spec.source_date_epoch);
     for (install_path, item) in contents.iter() {
-        tarball.file(&install_path[1..], item, |_| ())?;
+        tarball.file(&install_path[1..], item, None)?;
     }
     tarball.finish()?.finish().map_err(failed)?;
     output.commit()

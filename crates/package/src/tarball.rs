@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::contents::Item;
+use crate::digests::Digests;
 
 const BLOCK: u64 = 512;
 /// Bytes of a name that the header itself has room for.
@@ -32,7 +33,7 @@ impl<'a, W: Write> Tarball<'a, W> {
         self.header(name, ::tar::EntryType::Directory, 0o755, 0)
     }
 
-    /// Appends a file, showing its bytes to `see`.
+    /// Appends a file, and has its bytes digested where that is asked for.
     ///
     /// # Errors
     /// Those of [`Item::copy_to`].
@@ -40,10 +41,10 @@ impl<'a, W: Write> Tarball<'a, W> {
         &mut self,
         name: &str,
         item: &Item<'_>,
-        see: impl FnMut(&[u8]),
+        digests: Option<&Digests>,
     ) -> Result<(), Error> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
-        item.copy_to(&mut self.out, self.output, see)?;
+        item.copy_to(&mut self.out, self.output, digests)?;
         self.pad(item.size)
     }
 

@@ -1,10 +1,11 @@
 //! From a manifest to the keys that one processor's kdb holds.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::arguments;
+use crate::harvest::KeyRecord;
 use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
@@ -18,7 +19,7 @@ pub struct KeyRequest {
     /// The source's language.
     pub language: Language,
     /// The source as the manifest names it, or the bare file name of a key.
-    pub source: PathBuf,
+    pub source: Arc<Path>,
     /// The line that asked for it.
     pub location: Location,
 }
@@ -51,6 +52,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
             }));
         }
         let included = kernel.targets.matches(processor);
+        let source: Arc<Path> = kernel.source.as_path().into();
         for (options, targets, location) in option_sets(kernel)? {
             arguments::words(&options).map_err(|problem| location.error(problem))?;
             let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
@@ -65,7 +67,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
             requests.push(KeyRequest {
                 key,
                 language: kernel.language,
-                source: kernel.source.clone(),
+                source: Arc::clone(&source),
                 location,
             });
         }
@@ -146,40 +148,114 @@ fn combinations(variant: &Variant, language: Language) -> Vec<String> {
         .collect()
 }
 
+/// What a list of keys holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyList {
+    /// The keys, in the order of the lines.
+    pub requests: Vec<KeyRequest>,
+    /// Keys that no compiler can be asked for, or that MIOpen could never
+    /// find, with the reason and the line: MIOpen writes such keys too, and
+    /// the others of the list are worth it.
+    pub refused: Vec<(KernelKey, InputError)>,
+}
+
 /// The keys of a JSON Lines list: one object with `kernel_name` and
-/// `kernel_args` a line, taken byte for byte; empty lines are passed over.
+/// `kernel_args` a line, taken byte for byte, and what [`KeyRecord`] knows
+/// besides; empty lines are passed over.
 ///
 /// # Errors
-/// [`InputError`] with the line that is no such object, repeats a key, or
-/// holds a key that MIOpen could never find.
-pub fn parse_keys(file: &str, text: &str) -> Result<Vec<KeyRequest>, InputError> {
-    let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
-    let mut requests = Vec::new();
-    let file: Arc<str> = file.into();
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    let lines: Vec<(&str, usize)> = lines.collect();
-    for lines in lines.chunks(KEYS_AT_ONCE) {
-        let parsed = on_all_processors(lines, |(line, _)| serde_json::from_str::<KernelKey>(line));
-        for ((_, line), key) in lines.iter().zip(parsed) {
-            let location = Location { file: Arc::clone(&file), line: *line };
-            let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
-            let key = Arc::new(key);
-            key.check().map_err(|error| location.error(error.into()))?;
-            let source_name = key.source_name().unwrap_or_default();
-            let language = Language::of_source(source_name)
-                .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
-            if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
-                let key = key.to_string();
-                return Err(location.error(Problem::DuplicateKey { key, first }));
-            }
-            let source = PathBuf::from(source_name);
-            requests.push(KeyRequest { language, source, location, key });
+/// [`InputError`] with the line that is no such object or repeats a key, or
+/// where there is no key at all.
+pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
+    let mut reader = KeyReader::new(file);
+    reader.add(text)?;
+    reader.finish()
+}
+
+/// Reads keys as [`parse_keys`] does, from text that comes in parts: of very
+/// many keys, the text takes as much memory as they do.
+#[derive(Debug)]
+pub struct KeyReader {
+    file: Arc<str>,
+    /// Lines so far.
+    lines: usize,
+    /// Each key with its line.
+    seen: HashMap<Arc<KernelKey>, usize>,
+    sources: HashMap<String, Arc<Path>>,
+    list: KeyList,
+}
+
+impl KeyReader {
+    /// Ready for the first line.
+    #[must_use]
+    pub fn new(file: &str) -> Self {
+        Self {
+            file: file.into(),
+            lines: 0,
+            seen: HashMap::new(),
+            sources: HashMap::new(),
+            list: KeyList { requests: Vec::new(), refused: Vec::new() },
         }
     }
-    if requests.is_empty() {
-        return Err(Location::new(&file, 1).error(Problem::NoKernels));
+
+    /// Reads whole lines.
+    ///
+    /// # Errors
+    /// As [`parse_keys`].
+    pub fn add(&mut self, text: &str) -> Result<(), InputError> {
+        let lines: Vec<&str> = text.lines().collect();
+        for lines in lines.chunks(KEYS_AT_ONCE) {
+            let parsed = on_all_processors(lines, |line| {
+                let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
+                (!line.trim().is_empty()).then(record)
+            });
+            for key in parsed {
+                self.lines += 1;
+                if let Some(key) = key {
+                    self.one(key)?;
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(requests)
+
+    fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
+        let location = Location { file: Arc::clone(&self.file), line: self.lines };
+        let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+        let key = Arc::new(key);
+        if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
+            let first = Location { file: Arc::clone(&self.file), line };
+            return Err(location.error(Problem::DuplicateKey { key: key.to_string(), first }));
+        }
+        if let Err(error) = key.check() {
+            self.list.refused.push((KernelKey::clone(&key), location.error(error.into())));
+            return Ok(());
+        }
+        let source_name = key.source_name().unwrap_or_default();
+        let language = Language::of_source(source_name)
+            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
+        let source = match self.sources.get(source_name) {
+            Some(source) => Arc::clone(source),
+            None => {
+                let source: Arc<Path> = Path::new(source_name).into();
+                self.sources.insert(source_name.to_owned(), Arc::clone(&source));
+                source
+            }
+        };
+        self.list.requests.push(KeyRequest { language, source, location, key });
+        Ok(())
+    }
+
+    /// All keys that were read.
+    ///
+    /// # Errors
+    /// [`InputError`] where there are none.
+    pub fn finish(self) -> Result<KeyList, InputError> {
+        if self.seen.is_empty() {
+            return Err(Location::new(&self.file, 1).error(Problem::NoKernels));
+        }
+        Ok(self.list)
+    }
 }
 
 #[cfg(test)]
@@ -292,14 +368,30 @@ mod tests {
     #[test]
     fn json_lines_are_taken_byte_for_byte() {
         let text = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\"  -DA=1  -mcpu=gfx906\"}\n\n{\"kernel_name\":\"b.s.o\",\"kernel_args\":\" -mcpu=gfx906\"}\n";
-        let requests = parse_keys("k.jsonl", text).unwrap();
+        let requests = parse_keys("k.jsonl", text).unwrap().requests;
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
         assert_eq!(requests[0].options(), "  -DA=1 ");
         assert_eq!(requests[1].location.line, 3);
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
+        let mut parts = KeyReader::new("k.jsonl");
+        text.split_inclusive('\n').for_each(|line| parts.add(line).unwrap());
+        assert_eq!(parts.finish().unwrap().requests, requests);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
+    }
+
+    #[test]
+    fn harvested_keys_are_read_and_those_that_no_compiler_takes_are_told() {
+        let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","seen":9,"hits":0,"misses":9,"targets":["gfx906"]}
+{"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
+{"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
+"#;
+        let KeyList { requests, refused } = parse_keys("k.jsonl", text).unwrap();
+        assert_eq!(requests.len(), 1);
+        let lines: Vec<usize> = refused.iter().map(|(_, error)| error.location.line).collect();
+        assert_eq!(lines, [2, 3]);
+        assert!(refused[1].1.to_string().contains("MIOpen could never find it"));
     }
 }

@@ -10,6 +10,8 @@ mod names;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use crate::processors;
 use crate::target::Target;
@@ -20,7 +22,7 @@ pub use meta::{Family, family, unversioned};
 pub use names::{DEFAULT_NAME_TEMPLATE, name};
 
 /// A licence with whose it is and what it covers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLicense {
     /// SPDX expression.
     pub license: String,
@@ -68,6 +70,9 @@ pub struct Contents {
     pub missing: u64,
     /// What compiled them, in words; empty where it is not known.
     pub compiler: String,
+    /// MIOpen's performance and find databases that are installed beside the
+    /// kdb: file names, and the files on this machine.
+    pub tuning: Vec<(String, PathBuf)>,
 }
 
 /// The spec of a kdb's package.
@@ -94,6 +99,14 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
         content: Content::File(contents.kdb.clone()),
         mode: 0o644,
     });
+    spec.files.extend(contents.tuning.iter().map(|(name, file)| PackageFile {
+        path: format!("{dir}/{name}"),
+        content: Content::File(file.clone()),
+        mode: 0o644,
+    }));
+    if !contents.tuning.is_empty() {
+        spec.relations.extend(names::over_databases(release));
+    }
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     spec
 }
@@ -149,6 +162,13 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
     if !contents.compiler.is_empty() {
         paragraphs
             .push(format!("The kernels were compiled from source with {}.", contents.compiler));
+    }
+    if !contents.tuning.is_empty() {
+        let names: Vec<&str> = contents.tuning.iter().map(|(name, _)| name.as_str()).collect();
+        paragraphs.push(format!(
+            "It also installs how to run them best, as measured on such GPUs: {}.",
+            names.join(", ")
+        ));
     }
     if contents.missing > 0 {
         paragraphs.push(format!(
@@ -214,6 +234,7 @@ mod tests {
             kernels: 3,
             missing: 0,
             compiler: "clang 15".to_owned(),
+            tuning: Vec::new(),
         }
     }
 
@@ -227,6 +248,25 @@ mod tests {
             "precompiled MIOpen kernels for gfx90a (XNACK on) with 104 compute units"
         );
         assert_eq!(spec.license, "MIT");
+    }
+
+    #[test]
+    fn databases_stand_beside_the_kdb() {
+        let mut contents = contents("gfx90a@104");
+        contents.tuning = vec![("gfx90a68.HIP.fdb.txt".to_owned(), "y".into())];
+        let spec = spec(&release(&[]), &contents);
+        let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
+        let dir = "/opt/rocm-6.4.1/share/miopen/db";
+        let names = ["gfx90a68.kdb", "gfx90a68.HIP.fdb.txt"];
+        assert_eq!(paths[..2], names.map(|name| format!("{dir}/{name}")));
+        assert!(spec.description.contains("gfx90a68.HIP.fdb.txt"), "{}", spec.description);
+        let replaced: Vec<&str> = spec
+            .relations
+            .iter()
+            .filter(|relation| relation.kind == crate::package::RelationKind::Replaces)
+            .map(|relation| relation.name.as_str())
+            .collect();
+        assert!(replaced.contains(&"miopen-hip6.4.1"), "{replaced:?}");
     }
 
     #[test]

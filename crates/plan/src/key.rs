@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What MIOpen looks a code object up by. Opaque: never trimmed, sorted or
 /// normalised. Ordered by name, then by arguments, bytewise.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelKey {
     /// Source file name and `.o`: `MIOpenConvDirUni.cl.o`.
@@ -114,6 +114,26 @@ impl KernelKey {
         plain.then_some((options, device))
     }
 
+    /// The same kernel's key on another processor: every ` -mcpu=` that names
+    /// this one names that. Other options stay, also those that a solver chose
+    /// for the processor it saw; so does a key without processor.
+    #[must_use]
+    pub fn retargeted(&self, processor: &str) -> Self {
+        let Some((_, device)) = self.split_device() else { return self.clone() };
+        let old = format!(" -mcpu={device}");
+        let mut args = String::with_capacity(self.kernel_args.len() + 8);
+        let mut rest = self.kernel_args.as_str();
+        while let Some((before, after)) = rest.split_once(&old) {
+            let whole = after.is_empty() || after.starts_with(' ');
+            args.push_str(before);
+            args.push_str(if whole { " -mcpu=" } else { &old });
+            args.push_str(if whole { processor } else { "" });
+            rest = after;
+        }
+        args.push_str(rest);
+        Self { kernel_name: self.kernel_name.clone(), kernel_args: args }
+    }
+
     /// Checks what MIOpen needs of a key that can be found and compiled.
     ///
     /// # Errors
@@ -170,6 +190,18 @@ mod tests {
         assert_eq!(built, key("a.cl.o", "  -DX=1   -DY -mcpu=gfx906"));
         assert_eq!(built.split_device(), Some(("  -DX=1   -DY", "gfx906")));
         assert_eq!(KernelKey::for_source("a.s", "", "gfx906").kernel_args, " -mcpu=gfx906");
+    }
+
+    #[test]
+    fn the_processor_changes_and_nothing_else() {
+        let check = |args: &str, expected: &str| {
+            assert_eq!(key("a.cl.o", args).retargeted("gfx942").kernel_args, expected);
+        };
+        check("  -DX=1 -mcpu=gfx906", "  -DX=1 -mcpu=gfx942");
+        check(" -mcpu=gfx906 -DY -mcpu=gfx906", " -mcpu=gfx942 -DY -mcpu=gfx942");
+        check(" -mcpu=gfx9061 -DY=gfx906 -mcpu=gfx906", " -mcpu=gfx9061 -DY=gfx906 -mcpu=gfx942");
+        check(" -mcpu=gfx900 -mcpu=gfx906", " -mcpu=gfx900 -mcpu=gfx942");
+        check(" --operation conv2d", " --operation conv2d");
     }
 
     #[test]

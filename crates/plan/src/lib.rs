@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod code_object;
 pub mod digest;
 pub mod expand;
+pub mod harvest;
 pub mod include;
 pub mod kernel_package;
 mod key;
@@ -19,6 +20,8 @@ pub mod package;
 pub mod plan;
 pub mod preamble;
 pub mod processors;
+pub mod shard;
+pub mod stored;
 pub mod target;
 pub mod words;
 

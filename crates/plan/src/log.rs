@@ -20,9 +20,15 @@
 //! assert_eq!(missed[0].kernel_args, " -DX=1 -mcpu=gfx906");
 //! ```
 
-use memchr::{memchr, memchr_iter, memmem, memrchr};
+mod commands;
+mod lines;
 
+use memchr::{memchr, memmem};
+
+use self::lines::Lines;
 use crate::key::KernelKey;
+
+pub use commands::{Commands, DriverCommand};
 
 /// Longest line that is looked at, in bytes: the largest key that a kdb takes,
 /// and what stands before it.
@@ -93,6 +99,9 @@ pub enum LogError {
     /// There are no arguments.
     #[error("failed to find the kernel's arguments")]
     Args,
+    /// What follows `MIOpenDriver` is no command of its.
+    #[error("failed to read the driver's command: it has more than words and options")]
+    Command,
     /// The arguments end in no device: the line was cut.
     #[error("failed to find ` -mcpu=<device>` at the end of the arguments: the line is cut short")]
     Device,
@@ -106,7 +115,7 @@ impl LogError {
             Self::Interleaved => {
                 "let each process write a log of its own; most keys are told several times"
             }
-            Self::TooLong | Self::NotUtf8 | Self::Name | Self::Args => {
+            Self::TooLong | Self::NotUtf8 | Self::Name | Self::Args | Self::Command => {
                 "see whether the file is MIOpen's log, as it wrote it"
             }
             Self::Device => {
@@ -120,11 +129,13 @@ impl Message<'_> {
     /// What MIOpen asks its databases for.
     #[must_use]
     pub fn key(&self) -> KernelKey {
-        let suffix = if self.without_suffix { ".o" } else { "" };
-        KernelKey {
-            kernel_name: format!("{}{suffix}", self.name),
-            kernel_args: self.args.to_owned(),
-        }
+        KernelKey { kernel_name: self.name_parts().concat(), kernel_args: self.args.to_owned() }
+    }
+
+    /// The kernel's name, in two parts that follow each other.
+    #[must_use]
+    pub fn name_parts(&self) -> [&str; 2] {
+        [self.name, if self.without_suffix { ".o" } else { "" }]
     }
 
     /// The device that the arguments end in; none for MLIR kernels, whose keys
@@ -138,72 +149,28 @@ impl Message<'_> {
 /// A log that comes in pieces of any size. Memory is bounded by the longest
 /// line, [`MAX_LINE_BYTES`] of it; lines about other things are not even
 /// looked at one by one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Log {
-    /// Whole lines so far.
-    lines: u64,
-    /// The beginning of a line whose end is still to come.
-    carry: Vec<u8>,
-    /// Whether more of that line came than is carried.
-    cut: bool,
+    lines: Lines,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { lines: Lines::with(MARK) }
+    }
 }
 
 impl Log {
     /// Takes the next piece, and tells of each line in it that ends there and
     /// is about a kernel.
     pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(Record<'_>)) {
-        let mut rest = piece;
-        if !self.carry.is_empty() || self.cut {
-            let end = memchr(b'\n', rest);
-            self.carry(&rest[..end.unwrap_or(rest.len())]);
-            let Some(end) = end else { return };
-            self.end_carried(each);
-            rest = &rest[end + 1..];
-        }
-        let whole = memrchr(b'\n', rest).map_or(0, |end| end + 1);
-        let (lines, tail) = rest.split_at(whole);
-        self.whole_lines(lines, each);
-        self.carry(tail);
+        self.lines.push(piece, &mut |number, line, cut| tell(number, line, cut, each));
     }
 
-    /// Tells of the last line, which may have no end.
-    pub fn finish(mut self, each: &mut impl FnMut(Record<'_>)) {
-        if !self.carry.is_empty() {
-            self.end_carried(each);
-        }
-    }
-
-    fn carry(&mut self, bytes: &[u8]) {
-        let room = MAX_LINE_BYTES - self.carry.len();
-        self.carry.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.cut |= bytes.len() > room;
-    }
-
-    fn end_carried(&mut self, each: &mut impl FnMut(Record<'_>)) {
-        self.lines += 1;
-        if memmem::find(&self.carry, MARK).is_some() {
-            tell(self.lines, &self.carry, self.cut, each);
-        }
-        self.carry.clear();
-        self.cut = false;
-    }
-
-    fn whole_lines(&mut self, lines: &[u8], each: &mut impl FnMut(Record<'_>)) {
-        let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
-        let finder = memmem::Finder::new(MARK);
-        let mut rest = lines;
-        while let Some(mark) = finder.find(rest) {
-            let start = memrchr(b'\n', &rest[..mark]).map_or(0, |end| end + 1);
-            let end = mark + memchr(b'\n', &rest[mark..]).expect("lines that end");
-            self.lines += newlines(&rest[..start]) + 1;
-            let line = &rest[start..end];
-            let kept = &line[..line.len().min(MAX_LINE_BYTES)];
-            if mark + MARK.len() - start <= kept.len() {
-                tell(self.lines, kept, kept.len() < line.len(), each);
-            }
-            rest = &rest[end + 1..];
-        }
-        self.lines += newlines(rest);
+    /// Tells of the last line, which may have no end. Says how many lines there
+    /// were.
+    pub fn finish(self, each: &mut impl FnMut(Record<'_>)) -> u64 {
+        self.lines.finish(&mut |number, line, cut| tell(number, line, cut, each))
     }
 }
 
@@ -258,11 +225,14 @@ fn event(text: &[u8]) -> Option<(Event, &[u8])> {
 /// and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
 fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     let text = str::from_utf8(text).map_err(|_| LogError::NotUtf8)?;
-    let now = text.split_once("; args: ");
-    let before = text.split_once(" ;args: ").filter(|(name, _)| {
-        // The other one may stand in the arguments, though nobody has seen it.
-        now.is_none_or(|(other, _)| name.len() < other.len())
-    });
+    const NOW: &str = "; args: ";
+    const BEFORE: &str = " ;args: ";
+    let at = text.find(NOW);
+    let now = at.map(|at| (&text[..at], &text[at + NOW.len()..]));
+    // The other one may stand in the arguments, though nobody has seen it, and
+    // those are long.
+    let head = at.map_or(text, |at| &text[..at + NOW.len()]);
+    let before = head.find(BEFORE).map(|at| (&text[..at], &text[at + BEFORE.len()..]));
     let without_suffix = before.is_some();
     let (name, args) = before.or(now).ok_or(LogError::Args)?;
     let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));

@@ -122,6 +122,13 @@ impl Environment {
         self.path("MIOPEN_CUSTOM_CACHE_DIR")
     }
 
+    /// MIOPEN_USER_DB_PATH: where exactly the user's performance and find
+    /// databases are.
+    #[must_use]
+    pub fn user_db_path(&self) -> Option<PathBuf> {
+        self.path("MIOPEN_USER_DB_PATH")
+    }
+
     /// MIOPEN_DISABLE_CACHE: neither the system's nor the user's files are
     /// read or written.
     #[must_use]
@@ -256,6 +263,10 @@ impl Environment {
             "TMPDIR" => {
                 "where a private cache is kept when the home directory can't hold one".to_owned()
             }
+            "MIOPEN_USER_DB_PATH" => or(
+                "exactly the directory of the user's performance and find databases",
+                "the user's performance and find databases are in ~/.config/miopen",
+            ),
             "MIOPEN_DEBUG_DISABLE_SQL_WAL" => {
                 "none: gfxpack never starts a write-ahead log".to_owned()
             }

@@ -58,13 +58,14 @@ pub struct Warning {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum WarningSink {
-    /// Standard error, each warning once per process and file.
+    /// Standard error, once per process and file, whatever is wrong with it;
+    /// a missing system kdb once more if its file turns up with a fault.
     #[default]
     Stderr,
-    /// A function of the caller's, each warning once per cache and file. It
+    /// A function of the caller's, as often as standard error but per cache. It
     /// may be called from any thread that uses the cache.
     Callback(Arc<dyn Fn(&Warning) + Send + Sync>),
-    /// [`tracing`], level `WARN`, each warning once per process and file.
+    /// [`tracing`], level `WARN`, as often as standard error.
     Tracing,
     /// Nobody.
     Silent,
@@ -81,7 +82,7 @@ impl fmt::Debug for WarningSink {
     }
 }
 
-/// Tells of each warning once.
+/// Tells of each file once.
 #[derive(Debug)]
 pub(crate) struct Warnings {
     sink: WarningSink,
@@ -89,7 +90,8 @@ pub(crate) struct Warnings {
     told: Mutex<Told>,
 }
 
-type Told = BTreeSet<(WarningClass, PathBuf)>;
+/// Files, and whether it was their absence that was told.
+type Told = BTreeSet<(bool, PathBuf)>;
 
 /// What the whole process was told on standard error and through `tracing`.
 static TOLD: Mutex<Told> = Mutex::new(BTreeSet::new());
@@ -159,9 +161,10 @@ impl Warnings {
             WarningSink::Callback(_) => &self.told,
             _ => &TOLD,
         };
+        let absent = class == WarningClass::MissingSystemKdb;
         if !self.shown
             || matches!(self.sink, WarningSink::Silent)
-            || !lock(told).insert((class, file.to_owned()))
+            || !lock(told).insert((absent, file.to_owned()))
         {
             return;
         }

@@ -8,5 +8,6 @@ mod dnf;
 mod judges;
 mod lab;
 mod licences;
+mod reproducible;
 mod verify;
 mod zypper;

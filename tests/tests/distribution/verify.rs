@@ -38,6 +38,7 @@ fn a_repository_is_checked_down_to_the_kernels() {
         (lab.path("r/dists/stable/main/binary-all/Packages.xz"), "not what it says"),
         (lab.path("r/SHA256SUMS"), "its signature: "),
         (key, "its signature: "),
+        (lab.path("r/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb.asc"), "its signature: "),
     ];
     for (path, expected) in others {
         let whole = fs::read(&path).expect("read");
@@ -46,6 +47,16 @@ fn a_repository_is_checked_down_to_the_kernels() {
         assert!(run.stdout.contains(expected), "{}: {}", path.display(), run.stdout);
         fs::write(&path, whole).expect("written");
     }
+    // Alone, a .deb is only as good as the signature beside it.
+    let deb = files(&lab.path("r"), ".deb")[0].clone();
+    let alone = deb.to_str().expect("UTF-8");
+    verify(&lab, alone).expect_code(0);
+    let (signature, away) = (format!("{alone}.asc"), format!("{alone}.away"));
+    fs::rename(&signature, &away).expect("renamed");
+    let unsigned = verify(&lab, alone).expect_code(101);
+    assert!(unsigned.stdout.contains("it is not signed"), "{}", unsigned.stdout);
+    fs::rename(&away, &signature).expect("renamed");
+
     fs::remove_file(lab.path("r/dists/stable/InRelease")).expect("removed");
     let unsigned = verify(&lab, "r").expect_code(101);
     assert!(unsigned.stdout.contains("there is no `InRelease`"), "{}", unsigned.stdout);

@@ -3,7 +3,9 @@
 
 mod build;
 mod kdb;
+mod large;
 mod package;
+mod scale;
 mod table;
 
 use std::path::PathBuf;
@@ -24,7 +26,9 @@ pub(crate) struct Bench {
 enum What {
     Build(build::Build),
     Kdb(kdb::Kdb),
+    Large(large::Large),
     Package(package::Package),
+    Scale(scale::Scale),
 }
 
 impl Bench {
@@ -35,7 +39,9 @@ impl Bench {
         match &self.what {
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
+            What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
+            What::Scale(scale) => scale.run(sh),
         }
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use super::table::{Row, Table, write_section};
+use super::table::{Row, Table, median, write_section};
 use crate::root;
 use crate::say::say;
 
@@ -27,6 +27,33 @@ pub(crate) struct Package {
     /// one made of the built-in kernels]
     #[arg(long, value_name = "FILE")]
     code: Option<PathBuf>,
+    /// Only tables whose titles contain this, such as "zstd" or "noise, .deb";
+    /// nothing is written into docs/benchmarks.md then
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+/// What packages are to be like, whoever makes them.
+struct Setting {
+    title: &'static str,
+    format: &'static str,
+    codec: &'static str,
+    level: u32,
+}
+
+const SETTINGS: [Setting; 3] = [
+    Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
+    Setting { title: ".deb, zstd 3", format: "deb", codec: "zst", level: 3 },
+    Setting { title: ".rpm, zstd 3", format: "rpm", codec: "zst", level: 3 },
+];
+
+impl Setting {
+    fn ways(&self, dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {
+        match self.format {
+            "rpm" => rpms(dir, payload),
+            _ => debs(dir, payload, self.codec, self.level),
+        }
+    }
 }
 
 /// A program that packs, with what it needs around the payload.
@@ -38,7 +65,7 @@ struct Way {
     out: PathBuf,
     ending: &'static str,
     seconds: Vec<f64>,
-    cpu: f64,
+    cpu: Vec<f64>,
     peak_kib: u64,
     size: u64,
 }
@@ -63,24 +90,34 @@ impl Package {
         let mut text = format!(
             "{} MB in one file; medians of {} rounds in turn on {cores} cores. CPU time is all \
              processes' together, memory the largest of them. nfpm and cargo-deb have levels of \
-             their own. gfxpack also hashes the package and brings it to the disk.\n",
+             their own, and like rpmbuild they leave the package in the system's cache, where \
+             dpkg-deb and gfxpack bring it to the disk. gfxpack also writes the list of MD5 sums, \
+             which dpkg-deb leaves to others, and digests the package; a second row for dpkg-deb \
+             has both done.\n",
             self.megabytes, self.rounds
         );
         for (what, payload) in [("code objects", &code), ("noise", &noise)] {
-            for (setting, mut ways) in [
-                (".deb, xz 1", debs(&dir, payload, "xz", 1)?),
-                (".deb, zstd 3", debs(&dir, payload, "zst", 3)?),
-                (".rpm, zstd 3", rpms(&dir, payload)?),
-            ] {
-                for _ in 0..self.rounds {
-                    ways.iter_mut().try_for_each(|way| way.measure(sh, what, setting))?;
+            for setting in SETTINGS {
+                let title = format!("{what}, {}", setting.title);
+                if self.only.as_ref().is_some_and(|only| !title.contains(only)) {
+                    continue;
                 }
-                let title = format!("{what}, {setting}");
+                let mut ways = setting.ways(&dir, payload)?;
+                for _ in 0..self.rounds {
+                    ways.iter_mut().try_for_each(|way| way.measure(sh, &title))?;
+                }
                 text.push('\n');
                 text.push_str(&table(title, &ways).markdown());
+                for way in ways {
+                    fs::remove_dir_all(way.dir)?;
+                }
             }
         }
+        fs::remove_file(noise)?;
         say(&text);
+        if self.only.is_some() {
+            return Ok(());
+        }
         write_section(&root().join("docs/benchmarks.md"), "package", &text)
     }
 
@@ -111,7 +148,7 @@ fn table(title: String, ways: &[Way]) -> Table {
         name: way.name.to_owned(),
         seconds: way.seconds.clone(),
         more: vec![
-            format!("{:.1} s", way.cpu),
+            format!("{:.1} s", median(&way.cpu)),
             format!("{} MB", way.peak_kib * 1024 / 1_000_000),
             format!("{:.1} MB", way.size as f64 / 1e6),
         ],
@@ -135,13 +172,13 @@ impl Way {
             out: out.to_owned(),
             ending,
             seconds: Vec::new(),
-            cpu: f64::INFINITY,
+            cpu: Vec::new(),
             peak_kib: 0,
             size: 0,
         }
     }
 
-    fn measure(&mut self, sh: &Shell, what: &str, setting: &str) -> anyhow::Result<()> {
+    fn measure(&mut self, sh: &Shell, title: &str) -> anyhow::Result<()> {
         let (said, words) = (self.dir.join("time"), &self.words);
         let _dir = sh.push_dir(&self.dir);
         let begun = Instant::now();
@@ -158,10 +195,10 @@ impl Way {
         let [user, system, peak] = numbers.as_slice() else {
             anyhow::bail!("failed to read what time said: `{text}`");
         };
-        self.cpu = self.cpu.min(user + system);
+        self.cpu.push(user + system);
         self.peak_kib = self.peak_kib.max(*peak as u64);
         self.size = newest(&self.out, self.ending)?;
-        say(&format!("{what}, {setting}, {}: {:.1} s of CPU time", self.name, self.cpu));
+        say(&format!("{title}, {}: {:.1} s of CPU time", self.name, user + system));
         Ok(())
     }
 }
@@ -215,18 +252,20 @@ fn ours(
 
 fn debs(dir: &Path, payload: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Way>> {
     let mut ways = Vec::new();
-    let (tree, out) = fresh(dir, "dpkg-deb")?;
-    let place = tree.join("tree/usr/share/bench");
-    fs::create_dir_all(&place)?;
-    fs::create_dir_all(tree.join("tree/DEBIAN"))?;
-    fs::hard_link(payload, place.join("payload"))?;
-    let control = "Package: bench\nVersion: 1.0-1\nArchitecture: all\n\
-                   Maintainer: Nobody <nobody@example.org>\nDescription: one large file\n";
-    fs::write(tree.join("tree/DEBIAN/control"), control)?;
     let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
     let number = format!("-z{level}");
-    let words = ["dpkg-deb", program, &number, "--root-owner-group", "--build", "tree", text(&out)];
-    ways.push(Way::new("dpkg-deb", &tree, &out, "deb", &words));
+    let words = ["dpkg-deb", program, &number, "--root-owner-group", "--build", "tree"];
+    let (stage, out) = debian_tree(dir, payload, "dpkg-deb")?;
+    let whole = [&words[..], &[text(&out)]].concat();
+    ways.push(Way::new("dpkg-deb", &stage, &out, "deb", &whole));
+    let (stage, out) = debian_tree(dir, payload, "dpkg-deb-and-sums")?;
+    let script = format!(
+        "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && \
+         {} \"$0\" && sha256sum \"$0\"/*.deb",
+        words.join(" ")
+    );
+    let whole = ["sh", "-ec", &script, text(&out)];
+    ways.push(Way::new("md5sum, dpkg-deb, sha256sum", &stage, &out, "deb", &whole));
     ways.push(ours(dir, payload, "deb", codec, level)?);
 
     // cargo-deb has one level of xz, and no zstd.
@@ -247,6 +286,19 @@ fn debs(dir: &Path, payload: &Path, codec: &str, level: u32) -> anyhow::Result<V
     let packed = if codec == "xz" { "xz" } else { "zstd" };
     ways.extend(nfpm(dir, payload, "deb", packed)?);
     Ok(ways)
+}
+
+/// What dpkg-deb packs, in a directory of that name, and where to.
+fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let (stage, out) = fresh(dir, name)?;
+    let place = stage.join("tree/usr/share/bench");
+    fs::create_dir_all(&place)?;
+    fs::create_dir_all(stage.join("tree/DEBIAN"))?;
+    fs::hard_link(payload, place.join("payload"))?;
+    let control = "Package: bench\nVersion: 1.0-1\nArchitecture: all\n\
+                   Maintainer: Nobody <nobody@example.org>\nDescription: one large file\n";
+    fs::write(stage.join("tree/DEBIAN/control"), control)?;
+    Ok((stage, out))
 }
 
 fn rpms(dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {

@@ -1,16 +1,16 @@
 //! The source tarball: a commit's files with every dependency vendored, so
 //! that a distribution builds it without a network.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
 use crate::say::say;
 
-/// Leaves `gfxpack-<version>.tar.xz` in `target/dist`. The bytes depend on
+/// Leaves `gfxpack-<version>.tar.xz` in `target/dist` and gives its path. The bytes depend on
 /// the commit alone: what is not committed is not in it.
-pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<()> {
+pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     let _in_root = sh.push_dir(root);
     let changed = cmd!(sh, "git status --porcelain --untracked-files=no").read()?;
     if !changed.is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<()> {
         .run()?;
     sh.remove_path(&stage)?;
     say(&format!("wrote {}", tarball.display()));
-    Ok(())
+    Ok(tarball)
 }
 
 /// What makes cargo build with what was vendored and ask no network.

@@ -1,6 +1,8 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
 use gfxpack_compile::{Cancel, Summary};
+use gfxpack_plan::Target;
+use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
 use super::plan;
@@ -9,8 +11,10 @@ use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
-use crate::prepare::{self, Prepared, Purpose};
+use crate::perfdb::Shipped;
+use crate::prepare::{self, From, Prepared, Purpose};
 use crate::report::{self, Facts};
+use crate::shards::{self, Stored};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
@@ -25,26 +29,52 @@ pub(crate) fn run(
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
     rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
-    let prepared = prepare::prepare(
-        &args.inputs,
-        &args.toolchain,
-        &args.cache,
-        environment,
-        packaging.and_then(packages::stated_license).as_ref(),
-        args.allow_partial,
-        if args.dry_run { Purpose::Look } else { Purpose::Build },
-        cancel,
-    )?;
+    if let Some(shard) = args.stored.shard {
+        if packaging.is_some() {
+            return Err(fail::usage(
+                format!("failed to package shard {shard}: it is a part of the kernels only"),
+                "build shards with `gfxpack build`, then `merge` and `package` them",
+            ));
+        }
+        return shards::build::run(args, shard, environment, cancel, output);
+    }
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Build };
+    let prepared = match &args.stored.plan {
+        Some(plan) => {
+            let cache = prepare::open_cache(&args.cache, environment, purpose)?;
+            let search = prepare::search(&args.toolchain, environment);
+            Stored::open(plan)?.prepare(&Jobs::All, cache, &search, cancel)?
+        }
+        None => {
+            let from = From {
+                inputs: &args.inputs,
+                toolchain: &args.toolchain,
+                cache: &args.cache,
+                stated_license: packaging.and_then(packages::stated_license),
+                allow_partial: args.allow_partial,
+                purpose,
+            };
+            match prepare::prepare(&from, environment, cancel)? {
+                Ok(prepared) => prepared,
+                Err(shares) => {
+                    plan::tell_shares(&shares, output);
+                    return Ok(());
+                }
+            }
+        }
+    };
     plan::warn(&prepared, output);
     // What is wrong with the packages' options is said before hours of work.
     let release = packaging
         .map(|packaging| {
             let release = packages::release(packaging, &prepared.library, environment, output)?;
-            let targets = prepared.plan.kdbs.iter().map(|kdb| &kdb.target);
-            packages::check(&release, targets, packaging)?;
+            let targets: Vec<Target> =
+                prepared.plan.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+            packages::check(&release, targets.iter(), packaging)?;
+            let shipped = Shipped::find(&packaging.with_perfdb, &targets, output)?;
             let key = packaging.sign_key.as_deref().filter(|_| !args.dry_run);
             let signer = key.map(|key| Signer::new(key, release.source_date_epoch)).transpose()?;
-            anyhow::Ok((release, signer))
+            anyhow::Ok((release, shipped, signer))
         })
         .transpose()?;
     if args.dry_run {
@@ -61,8 +91,7 @@ pub(crate) fn run(
     output.building();
     let mut facts = Facts::new();
     let made = build::build(&prepared, args, cancel, output, &mut facts);
-    let told =
-        report::tell(&facts, &prepared.plan, args.report.as_deref(), made.as_ref().err(), output);
+    let told = report::tell(&facts, &prepared, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
     told?;
     let build::Made { kdbs, summary } = made;
@@ -70,9 +99,11 @@ pub(crate) fn run(
     let mut packaged = writers::Made::default();
     let outputs = prepared.cache.outputs(&args.out)?;
     let kdbs = match (packaging, release) {
-        (Some(packaging), Some((release, signer))) if refused == 0 || args.allow_partial => {
+        (Some(packaging), Some((release, shipped, signer)))
+            if refused == 0 || args.allow_partial =>
+        {
             let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
-            let planned = packages::plan(&kdbs, packaging)?;
+            let planned = packages::plan(&kdbs, &shipped, packaging)?;
             let signer = signer.as_ref();
             packaged = writers::write(
                 &planned,

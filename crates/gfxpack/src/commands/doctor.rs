@@ -1,5 +1,6 @@
 //! `doctor`: what is wrong or suspicious on this machine, and what to do.
 
+mod databases;
 mod files;
 mod hardware;
 mod places;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &Doctor, output: &Output) -> anyhow::Result<()> {
     places::check(&places, &mut checks);
     files::check(&places, &targets, args.deep, &mut checks);
     user::check(&places, &mut checks);
+    databases::check(&environment, &places, &targets, &mut checks);
     if checks.problems > 0 { Err(Outcome::Unwell(checks.problems).into()) } else { Ok(()) }
 }
 

@@ -1,13 +1,15 @@
-//! `env`: the variables that count at run time.
+//! `env`: the variables that count at run time, and where MIOpen's databases
+//! are looked for with them.
 
-use gfxpack_runtime::Environment;
+use gfxpack_runtime::{Environment, PlaceOptions, Places, database_places};
 use serde_json::json;
 
 use crate::output::Output;
 
 /// Lists all of them, set or not.
 pub(crate) fn run(output: &Output) {
-    let variables = Environment::read().variables();
+    let environment = Environment::read();
+    let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for variable in variables {
         if output.json {
@@ -20,6 +22,26 @@ pub(crate) fn run(output: &Output) {
                 variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
             output.data(&format!("{:<width$}  {value}", variable.name));
             output.data(&format!("{:<width$}    {}", "", variable.effect));
+        }
+    }
+    databases(&environment, output);
+}
+
+/// Where databases are looked for, each kind in its order.
+fn databases(environment: &Environment, output: &Output) {
+    let places = Places::resolve(environment, &PlaceOptions::default());
+    for place in database_places(environment, &places, None, None) {
+        let (kind, layer) = (place.kind.name(), place.layer.name());
+        let body = json!({
+            "database": kind, "layer": layer, "dir": place.dir, "names": place.names,
+            "rule": place.rule, "files": place.existing(),
+        });
+        output.message("database-place", &body);
+        if !output.json {
+            let (dir, files) = (place.dir.display(), place.existing().len());
+            let names = place.names.join(" ");
+            output.data(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
+            output.data(&format!("{:<20}  {}, {files} files", "", place.rule));
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::args::{Kdb, SelectObject};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
+use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
 /// Runs a `kdb` sub-command.
@@ -63,7 +64,15 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
 
 /// Prints every finding; whether there were none.
 fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Result<bool> {
-    let report = gfxpack_kdb::verify(file, target, &VerifyOptions::default())?;
+    let report = {
+        let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
+        let progress = |done| bar.progress(done);
+        let mut options = VerifyOptions::default();
+        if bar.is_wanted() {
+            options.progress = Some(&progress);
+        }
+        gfxpack_kdb::verify(file, target, &options)?
+    };
     for finding in &report.findings {
         let body = json!({
             "file": file, "class": finding.class.name(), "row": finding.row,

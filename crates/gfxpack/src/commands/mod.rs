@@ -1,22 +1,35 @@
 //! The sub-commands, each a few steps over the crates below.
 
 mod cache;
+mod caches;
 mod detect;
 mod dist;
 mod doctor;
 mod env;
+mod exec_job;
 mod explain;
+mod export;
+mod harvest;
 mod install;
 mod kdb;
 mod lookup;
 mod manual;
+mod merge;
 mod package;
+mod perfdb;
 mod plan;
 mod repo;
+mod status;
+mod submit;
 mod targets;
 mod toolchains;
+mod tune;
 mod verify;
+mod wait;
 mod why;
+
+pub(crate) use caches::Caches;
+pub(crate) use perfdb::{Perfdb, check as check_perfdb};
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
@@ -39,13 +52,27 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Merge(merge) => {
+            merge::run(&merge, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Status(status) => status::run(&status, output),
+        Command::Submit(submit) => submit::run(&submit, output),
+        Command::Wait(wait) => wait::run(&wait, &cancel_on_signal(output)?, output),
+        Command::Export(export) => export::run(&export, output),
+        Command::ExecJob(job) => {
+            exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Repo(repo) => repo::run(&repo, environment, output),
         Command::Install(install) => install::run(&install, output),
         Command::Verify(verify) => verify::run(&verify, output),
         Command::Cache(cache) => {
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
+        Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
+        Command::Caches(caches) => caches::run(&caches, output),
+        Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
         Command::Targets(targets) => {
             targets::run(&targets, environment, &cancel_on_signal(output)?, output)
         }

@@ -13,6 +13,7 @@ use crate::build::MadeKdb;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
+use crate::perfdb::Shipped;
 use crate::prepare::{Library, Licenses};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
@@ -52,13 +53,15 @@ pub(crate) fn run(
         let targets = kdbs.iter().map(|(kdb, _)| &kdb.target);
         packages::check(release, targets, &args.packaging)?;
     }
+    let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
+    let shipped = Shipped::find(&args.packaging.with_perfdb, &targets, output)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     output.building();
     let signer = match (&args.packaging.sign_key, kdbs.first()) {
         (Some(key), Some((_, release))) => Some(Signer::new(key, release.source_date_epoch)?),
         _ => None,
     };
-    let planned = packages::plan(&kdbs, &args.packaging)?;
+    let planned = packages::plan(&kdbs, &shipped, &args.packaging)?;
     let signer = signer.as_ref();
     let made = writers::write(&planned, &args.packaging, signer, &args.out, None, cancel, output)?;
     record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)

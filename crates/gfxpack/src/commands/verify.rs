@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::VerifyOptions;
 use gfxpack_package::read::{self, Kind};
 use gfxpack_package::sums;
+use gfxpack_tuning::{DatabaseName, Severity};
 use serde_json::json;
 
 use crate::args::Verify;
@@ -13,6 +14,9 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::signing::Keyring;
 use crate::{packages, repository};
+
+/// Findings of a tuning database that are told one by one.
+const TUNING_FINDINGS: usize = 20;
 
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
@@ -23,7 +27,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
         if metadata.is_dir() {
             checker.directory(path)?;
         } else {
-            checker.package(path)?;
+            checker.package(path, false)?;
         }
     }
     match checker.unsound.as_slice() {
@@ -58,7 +62,8 @@ impl Checker<'_> {
         self.output.message("verified", &body);
     }
 
-    fn package(&mut self, path: &Path) -> anyhow::Result<()> {
+    /// Checks a package, of which an index or a list beside it may tell, too.
+    fn package(&mut self, path: &Path, listed: bool) -> anyhow::Result<()> {
         let kind = Kind::of(path).ok_or_else(|| {
             fail::usage(
                 format!("failed to verify `{}`: its name is no package's", path.display()),
@@ -83,6 +88,11 @@ impl Checker<'_> {
                     Err(error) => in_kdbs.push(format!("`{inside}`: {error:#}")),
                 }
                 std::fs::remove_file(&copy)?;
+            } else if DatabaseName::of(Path::new(inside)).is_some() {
+                let copy = scratch.path().join(inside.rsplit('/').next().unwrap_or_default());
+                std::io::copy(bytes, &mut std::fs::File::create(&copy)?)?;
+                in_kdbs.extend(tuning(&copy)?.into_iter().map(|f| format!("`{inside}`: {f}")));
+                std::fs::remove_file(&copy)?;
             }
             Ok(())
         })?;
@@ -98,11 +108,9 @@ impl Checker<'_> {
                         report.findings.extend(refused.map(|why| format!("its signature: {why}")));
                     }
                 }
-                None if kind == Kind::Tar => {
-                    report.findings.extend(detached(keyring, path)?);
-                }
-                // A .deb bears no signature: the repository's index does.
-                None => {}
+                // A .deb without a signature may be in a signed index.
+                None if kind == Kind::Deb && listed && !signature_of(path).exists() => {}
+                None => report.findings.extend(detached(keyring, path)?),
             }
         }
         let sound = format!("sound, {} files, {kernels} kernels", report.files);
@@ -113,23 +121,23 @@ impl Checker<'_> {
     fn directory(&mut self, dir: &Path) -> anyhow::Result<()> {
         let packages = packages_in(dir)?;
         let sums = dir.join(sums::FILE_NAME);
-        let mut known = !packages.is_empty();
+        let mut listed = false;
         if sums.is_file() {
-            known = true;
+            listed = true;
             let findings = self.sums(dir, &sums)?;
             self.tell(&sums, &findings, "sound, all files are what it says");
         }
         for (index, findings) in repository::check(dir, self.keyring.as_ref())? {
-            known = true;
+            listed = true;
             self.tell(&index, &findings, "sound, and so is every package it lists");
         }
-        if !known {
+        if !listed && packages.is_empty() {
             return Err(fail::usage(
                 format!("failed to find a package below `{}`", dir.display()),
                 "give a repository, or a directory that `gfxpack dist` wrote packages into",
             ));
         }
-        packages.iter().try_for_each(|package| self.package(package))
+        packages.iter().try_for_each(|package| self.package(package, listed))
     }
 
     fn sums(&self, dir: &Path, path: &Path) -> anyhow::Result<Vec<String>> {
@@ -153,10 +161,16 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with the signature `<path>.asc`.
+/// Where the signature of a file lies that has no place for one.
+fn signature_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".asc");
+    name.into()
+}
+
+/// What is wrong with that signature.
 fn detached(keyring: &Keyring, path: &Path) -> anyhow::Result<Option<String>> {
-    let name = format!("{}.asc", path.display());
-    match std::fs::read(&name) {
+    match std::fs::read(signature_of(path)) {
         Ok(signature) => {
             let refused = keyring.refuses(&signature, path)?;
             Ok(refused.map(|why| format!("its signature: {why}")))
@@ -176,6 +190,22 @@ fn packages_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     packages.sort();
     Ok(packages)
+}
+
+/// What is wrong with a performance or find database.
+fn tuning(path: &Path) -> Result<Vec<String>, gfxpack_tuning::ReadError> {
+    let mut findings = Vec::new();
+    let linted = gfxpack_tuning::lint(path, None, |finding| {
+        if finding.severity == Severity::Error && findings.len() < TUNING_FINDINGS {
+            let line = finding.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            findings.push(format!("{line}{}", finding.message));
+        }
+    })?;
+    let more = linted.errors - findings.len() as u64;
+    if more > 0 {
+        findings.push(format!("{more} more findings"));
+    }
+    Ok(findings)
 }
 
 /// What is wrong with a kdb, and how many kernels it has.

@@ -8,13 +8,13 @@ mod tests;
 
 use std::path::Path;
 
-use gfxpack_plan::plan::Plan;
-
 pub(crate) use facts::Facts;
 
 use crate::fail;
 use crate::output::Output;
+use crate::prepare::Prepared;
 use crate::record::replace;
+use crate::unbuildable;
 
 /// Sees that a report can be written there, before hours of work.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
@@ -30,13 +30,15 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
 /// Tells of a build that ended, well or with an error.
 pub(crate) fn tell(
     facts: &Facts,
-    plan: &Plan,
+    prepared: &Prepared,
     path: Option<&Path>,
     error: Option<&anyhow::Error>,
     output: &Output,
 ) -> anyhow::Result<()> {
     let error = error.map(|error| format!("{error:#}"));
-    let summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
+    let plan = &prepared.plan;
+    let mut summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
+    summary["unbuildable"] = unbuildable::groups(&prepared.unbuildable).into();
     output.message("report", &summary);
     if let Some(path) = path {
         let page = page::page(facts, plan, &summary);

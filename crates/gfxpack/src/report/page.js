@@ -556,8 +556,27 @@ function fill(list, rest, from) {
   }
 }
 
+// Keys that no compiler was asked for
+
+function showUnbuildable(groups) {
+  for (const group of groups) {
+    const what = group.kind === "no-source" ? "source not found" : "can't be compiled";
+    const list = element("details", {});
+    const title = ` × ${group.reason}, for ${group.target} (${what})`;
+    list.append(element("summary", {}, element("b", {}, number(group.count)), title));
+    // Filled when it is opened: there may be thousands.
+    list.addEventListener("toggle", () => list.open && list.childElementCount === 1 && list.append(
+      ...group.keys.map((key) => element("div", { className: "key" }, `${key.kernel_name} ${key.kernel_args}`))));
+    byId("unbuildable-groups").append(list);
+  }
+}
+
 showHead();
 showGroups();
+if (summary.unbuildable?.length) {
+  byId("unbuildable").hidden = false;
+  showUnbuildable(summary.unbuildable);
+}
 if (summary.failures.length) {
   byId("failures").hidden = false;
   showFailures();

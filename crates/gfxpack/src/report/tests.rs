@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::page::page;
+use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
 
 const WORKERS: usize = 8;
 
@@ -389,6 +390,33 @@ fn a_warm_and_an_interrupted_build_have_a_page_too() {
     assert_eq!(state, "ready");
     assert_eq!(seen["error"], "The build ended early: interrupted");
     assert!(seen["tiles"].to_string().contains("Not done7"), "{}", seen["tiles"]);
+}
+
+#[test]
+fn keys_that_no_compiler_was_asked_for_are_listed() {
+    let key = |n: u32| KernelKey {
+        kernel_name: "gone.cl.o".to_owned(),
+        kernel_args: format!(" -DN={n} -mcpu=gfx906"),
+    };
+    let reason = Reason { no_source: true, text: "failed to find source `gone.cl`".to_owned() };
+    let keys = (0..3).map(|n| Unbuilt { key: key(n), reason: reason.clone() }).collect();
+    let unbuildable = Unbuildable::from([("gfx906_60".parse().unwrap(), keys)]);
+    let (plan, facts) = (plan(4), facts(&self::plan(4)));
+    let mut summary = facts.summary(&plan, Duration::from_secs(500), None);
+    summary["unbuildable"] = unbuildable::groups(&unbuildable).into();
+    let script = "
+        const list = document.querySelector('#unbuildable-groups details');
+        list.open = true;
+        list.addEventListener('toggle', () => done({
+            hidden: byId('unbuildable').hidden, title: list.firstChild.textContent,
+            keys: [...list.querySelectorAll('.key')].map((key) => key.textContent),
+        }));";
+    let (seen, state) = open(&page(&facts, &plan, &summary), &[], script);
+    assert_eq!((state.as_str(), &seen["hidden"]), ("ready", &json!(false)));
+    let title = "3 × failed to find source `gone.cl`, for gfx906@60 (source not found)";
+    assert_eq!(seen["title"], title);
+    let keys = seen["keys"].as_array().unwrap();
+    assert_eq!((keys.len(), &keys[2]), (3, &json!("gone.cl.o  -DN=2 -mcpu=gfx906")));
 }
 
 #[test]

@@ -147,8 +147,10 @@ impl<'a> Walk<'a> {
     fn write(&self, staging: &Staging, out: &Path) -> Result<Written, CopyError> {
         let mut sink = Sink::create(out, self.options.layout.unwrap_or(Layout::Miopen))?;
         let mut last: Option<KernelKey> = None;
+        let total = staging.count().map_err(|source| self.sqlite(source))?;
         transfer(
             self.options,
+            total,
             || {
                 let found =
                     staging.next_row(last.as_ref()).map_err(|source| self.sqlite(source))?;
@@ -157,7 +159,7 @@ impl<'a> Walk<'a> {
                 let (blob, size) = self.reread(place)?;
                 let stored = Stored { blob, hash, size };
                 let path = self.path.to_owned();
-                Ok(Some(Passing { path, key, stored, note: Note::default() }))
+                Ok(Some(Passing { path, key, stored, note: Note::default(), rows: 1 }))
             },
             |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
         )?;

@@ -66,7 +66,6 @@ impl Walk<'_> {
         // A good file's cells take no more than the file in all. A bad one can
         // name the same pages again and again.
         let mut left = 8 * self.bytes + (64 << 20);
-        let mut cells = 0;
         pipeline::in_order(
             self.options.window_bytes,
             || -> Result<_, CopyError> {
@@ -83,6 +82,10 @@ impl Walk<'_> {
                     let Some(number) = pages.advance().map_err(|error| self.io(error))? else {
                         return Ok(None);
                     };
+                    if let Some(progress) = self.options.progress {
+                        let total = u64::from(self.geometry.pages);
+                        progress(Progress { rows: number.into(), total, pages: true });
+                    }
                     if !done.borrow().contains(number)
                         && self.cells(pass, number, pages.current(), &mut found)
                     {
@@ -106,10 +109,6 @@ impl Walk<'_> {
                     chain.into_iter().for_each(|page| {
                         done.borrow_mut().insert(page);
                     });
-                }
-                cells += 1;
-                if let Some(progress) = self.options.progress {
-                    progress(Progress { rows: cells, total: 0 });
                 }
                 Ok(())
             },

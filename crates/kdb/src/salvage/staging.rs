@@ -97,6 +97,12 @@ impl Staging {
         )
     }
 
+    /// How many whole rows there are.
+    pub(crate) fn count(&self) -> Result<u64> {
+        let sql = "SELECT count(*) FROM rows";
+        self.0.query_row(sql, (), |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
+    }
+
     /// The first row after a key, in canonical order.
     pub(crate) fn next_row(&self, after: Option<&KernelKey>) -> Result<Option<Found>> {
         let take = |row: &rusqlite::Row<'_>| {

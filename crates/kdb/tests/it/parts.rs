@@ -216,7 +216,7 @@ fn sums_add_up() {
     for layout in [Layout::Miopen, Layout::Dense] {
         let kernels = many();
         let written = write_laid_out(&path, &kernels, Blob::Auto, layout);
-        let stats = Reader::open(&path).unwrap().stats().unwrap();
+        let stats = Reader::open(&path).unwrap().stats(None).unwrap();
         assert_eq!(stats.layout, Some(layout));
         assert_eq!(stats.file_bytes, written.file_bytes);
         assert_eq!((stats.all.rows, stats.all.raw_rows), (written.rows, written.raw_rows));

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::contents::Item;
+use crate::digests::Digests;
 
 /// Largest sum of sizes that the headers of named entries are used for.
 pub(crate) const NAMED_MAX: u64 = u32::MAX as u64;
@@ -50,8 +51,8 @@ pub(crate) fn trailer(out: &mut impl Write) -> io::Result<()> {
     new_ascii(out, "TRAILER!!!", [0, 0, 1, 0, 0])
 }
 
-/// Writes an entry's bytes and the padding to a multiple of four, showing them
-/// to `see`.
+/// Writes an entry's bytes, digested beside that, and the padding to a multiple
+/// of four.
 ///
 /// # Errors
 /// Those of [`Item::copy_to`].
@@ -59,9 +60,9 @@ pub(crate) fn body(
     out: &mut impl Write,
     item: &Item<'_>,
     output: &Path,
-    see: impl FnMut(&[u8]),
+    digests: &Digests,
 ) -> Result<(), Error> {
-    item.copy_to(out, output, see)?;
+    item.copy_to(out, output, Some(digests))?;
     out.write_all(padding(item.size)).map_err(|e| Error::write(output, e))
 }
 

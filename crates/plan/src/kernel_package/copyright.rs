@@ -125,21 +125,71 @@ fn words(line: &str) -> Vec<&str> {
         .collect()
 }
 
+/// What stands below a licence's name, given Debian's name of it.
 fn license_text(license: &str) -> String {
-    let common = license.split(" with ").next().unwrap_or_default().trim_end_matches('+');
-    let text = match license {
-        "Expat" => EXPAT.to_owned(),
-        "BSD-3-Clause" => format!("{BSD_BEGIN}{BSD_THIRD}{BSD_END}"),
-        "BSD-2-Clause" => format!("{BSD_BEGIN}{BSD_END}"),
+    let (plain, exception) = match license.split_once(" with ") {
+        Some((plain, exception)) => (plain, exception.strip_suffix(" exception")),
+        None => (license, None),
+    };
+    let common = plain.trim_end_matches('+');
+    let mut text = match spdx_text(common) {
         _ if COMMON.contains(&common) => format!(
             "On Debian systems, the full text of this licence is in\n\
              /usr/share/common-licenses/{common}.\n"
         ),
-        _ => "The full text of this licence is with the sources of the kernels.\n".to_owned(),
+        Some(text) => text.to_owned(),
+        None => "The full text of this licence is with the sources of the kernels.\n".to_owned(),
     };
-    text.lines()
-        .map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") })
-        .collect()
+    if let Some(exception) = exception.and_then(spdx::exception_id) {
+        text = format!("{}\n\n{}", text.trim_end(), exception.text());
+    }
+    let mut stanza = String::new();
+    let mut blank = true;
+    for line in text.trim().lines().filter(|line| !names_nobody(line)) {
+        // No two empty lines where one between them went.
+        if !(blank && line.trim().is_empty()) {
+            wrapped(&mut stanza, line.trim_end());
+        }
+        blank = line.trim().is_empty();
+    }
+    stanza
+}
+
+/// The full text of a licence, given Debian's name of it.
+fn spdx_text(name: &str) -> Option<&'static str> {
+    let id = match name {
+        "Expat" => spdx::license_id("MIT"),
+        _ => spdx::license_id(name).or_else(|| spdx::license_id(&format!("{name}.0"))),
+    };
+    id.map(spdx::LicenseId::text)
+}
+
+/// Whether the line is for the holder's name, which the field above has.
+fn names_nobody(line: &str) -> bool {
+    line.trim_start().starts_with("Copyright") && line.contains('<')
+}
+
+/// Columns of a line, without the blank that it begins with.
+const COLUMNS: usize = 78;
+
+/// Appends a line of a licence, in several where it is long.
+fn wrapped(stanza: &mut String, line: &str) {
+    if line.is_empty() {
+        stanza.push_str(" .\n");
+        return;
+    }
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let mut column = 0;
+    for word in line.split_whitespace() {
+        if column > 0 && column + 1 + word.chars().count() <= COLUMNS {
+            let _ = write!(stanza, " {word}");
+            column += 1 + word.chars().count();
+        } else {
+            let _ = write!(stanza, "{} {indent}{word}", if column == 0 { "" } else { "\n" });
+            column = indent.len() + word.chars().count();
+        }
+    }
+    stanza.push('\n');
 }
 
 /// Source: Debian 12, base-files, `/usr/share/common-licenses`.
@@ -157,60 +207,6 @@ const COMMON: [&str; 12] = [
     "LGPL-3",
     "MPL-2.0",
 ];
-
-const EXPAT: &str = "\
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the \"Software\"), to
-deal in the Software without restriction, including without limitation the
-rights to use, copy, modify, merge, publish, distribute, sublicense, and/or
-sell copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in
-all copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
-FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS
-IN THE SOFTWARE.
-";
-
-const BSD_BEGIN: &str = "\
-Redistribution and use in source and binary forms, with or without
-modification, are permitted provided that the following conditions are met:
-
-1. Redistributions of source code must retain the above copyright notice,
-this list of conditions and the following disclaimer.
-
-2. Redistributions in binary form must reproduce the above copyright notice,
-this list of conditions and the following disclaimer in the documentation
-and/or other materials provided with the distribution.
-
-";
-
-const BSD_THIRD: &str = "\
-3. Neither the name of the copyright holder nor the names of its contributors
-may be used to endorse or promote products derived from this software without
-specific prior written permission.
-
-";
-
-const BSD_END: &str = "\
-THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS \"AS IS\"
-AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
-IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE
-ARE DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE
-LIABLE FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR
-CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF
-SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS
-INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN
-CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE)
-ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE
-POSSIBILITY OF SUCH DAMAGE.
-";
 
 #[cfg(test)]
 mod tests {
@@ -260,5 +256,30 @@ mod tests {
         for license in ["Expat", "Apache-2.0", "BSD-3-Clause"] {
             assert!(text.contains(&format!("\nLicense: {license}\n ")), "{license}: {text}");
         }
+    }
+
+    #[test]
+    fn every_licence_is_there_in_full_or_where_debian_has_it() {
+        for license in ["MIT", "Zlib", "ISC", "BSL-1.0", "NCSA", "AGPL-3.0-or-later", "EUPL-1.2"] {
+            let text = license_text(&short_name(license));
+            assert!(text.lines().count() > 8, "{license}: {text}");
+            let fits = |line: &str| line.starts_with(' ') && line.chars().count() <= 1 + COLUMNS;
+            assert!(text.lines().all(fits), "{license}: {text}");
+            assert!(!text.contains("<year>") && !text.contains(" .\n .\n"), "{license}: {text}");
+        }
+        for license in ["Apache-2.0", "GPL-2.0-or-later", "LGPL-2.1-only", "MPL-2.0"] {
+            let text = license_text(&short_name(license));
+            assert!(text.contains("/usr/share/common-licenses/"), "{license}: {text}");
+        }
+        let own = license_text("LicenseRef-own");
+        assert_eq!(own, " The full text of this licence is with the sources of the kernels.\n");
+    }
+
+    #[test]
+    fn an_exception_follows_its_licence() {
+        let text = license_text(&short_name("Apache-2.0 WITH LLVM-exception"));
+        let (license, exception) = text.split_once("\n .\n").expect("two paragraphs");
+        assert!(license.ends_with("/usr/share/common-licenses/Apache-2.0."), "{license}");
+        assert!(exception.contains("LLVM Exceptions to the Apache 2.0 License"), "{exception}");
     }
 }

@@ -158,6 +158,7 @@ mod tests {
             kernels: 1,
             missing: 0,
             compiler: String::new(),
+            tuning: Vec::new(),
         };
         let claims = |spec: &PackageSpec| {
             spec.relations.iter().filter(|r| r.kind == RelationKind::Supplements).count()

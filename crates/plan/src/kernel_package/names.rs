@@ -80,6 +80,19 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     relations
 }
 
+/// Relations of a package that holds tuning databases too, which AMD's own
+/// package of MIOpen brings for some devices: this one's stay on disk. Only
+/// Debian knows such a relation.
+///
+/// Source: Debian Policy 4.7.0, 7.6.1.
+pub(super) fn over_databases(release: &Release) -> Vec<Relation> {
+    if !release.layout.is_amds() {
+        return Vec::new();
+    }
+    let rocm = release.layout.version().unwrap_or_default();
+    vec![any(RelationKind::Replaces, &format!("miopen-hip{rocm}"))]
+}
+
 /// Relations of the package `own` to AMD's of the names that `gfx` and `rocm`
 /// give.
 pub(super) fn instead_of(

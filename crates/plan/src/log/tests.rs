@@ -202,7 +202,7 @@ fn a_line_without_end_takes_no_more_memory_than_the_limit() {
     log.push(begin, &mut each);
     for _ in 0..64 {
         log.push(&[b'x'; 1 << 16], &mut each);
-        assert!(log.carry.capacity() <= 2 * MAX_LINE_BYTES);
+        assert!(log.lines.carry.capacity() <= 2 * MAX_LINE_BYTES);
     }
     log.push(b"\n\n", &mut each);
     log.push(

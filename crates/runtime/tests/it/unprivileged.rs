@@ -99,12 +99,7 @@ fn child_without_rights() {
     // In WAL mode it can't be.
     let cache = Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("user-wal"))));
     assert_eq!(reasons(&cache.kernel(7).misses)[2], "user unreadable");
-    assert_eq!(
-        cache.told.classes(),
-        [WalMode, WarningClass::NotStored],
-        "{:?}",
-        cache.told.texts()
-    );
+    assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
     // Where no directory can be made.
     let cache =
         Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("wal/new/user"))));

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Layout, Reader, SplitBy, Written};
+use gfxpack_kdb::{CopyOptions, Layout, Part, Reader, SplitBy, Written};
+use gfxpack_plan::KernelKey;
 use serde_json::json;
 
 use crate::args::{ConflictArg, Copy, KdbLayout};
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
+use crate::progress::bar::{Bar, Unit};
 
 /// Writes the union of kdbs.
 pub(super) fn merge(
@@ -19,7 +21,9 @@ pub(super) fn merge(
 ) -> anyhow::Result<()> {
     check_layout(out, copy.layout == Some(KdbLayout::Dense))?;
     output.building();
-    let merged = gfxpack_kdb::merge(files, out, conflict.into(), &copy.options())?;
+    let merged = watched("merging", copy, output, |options, _| {
+        gfxpack_kdb::merge(files, out, conflict.into(), options)
+    })?;
     let body = json!({
         "file": out, "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
         "repeated": merged.repeated, "conflicts": merged.conflicts,
@@ -41,7 +45,8 @@ pub(super) fn convert(file: &Path, out: &Path, copy: &Copy, output: &Output) -> 
     };
     check_layout(out, dense)?;
     output.building();
-    let written = gfxpack_kdb::convert(file, out, &copy.options())?;
+    let written =
+        watched("converting", copy, output, |options, _| gfxpack_kdb::convert(file, out, options))?;
     let body = json!({
         "file": out, "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
@@ -67,7 +72,7 @@ pub(super) fn split(
     output: &Output,
 ) -> anyhow::Result<()> {
     output.building();
-    gfxpack_kdb::split(file, out, by, &copy.options(), |part| {
+    let each = |part: &Part| {
         let body = json!({
             "file": part.path, "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
@@ -84,6 +89,9 @@ pub(super) fn split(
                 size(part.written.file_bytes)
             ));
         }
+    };
+    watched("splitting", copy, output, |options, bar| {
+        gfxpack_kdb::split(file, out, by, options, |part| bar.above(|| each(part)))
     })?;
     Ok(())
 }
@@ -106,11 +114,14 @@ pub(super) fn repair(file: &Path, out: &Path, copy: &Copy, output: &Output) -> a
         ));
     }
     output.building();
-    let repaired = gfxpack_kdb::repair(file, out, &copy.options(), |key, reason| {
+    let lost = |key: &KernelKey, reason: &str| {
         output.message("lost", &json!({ "file": file, "key": key, "reason": reason }));
         if !output.json {
             output.data(&format!("lost: {key}: {reason}"));
         }
+    };
+    let repaired = watched("saving", copy, output, |options, bar| {
+        gfxpack_kdb::repair(file, out, options, |key, reason| bar.above(|| lost(key, reason)))
     })?;
     let body = json!({
         "file": out, "rows": repaired.written.rows, "lost": repaired.lost,
@@ -132,6 +143,22 @@ pub(super) fn repair(file: &Path, out: &Path, copy: &Copy, output: &Output) -> a
             Err(Outcome::Lost { file, lost, total: lost + repaired.written.rows }.into())
         }
     }
+}
+
+/// Does what takes long, with a bar that shows how far it is.
+fn watched<T>(
+    what: &'static str,
+    copy: &Copy,
+    output: &Output,
+    run: impl FnOnce(&CopyOptions<'_>, &Bar) -> T,
+) -> T {
+    let bar = Bar::new(output, what, Unit::Kernels, 0);
+    let progress = |done| bar.progress(done);
+    let mut options = copy.options();
+    if bar.is_wanted() {
+        options.progress = Some(&progress);
+    }
+    run(&options, &bar)
 }
 
 fn said(out: &Path, written: &Written, more: &str, output: &Output) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fail;
 use crate::output::{Output, size};
+use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
 /// Prints the sums.
@@ -18,7 +19,12 @@ pub(super) fn run(
     top: usize,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let stats = Reader::open(file)?.stats()?;
+    let stats = {
+        let bar = Bar::new(output, "reading", Unit::Kernels, 0);
+        let progress = |done| bar.progress(done);
+        let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
+        Reader::open(file)?.stats(progress)?
+    };
     if let Some(path) = html {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let page = page::render(&name, &stats, &largest(&stats, usize::MAX));

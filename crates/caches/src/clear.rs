@@ -1,0 +1,226 @@
+//! Removing entries: what is kept, and why.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::entry::Entry;
+use crate::known::Place;
+use crate::live::{self, OpenFiles};
+use crate::surroundings::Surroundings;
+
+/// Permission bit: in a directory of many users, each may remove their own.
+const STICKY: u32 = 0o1000;
+/// The administrator.
+const ROOT: u32 = 0;
+
+/// What is to be removed, and by whom.
+#[derive(Debug, Clone)]
+pub struct Clearing {
+    /// Only what has not been changed for that long.
+    pub older_than: Option<Duration>,
+    /// Results of tuning too.
+    pub tuning: bool,
+    now: SystemTime,
+    user: u32,
+    home: Option<PathBuf>,
+    open: OpenFiles,
+}
+
+/// Why an entry is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kept {
+    /// It is a result of tuning.
+    Tuning,
+    /// It was changed too lately.
+    Young,
+    /// Another process has it open, or holds a lock on it: this file.
+    Live(PathBuf),
+    /// It, or the directory it is in, is a symbolic link.
+    Link(PathBuf),
+    /// This belongs to another user.
+    Foreign(PathBuf),
+    /// This is `/`, the home directory, or above it.
+    Unsafe(PathBuf),
+    /// Another file system is mounted there.
+    Mount(PathBuf),
+    /// It can't be looked at.
+    Unreadable(PathBuf),
+}
+
+impl Kept {
+    /// The reason in machine-readable output: `live`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tuning => "tuning",
+            Self::Young => "young",
+            Self::Live(_) => "live",
+            Self::Link(_) => "link",
+            Self::Foreign(_) => "foreign",
+            Self::Unsafe(_) => "unsafe",
+            Self::Mount(_) => "mount",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tuning => write!(f, "it is a result of tuning: --tuning removes it too"),
+            Self::Young => write!(f, "it was changed lately"),
+            Self::Live(path) => write!(f, "`{}` is in use", path.display()),
+            Self::Link(path) => write!(f, "`{}` is a symbolic link", path.display()),
+            Self::Foreign(path) => write!(f, "`{}` belongs to another user", path.display()),
+            Self::Unsafe(path) => {
+                write!(f, "`{}` is the root, the home directory, or above it", path.display())
+            }
+            Self::Mount(path) => write!(f, "another file system is at `{}`", path.display()),
+            Self::Unreadable(path) => write!(f, "`{}` can't be looked at", path.display()),
+        }
+    }
+}
+
+/// Why an entry could not be removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoveError {
+    /// It must be kept.
+    #[error("failed to remove `{path}`: {why}")]
+    Kept {
+        /// The entry.
+        path: PathBuf,
+        /// The reason.
+        why: Kept,
+    },
+    /// The system does not let us.
+    #[error("failed to remove `{path}`")]
+    Io {
+        /// The entry or a part of it.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Clearing {
+    /// By this process's user. Looks at what is open now.
+    #[must_use]
+    pub fn new(surroundings: &Surroundings, now: SystemTime) -> Self {
+        Self {
+            older_than: None,
+            tuning: false,
+            now,
+            user: rustix::process::geteuid().as_raw(),
+            home: surroundings.home().and_then(|home| fs::canonicalize(home).ok()),
+            open: OpenFiles::read(),
+        }
+    }
+
+    /// Why the entry is to be kept; none where it may go.
+    #[must_use]
+    pub fn keeps(&self, place: &Place, entry: &Entry) -> Option<Kept> {
+        if entry.tuning && !self.tuning {
+            return Some(Kept::Tuning);
+        }
+        if let Some(age) = self.older_than {
+            let changed = entry.changed.and_then(|changed| self.now.duration_since(changed).ok());
+            if changed.is_none_or(|changed| changed < age) {
+                return Some(Kept::Young);
+            }
+        }
+        self.directory(place).or_else(|| self.contents(entry)).or_else(|| self.use_of(entry))
+    }
+
+    /// Removes the entry with what stands beside it, unless it is to be kept.
+    ///
+    /// # Errors
+    /// [`RemoveError`]. What could not be removed may be half gone, as it is
+    /// when its tool's own clean-up is interrupted.
+    pub fn remove(&self, place: &Place, entry: &Entry) -> Result<(), RemoveError> {
+        if let Some(why) = self.keeps(place, entry) {
+            return Err(RemoveError::Kept { path: entry.path.clone(), why });
+        }
+        // Companions first: a database without its log is whole or older, a
+        // log without its database would be taken for the next one's.
+        for path in entry.companions.iter().chain([&entry.path]) {
+            let removed =
+                if entry.is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            match removed {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(RemoveError::Io { path: path.clone(), source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the directory that the entry is in.
+    fn directory(&self, place: &Place) -> Option<Kept> {
+        let dir = &place.dir;
+        let Ok(metadata) = fs::symlink_metadata(dir) else {
+            return Some(Kept::Unreadable(dir.clone()));
+        };
+        if metadata.is_symlink() {
+            return Some(Kept::Link(dir.clone()));
+        }
+        // Everybody's directory for temporary files is nobody's.
+        if place.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
+            return None;
+        }
+        if metadata.uid() != self.user {
+            return Some(Kept::Foreign(dir.clone()));
+        }
+        match fs::canonicalize(dir) {
+            Err(_) => Some(Kept::Unreadable(dir.clone())),
+            Ok(real) if self.is_unsafe(&real) && !place.shared => Some(Kept::Unsafe(dir.clone())),
+            Ok(_) => None,
+        }
+    }
+
+    fn is_unsafe(&self, real: &Path) -> bool {
+        real.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(real))
+    }
+
+    /// What is wrong with any part of the entry.
+    fn contents(&self, entry: &Entry) -> Option<Kept> {
+        if entry.is_link {
+            return Some(Kept::Link(entry.path.clone()));
+        }
+        let Ok(real) = fs::canonicalize(&entry.path) else {
+            return Some(Kept::Unreadable(entry.path.clone()));
+        };
+        if self.is_unsafe(&real) {
+            return Some(Kept::Unsafe(entry.path.clone()));
+        }
+        let Ok(device) = fs::symlink_metadata(&entry.path).map(|metadata| metadata.dev()) else {
+            return Some(Kept::Unreadable(entry.path.clone()));
+        };
+        for path in entry.walk() {
+            match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => return Some(Kept::Unreadable(path)),
+                Ok(metadata) if metadata.uid() != self.user => return Some(Kept::Foreign(path)),
+                Ok(metadata) if metadata.dev() != device => return Some(Kept::Mount(path)),
+                // What can't be listed can't be judged.
+                Ok(metadata) if metadata.is_dir() && fs::read_dir(&path).is_err() => {
+                    return Some(Kept::Unreadable(path));
+                }
+                Ok(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Who is using any part of it.
+    fn use_of(&self, entry: &Entry) -> Option<Kept> {
+        let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
+        entry.walk().find(used).map(Kept::Live)
+    }
+}

@@ -1,0 +1,10 @@
+//! The clock that ages are told by. No output that is shipped depends on it.
+
+use std::time::SystemTime;
+
+/// The time now.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the age of cache entries reaches no output file")]
+pub fn now() -> SystemTime {
+    SystemTime::now()
+}

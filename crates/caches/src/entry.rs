@@ -1,0 +1,137 @@
+//! What is in a place: entries with their size and age.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use walkdir::WalkDir;
+
+use crate::known::{Item, Place};
+
+/// What stands beside a file and goes with it: SQLite's, and MIOpen's notes
+/// of when a database was written.
+const COMPANIONS: [&str; 5] = ["-wal", "-shm", "-journal", ".time", ".temp"];
+
+/// A file or directory of a tool's, with what stands beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Whether it is a symbolic link, of which nothing more is looked at.
+    pub is_link: bool,
+    /// `-wal` and `-shm` files, and their like.
+    pub companions: Vec<PathBuf>,
+    /// Files in it, companions included.
+    pub files: u64,
+    /// Their size together.
+    pub bytes: u64,
+    /// When any of it was changed last.
+    pub changed: Option<SystemTime>,
+    /// Whether these are results of tuning.
+    pub tuning: bool,
+}
+
+/// What a place holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scan {
+    /// Whether the directory is there.
+    pub exists: bool,
+    /// What is the tool's, by name.
+    pub entries: Vec<Entry>,
+    /// How many things are in the directory that are not.
+    pub others: u64,
+}
+
+impl Place {
+    /// Looks at the directory, and changes nothing. What vanishes meanwhile is
+    /// not there.
+    ///
+    /// # Errors
+    /// Where the directory is there and can't be read.
+    pub fn scan(&self) -> io::Result<Scan> {
+        let directory = match fs::read_dir(&self.dir) {
+            Ok(directory) => directory,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Scan::default()),
+            Err(error) => return Err(error),
+        };
+        let mut scan = Scan { exists: true, ..Scan::default() };
+        let mut names: Vec<OsString> = Vec::new();
+        for entry in directory {
+            names.push(entry?.file_name());
+        }
+        names.sort();
+        let mut companions = 0;
+        for name in &names {
+            let path = self.dir.join(name);
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let text = name.to_str().unwrap_or_default();
+            let item = Item { path: &path, name: text, is_dir: metadata.is_dir() };
+            // What a link would lead to may be recognised by its name, and is
+            // told of, so that nobody wonders.
+            let known = !text.is_empty() && (self.owns(&item) || self.owns_link(&item, &metadata));
+            if known {
+                let entry = self.measure(path, &metadata);
+                companions += entry.companions.len() as u64;
+                scan.entries.push(entry);
+            } else {
+                scan.others += 1;
+            }
+        }
+        scan.others = scan.others.saturating_sub(companions);
+        Ok(scan)
+    }
+
+    fn owns_link(&self, item: &Item<'_>, metadata: &fs::Metadata) -> bool {
+        let as_dir = Item { is_dir: true, ..*item };
+        metadata.is_symlink() && self.owns(&as_dir)
+    }
+
+    fn measure(&self, path: PathBuf, metadata: &fs::Metadata) -> Entry {
+        let mut entry = Entry {
+            companions: if metadata.is_file() { companions(&path) } else { Vec::new() },
+            is_dir: metadata.is_dir(),
+            is_link: metadata.is_symlink(),
+            path,
+            files: 0,
+            bytes: 0,
+            changed: None,
+            tuning: self.tuning,
+        };
+        let (mut files, mut bytes, mut changed) = (0, 0, None);
+        for file in entry.walk() {
+            let Ok(metadata) = fs::symlink_metadata(&file) else { continue };
+            if !metadata.is_dir() {
+                files += 1;
+                bytes += metadata.len();
+                changed = changed.max(metadata.modified().ok());
+            }
+        }
+        entry.changed = changed.or_else(|| metadata.modified().ok());
+        Entry { files, bytes, ..entry }
+    }
+}
+
+impl Entry {
+    /// All that is removed with it: files, directories, links. Links are not
+    /// followed.
+    pub(crate) fn walk(&self) -> impl Iterator<Item = PathBuf> {
+        let below = WalkDir::new(&self.path).follow_links(false).follow_root_links(false);
+        let below = below.into_iter().flatten().map(walkdir::DirEntry::into_path);
+        below.chain(self.companions.clone())
+    }
+}
+
+fn companions(path: &Path) -> Vec<PathBuf> {
+    let beside = COMPANIONS.iter().map(|suffix| {
+        let mut name = OsString::from(path);
+        name.push(suffix);
+        PathBuf::from(name)
+    });
+    beside.filter(|path| fs::symlink_metadata(path).is_ok_and(|m| m.is_file())).collect()
+}

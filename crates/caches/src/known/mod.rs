@@ -1,0 +1,183 @@
+//! The caches that are known: places, what belongs to them, switches.
+
+mod miopen;
+mod opencl;
+mod torch;
+mod vendors;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::surroundings::Surroundings;
+
+/// The caches' names, in the order in which they are listed.
+pub const NAMES: [&str; 10] = [
+    "miopen", "comgr", "rocfft", "pytools", "pyopencl", "pocl", "cuda", "triton", "inductor",
+    "mesa",
+];
+
+/// A tool's cache.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Cache {
+    /// `pocl`.
+    pub name: &'static str,
+    /// What it holds: completes "holds …".
+    pub about: &'static str,
+    /// Where it is for this user, the usual place first. They may not exist;
+    /// there are none where the tool keeps nothing.
+    pub places: Vec<Place>,
+    /// Variables with the values that switch it off.
+    pub disable: &'static [(&'static str, &'static str)],
+    /// What these variables do not do, in words; or empty.
+    pub disable_note: &'static str,
+}
+
+/// A directory in which a tool keeps things, among others' perhaps.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Place {
+    /// Absolute.
+    pub dir: PathBuf,
+    /// The rule that names it: `XDG_CACHE_HOME`.
+    pub rule: &'static str,
+    /// Whether these are results of tuning, which take long to get again.
+    pub tuning: bool,
+    /// Whether many users share the directory.
+    pub(crate) shared: bool,
+    pub(crate) belongs: Belongs,
+}
+
+/// What of a directory is the tool's.
+#[derive(Debug, Clone)]
+pub(crate) enum Belongs {
+    /// Whatever this says yes to.
+    Items(fn(&Item<'_>) -> bool),
+    /// The file of this name, if it is SQLite.
+    Database(String),
+}
+
+/// Something in a directory.
+pub(crate) struct Item<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) is_dir: bool,
+}
+
+impl Place {
+    fn new(dir: PathBuf, rule: &'static str, belongs: fn(&Item<'_>) -> bool) -> Self {
+        let belongs = Belongs::Items(belongs);
+        Self { dir, rule, tuning: false, shared: false, belongs }
+    }
+
+    fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    fn tuning(mut self) -> Self {
+        self.tuning = true;
+        self
+    }
+
+    /// Whether something in the directory is the tool's.
+    pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
+        match &self.belongs {
+            Belongs::Items(owns) => owns(item),
+            Belongs::Database(name) => !item.is_dir && item.name == name && is_sqlite(item.path),
+        }
+    }
+}
+
+/// All caches of that user on that machine, in the order of [`NAMES`].
+#[must_use]
+pub fn known(surroundings: &Surroundings) -> Vec<Cache> {
+    let mut caches = vec![miopen::cache(surroundings)];
+    caches.extend(vendors::rocm(surroundings));
+    caches.extend(opencl::caches(surroundings));
+    caches.push(vendors::cuda(surroundings));
+    caches.extend(torch::caches(surroundings));
+    caches.push(vendors::mesa(surroundings));
+    caches
+}
+
+/// Whether the file begins as SQLite's do.
+pub(crate) fn is_sqlite(path: &Path) -> bool {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let regular = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut first = [0; 16];
+    regular
+        && fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *MAGIC
+}
+
+/// Whether a text is that many characters of those, and nothing else.
+fn is_made_of(text: &str, count: std::ops::RangeInclusive<usize>, of: fn(u8) -> bool) -> bool {
+    count.contains(&text.len()) && text.bytes().all(of)
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::Platform;
+
+    /// `name: dir (rule)` of all places.
+    pub(super) fn places(
+        platform: Platform,
+        variables: &[(&str, &str)],
+        name: &str,
+    ) -> Vec<String> {
+        let variables = variables.iter().copied();
+        let surroundings = Surroundings::new(platform, variables, Some("ada".to_owned()));
+        let caches = known(&surroundings);
+        let names: Vec<&str> = caches.iter().map(|cache| cache.name).collect();
+        assert_eq!(names, NAMES);
+        let cache = caches.into_iter().find(|cache| cache.name == name).expect(name);
+        cache.places.iter().map(|place| place.dir.display().to_string()).collect()
+    }
+
+    #[track_caller]
+    pub(super) fn check(
+        platform: Platform,
+        variables: &[(&str, &str)],
+        name: &str,
+        expected: &[&str],
+    ) {
+        assert_eq!(places(platform, variables, name), expected, "{name} with {variables:?}");
+    }
+
+    /// Whether something of that name in the first place is the tool's.
+    pub(super) fn owns(cache: &str, name: &str, is_dir: bool) -> bool {
+        let variables = [("HOME", "/h")];
+        let surroundings = Surroundings::new(Platform::Linux, variables, Some("ada".to_owned()));
+        let caches = known(&surroundings);
+        let cache = caches.iter().find(|one| one.name == cache).expect(cache);
+        let item = Item { path: Path::new("/no/such"), name, is_dir };
+        cache.places[0].owns(&item)
+    }
+
+    #[test]
+    fn no_place_is_relative_or_the_home_directory() {
+        let strange = ["", "relative", ".", "~"];
+        for value in strange {
+            let mut variables: Vec<(&str, &str)> =
+                crate::VARIABLES.iter().map(|name| (*name, value)).collect();
+            for home in ["", "/h"] {
+                variables.push(("HOME", home));
+                for platform in [Platform::Linux, Platform::MacOs] {
+                    let surroundings = Surroundings::new(platform, variables.clone(), None);
+                    for place in known(&surroundings).iter().flat_map(|cache| &cache.places) {
+                        assert!(place.dir.is_absolute(), "{place:?} with {value:?}");
+                        let home = Path::new("/h");
+                        assert!(place.tuning || place.dir != home || value == "~", "{place:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! pytools (loopy, and what PyOpenCL keeps of its own), PyOpenCL's compiler
+//! cache, PoCL.
+
+use std::path::PathBuf;
+
+use super::{Cache, Item, Place, is_made_of};
+use crate::surroundings::{Platform, Surroundings};
+
+pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
+    let python = |name: &str, belongs: fn(&Item<'_>) -> bool| {
+        let place = python_cache(surroundings).map(|(dir, rule)| (dir.join(name), rule));
+        place.map(|(dir, rule)| Place::new(dir, rule, belongs)).into_iter().collect()
+    };
+    [
+        Cache {
+            name: "pytools",
+            about: "what loopy generated, and PyOpenCL's invokers",
+            places: python("pytools", is_dictionary),
+            disable: &[("LOOPY_NO_CACHE", "1"), ("CG_NO_CACHE", "1"), ("PYOPENCL_NO_CACHE", "1")],
+            disable_note: "loopy makes its databases all the same, and leaves them empty",
+        },
+        Cache {
+            name: "pyopencl",
+            about: "binaries of OpenCL programs",
+            places: python("pyopencl", is_compiler_cache),
+            disable: &[("PYOPENCL_NO_CACHE", "1")],
+            disable_note: "",
+        },
+        Cache {
+            name: "pocl",
+            about: "kernels compiled for the CPU",
+            places: pocl(surroundings),
+            disable: &[("POCL_KERNEL_CACHE", "0")],
+            disable_note: "PoCL compiles in a directory `uncached` beside it, and cleans up there",
+        },
+    ]
+}
+
+/// The user's cache directory as Python's tools have it.
+///
+/// Source: platformdirs 4.14, `user_cache_dir` in unix.py, macos.py and
+/// `_xdg_dir` in _xdg.py; pytools 2026.1, `_PersistentDictBase` in
+/// persistent_dict.py, where on macOS the variable counts if it is set at all.
+fn python_cache(surroundings: &Surroundings) -> Option<(PathBuf, &'static str)> {
+    if let Some(dir) = surroundings.absolute("XDG_CACHE_HOME") {
+        return Some((dir, "XDG_CACHE_HOME"));
+    }
+    match surroundings.platform() {
+        Platform::Linux => Some((surroundings.home()?.join(".cache"), "HOME")),
+        // Below whichever directory the program was started in.
+        Platform::MacOs if surroundings.raw("XDG_CACHE_HOME").is_some() => None,
+        Platform::MacOs => Some((surroundings.home()?.join("Library/Caches"), "HOME")),
+    }
+}
+
+/// Source: pocl 3.1 to 6.0, `pocl_cache_init_topdir` in lib/CL/pocl_cache.c.
+fn pocl(surroundings: &Surroundings) -> Vec<Place> {
+    if surroundings.value("POCL_CACHE_DIR").is_some() {
+        let dir = surroundings.absolute("POCL_CACHE_DIR");
+        return dir.map(|dir| Place::new(dir, "POCL_CACHE_DIR", is_pocl)).into_iter().collect();
+    }
+    let (dir, rule) = match (surroundings.value("XDG_CACHE_HOME"), surroundings.home()) {
+        (Some(dir), _) => (PathBuf::from(dir), "XDG_CACHE_HOME"),
+        (None, Some(home)) => (home.join(".cache"), "HOME"),
+        (None, None) => (PathBuf::from("/tmp"), "there is no HOME"),
+    };
+    if !dir.is_absolute() {
+        return Vec::new();
+    }
+    let place = |name: &str| Place::new(dir.join("pocl").join(name), rule, is_pocl);
+    vec![place("kcache"), place("uncached")]
+}
+
+/// `pdict-v5-<identifier>-3.11.7.final.0.sqlite`; a directory before version 5.
+fn is_dictionary(item: &Item<'_>) -> bool {
+    let rest = item.name.strip_prefix("pdict-v");
+    let version = rest.and_then(|rest| rest.split_once('-')).map(|(version, _)| version);
+    version.is_some_and(|version| is_made_of(version, 1..=3, |byte| byte.is_ascii_digit()))
+        && (item.is_dir || item.name.ends_with(".sqlite"))
+}
+
+/// `pyopencl-compiler-cache-v2-py3.11.7.final.0`.
+fn is_compiler_cache(item: &Item<'_>) -> bool {
+    item.is_dir && item.name.starts_with("pyopencl-compiler-cache-v")
+}
+
+/// Two letters of a digest that is spelled with the first sixteen letters,
+/// and what is left of a compilation.
+fn is_pocl(item: &Item<'_>) -> bool {
+    let letters = |byte: u8| (b'A'..=b'P').contains(&byte);
+    let left = |begin: &str| {
+        let rest = item.name.strip_prefix(begin);
+        rest.is_some_and(|rest| {
+            is_made_of(rest, 0..=24, |b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        })
+    };
+    if item.is_dir {
+        is_made_of(item.name, 2..=2, letters) || left("tempdir") || left("_UNCACHED")
+    } else {
+        left("tempfile")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{check, owns};
+    use super::*;
+
+    #[test]
+    fn python_tools_follow_xdg() {
+        for name in ["pytools", "pyopencl"] {
+            let at = |dir: &str| format!("{dir}/{name}");
+            let linux = |variables: &[(&str, &str)], dir: &str| {
+                check(Platform::Linux, variables, name, &[&at(dir)]);
+            };
+            linux(&[("HOME", "/h")], "/h/.cache");
+            linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], "/x");
+            linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "")], "/h/.cache");
+            linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "x")], "/h/.cache");
+            check(Platform::Linux, &[], name, &[]);
+            let mac = |variables: &[(&str, &str)], expected: &[&str]| {
+                check(Platform::MacOs, variables, name, expected);
+            };
+            mac(&[("HOME", "/h")], &[&at("/h/Library/Caches")]);
+            mac(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], &[&at("/x")]);
+            mac(&[("HOME", "/h"), ("XDG_CACHE_HOME", "")], &[]);
+        }
+    }
+
+    #[test]
+    fn pocl_has_rules_of_its_own() {
+        let linux = |variables: &[(&str, &str)], expected: &[&str]| {
+            check(Platform::Linux, variables, "pocl", expected);
+        };
+        linux(&[("HOME", "/h")], &["/h/.cache/pocl/kcache", "/h/.cache/pocl/uncached"]);
+        let xdg = [("HOME", "/h"), ("XDG_CACHE_HOME", "/x")];
+        linux(&xdg, &["/x/pocl/kcache", "/x/pocl/uncached"]);
+        let empty = [("HOME", "/h"), ("XDG_CACHE_HOME", "")];
+        linux(&empty, &["/h/.cache/pocl/kcache", "/h/.cache/pocl/uncached"]);
+        linux(&[], &["/tmp/pocl/kcache", "/tmp/pocl/uncached"]);
+        linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "x")], &[]);
+        linux(&[("POCL_CACHE_DIR", "/p"), ("XDG_CACHE_HOME", "/x")], &["/p"]);
+        linux(&[("POCL_CACHE_DIR", "p"), ("HOME", "/h")], &[]);
+    }
+
+    #[test]
+    fn only_the_tools_own_files_are_known() {
+        assert!(owns("pytools", "pdict-v5-loopy-invoker-cache-v10-3.11.7.final.0.sqlite", false));
+        assert!(owns("pytools", "pdict-v2-loopy-cache-py3.8", true));
+        assert!(!owns("pytools", "pdict-v5-x.txt", false) && !owns("pytools", "notes", true));
+        assert!(owns("pyopencl", "pyopencl-compiler-cache-v2-py3.11.7.final.0", true));
+        assert!(!owns("pyopencl", "work", true));
+        assert!(owns("pocl", "PP", true) && owns("pocl", "tempfile_mm0IbA", false));
+        assert!(!owns("pocl", "QQ", true) && !owns("pocl", "src", true));
+        assert!(!owns("pocl", "PP", false) && !owns("pocl", "tempfile/../x", false));
+    }
+}

@@ -1,0 +1,162 @@
+//! AMD's code object manager and rocFFT, CUDA, Mesa.
+
+use std::path::PathBuf;
+
+use super::{Belongs, Cache, Item, Place, is_hex, is_made_of};
+use crate::surroundings::{Platform, Surroundings};
+
+pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
+    let linux = surroundings.platform() == Platform::Linux;
+    let places = |place: Option<Place>| place.filter(|_| linux).into_iter().collect();
+    [
+        Cache {
+            name: "comgr",
+            about: "what the ROCm runtime compiled",
+            places: places(comgr(surroundings)),
+            disable: &[("AMD_COMGR_CACHE", "0")],
+            disable_note: "",
+        },
+        Cache {
+            name: "rocfft",
+            about: "kernels that rocFFT compiled",
+            places: places(rocfft(surroundings)),
+            disable: &[
+                ("ROCFFT_RTC_CACHE_READ_DISABLE", "1"),
+                ("ROCFFT_RTC_CACHE_WRITE_DISABLE", "1"),
+            ],
+            disable_note: "the kernels that rocFFT ships are not read either; where \
+                           ROCFFT_RTC_CACHE_PATH is set, the file is made, and stays empty",
+        },
+    ]
+}
+
+/// Source: ROCm/llvm-project, `getCacheDirectory` in
+/// amd/comgr/src/comgr-env.cpp; LLVM, `cache_directory` in
+/// lib/Support/Unix/Path.inc, for which a variable that is set counts.
+fn comgr(surroundings: &Surroundings) -> Option<Place> {
+    if surroundings.value("AMD_COMGR_CACHE_DIR").is_some() {
+        let dir = surroundings.absolute("AMD_COMGR_CACHE_DIR")?;
+        return Some(Place::new(dir, "AMD_COMGR_CACHE_DIR", is_llvm));
+    }
+    let (dir, rule) = match surroundings.raw("XDG_CACHE_HOME") {
+        Some(_) => (surroundings.absolute("XDG_CACHE_HOME")?, "XDG_CACHE_HOME"),
+        None => (surroundings.home()?.join(".cache"), "HOME"),
+    };
+    Some(Place::new(dir.join("comgr"), rule, is_llvm))
+}
+
+/// A file, not a directory. Without the variable rocFFT keeps kernels in
+/// memory.
+///
+/// Source: ROCm/rocFFT, `rtccache_db_user_paths` in library/src/rtc_cache.cpp.
+fn rocfft(surroundings: &Surroundings) -> Option<Place> {
+    let file = surroundings.absolute("ROCFFT_RTC_CACHE_PATH")?;
+    let name = file.file_name()?.to_str()?.to_owned();
+    let dir = file.parent()?.to_owned();
+    Some(Place {
+        dir,
+        rule: "ROCFFT_RTC_CACHE_PATH",
+        tuning: false,
+        shared: false,
+        belongs: Belongs::Database(name),
+    })
+}
+
+/// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
+pub(super) fn cuda(surroundings: &Surroundings) -> Cache {
+    let usual = |home: PathBuf| match surroundings.platform() {
+        Platform::Linux => home.join(".nv/ComputeCache"),
+        Platform::MacOs => home.join("Library/Application Support/NVIDIA/ComputeCache"),
+    };
+    let place = if surroundings.value("CUDA_CACHE_PATH").is_some() {
+        surroundings.absolute("CUDA_CACHE_PATH").map(|dir| (dir, "CUDA_CACHE_PATH"))
+    } else {
+        surroundings.home().map(|home| (usual(home), "HOME"))
+    };
+    Cache {
+        name: "cuda",
+        about: "code that the CUDA driver compiled",
+        places: place.map(|(dir, rule)| Place::new(dir, rule, is_cuda)).into_iter().collect(),
+        disable: &[("CUDA_CACHE_DISABLE", "1")],
+        disable_note: "",
+    }
+}
+
+/// Source: Mesa, `disk_cache_generate_cache_dir` in src/util/disk_cache_os.c.
+pub(super) fn mesa(surroundings: &Surroundings) -> Cache {
+    let set = ["MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME"]
+        .into_iter()
+        .find(|name| surroundings.raw(name).is_some());
+    // A variable that is set to nothing leaves it without a place.
+    let place = match set {
+        Some(name) => surroundings.absolute(name).map(|dir| (dir, name)),
+        None => surroundings.home().map(|home| (home.join(".cache"), "HOME")),
+    };
+    Cache {
+        name: "mesa",
+        about: "shaders that graphics drivers compiled",
+        places: place.map(|(dir, rule)| Place::new(dir, rule, is_mesa)).into_iter().collect(),
+        disable: &[("MESA_SHADER_CACHE_DISABLE", "1")],
+        disable_note: "",
+    }
+}
+
+/// Source: LLVM, `localCache` in lib/Support/Caching.cpp and `pruneCache` in
+/// lib/Support/CachePruning.cpp.
+fn is_llvm(item: &Item<'_>) -> bool {
+    !item.is_dir && (item.name.starts_with("llvmcache-") || item.name == "llvmcache.timestamp")
+}
+
+fn is_cuda(item: &Item<'_>) -> bool {
+    if item.is_dir { is_made_of(item.name, 1..=1, is_hex) } else { item.name == "index" }
+}
+
+fn is_mesa(item: &Item<'_>) -> bool {
+    let names = ["mesa_shader_cache", "mesa_shader_cache_sf", "mesa_shader_cache_db"];
+    item.is_dir && names.contains(&item.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{check, owns};
+    use super::*;
+
+    #[test]
+    fn each_has_its_rules() {
+        let linux = |name: &str, variables: &[(&str, &str)], expected: &[&str]| {
+            check(Platform::Linux, variables, name, expected);
+        };
+        let (home, xdg, empty) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("XDG_CACHE_HOME", ""));
+        linux("comgr", &[home], &["/h/.cache/comgr"]);
+        linux("comgr", &[home, xdg], &["/x/comgr"]);
+        linux("comgr", &[home, empty], &[]);
+        linux("comgr", &[home, xdg, ("AMD_COMGR_CACHE_DIR", "/c")], &["/c"]);
+        linux("comgr", &[home, xdg, ("AMD_COMGR_CACHE_DIR", "")], &["/x/comgr"]);
+        check(Platform::MacOs, &[home], "comgr", &[]);
+        linux("rocfft", &[home, xdg], &[]);
+        linux("rocfft", &[("ROCFFT_RTC_CACHE_PATH", "/d/f.db")], &["/d"]);
+        linux("rocfft", &[("ROCFFT_RTC_CACHE_PATH", "f.db")], &[]);
+        linux("cuda", &[home, xdg], &["/h/.nv/ComputeCache"]);
+        linux("cuda", &[home, ("CUDA_CACHE_PATH", "/c")], &["/c"]);
+        linux("cuda", &[home, ("CUDA_CACHE_PATH", "")], &["/h/.nv/ComputeCache"]);
+        let mac = "/h/Library/Application Support/NVIDIA/ComputeCache";
+        check(Platform::MacOs, &[home], "cuda", &[mac]);
+        linux("mesa", &[home], &["/h/.cache"]);
+        linux("mesa", &[home, xdg], &["/x"]);
+        linux("mesa", &[home, empty], &[]);
+        linux("mesa", &[home, xdg, ("MESA_SHADER_CACHE_DIR", "/m")], &["/m"]);
+        linux("mesa", &[home, xdg, ("MESA_GLSL_CACHE_DIR", "/g")], &["/g"]);
+    }
+
+    #[test]
+    fn only_their_files_are_known() {
+        assert!(
+            owns("comgr", "llvmcache-0F3A", false) && owns("comgr", "llvmcache.timestamp", false)
+        );
+        assert!(!owns("comgr", "notes.txt", false) && !owns("comgr", "llvmcache-0F3A", true));
+        assert!(owns("cuda", "index", false) && owns("cuda", "a", true));
+        assert!(!owns("cuda", "ab", true) && !owns("cuda", "a", false));
+        assert!(owns("mesa", "mesa_shader_cache_db", true));
+        assert!(!owns("mesa", "mesa_shader_cache.old", true) && !owns("mesa", "pip", true));
+    }
+}

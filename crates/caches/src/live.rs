@@ -1,0 +1,85 @@
+//! Which files others are using now.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+
+use crate::known::is_sqlite;
+
+/// Files that processes of this user, and those of others that can be looked
+/// at, have open.
+#[derive(Debug, Clone, Default)]
+pub struct OpenFiles {
+    /// Device and inode.
+    files: HashSet<(u64, u64)>,
+}
+
+impl OpenFiles {
+    /// Those of this moment, by the descriptors that the kernel shows; none
+    /// where it shows no processes.
+    #[must_use]
+    pub fn read() -> Self {
+        let own = std::process::id().to_string();
+        let mut files = HashSet::new();
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let name = process.file_name();
+            let number = name.to_str().is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+            if !number || name.to_str() == Some(&own) {
+                continue;
+            }
+            let descriptors = fs::read_dir(process.path().join("fd"));
+            for descriptor in descriptors.into_iter().flatten().flatten() {
+                // Follows the kernel's link to the file itself.
+                if let Ok(metadata) = fs::metadata(descriptor.path())
+                    && metadata.is_file()
+                {
+                    files.insert((metadata.dev(), metadata.ino()));
+                }
+            }
+        }
+        Self { files }
+    }
+
+    /// Whether someone has the file open.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        let metadata = fs::symlink_metadata(path);
+        metadata.is_ok_and(|metadata| self.files.contains(&(metadata.dev(), metadata.ino())))
+    }
+}
+
+/// Where SQLite's locks lie: those of the database itself, and those of the
+/// shared memory beside a write-ahead log, of which each connection holds one.
+///
+/// Source: SQLite, `PENDING_BYTE` and `SHARED_SIZE` in os.h, `UNIX_SHM_BASE`
+/// and `UNIX_SHM_DMS` in os_unix.c.
+const DATABASE_LOCKS: (u64, u64) = (0x4000_0000, 512);
+const MEMORY_LOCKS: (u64, u64) = (120, 9);
+
+/// Whether another process holds a lock on the database. Locks show even
+/// where processes do not, as those of another container.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    if !is_sqlite(path) {
+        return false;
+    }
+    let mut memory = OsString::from(path);
+    memory.push("-shm");
+    has_lock(path, DATABASE_LOCKS) || has_lock(&PathBuf::from(memory), MEMORY_LOCKS)
+}
+
+fn has_lock(path: &Path, (start, length): (u64, u64)) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let query = Flock {
+        start,
+        length,
+        pid: None,
+        typ: FlockType::WriteLock,
+        offset_type: FlockOffsetType::Set,
+    };
+    // A question that can't be answered is answered with care.
+    fcntl_getlk(&file, &query).map_or(true, |holder| holder.is_some())
+}

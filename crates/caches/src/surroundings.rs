@@ -1,0 +1,131 @@
+//! What the place of a cache depends on: platform, variables, user.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Whose rules hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// Linux, and what is like it.
+    Linux,
+    /// macOS.
+    MacOs,
+}
+
+impl Platform {
+    /// The one that this runs on.
+    #[must_use]
+    pub fn here() -> Self {
+        if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
+    }
+}
+
+/// The variables that matter. Whoever makes [`Surroundings`] gives those that
+/// are set, also to nothing: several tools tell empty from unset.
+pub const VARIABLES: [&str; 20] = [
+    "HOME",
+    "XDG_CACHE_HOME",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "LOGNAME",
+    "USER",
+    "LNAME",
+    "USERNAME",
+    "MIOPEN_CUSTOM_CACHE_DIR",
+    "MIOPEN_USER_DB_PATH",
+    "POCL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "AMD_COMGR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "TRITON_HOME",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "MESA_SHADER_CACHE_DIR",
+    "MESA_GLSL_CACHE_DIR",
+    "ROCFFT_RTC_CACHE_PATH",
+];
+
+/// A user on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    platform: Platform,
+    variables: BTreeMap<String, OsString>,
+    /// The user's name as the system has it, for where no variable says it.
+    user: Option<String>,
+}
+
+impl Surroundings {
+    /// Of exactly these variables.
+    #[must_use]
+    pub fn new<N: Into<String>, V: Into<OsString>>(
+        platform: Platform,
+        variables: impl IntoIterator<Item = (N, V)>,
+        user: Option<String>,
+    ) -> Self {
+        let variables =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { platform, variables, user }
+    }
+
+    /// Whose rules hold.
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        self.platform
+    }
+
+    /// HOME, where it is an absolute path.
+    #[must_use]
+    pub fn home(&self) -> Option<PathBuf> {
+        self.absolute("HOME")
+    }
+
+    /// The value, also where it is empty.
+    pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(name).map(OsString::as_os_str)
+    }
+
+    /// The value, where it is neither unset nor empty.
+    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// The value, where it is an absolute path. Relative ones depend on where
+    /// the tool was started, so that nobody knows what they mean.
+    pub(crate) fn absolute(&self, name: &str) -> Option<PathBuf> {
+        self.value(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    /// The value as MIOpen takes a path: `~` is the home directory, and the
+    /// temporary one where there is no home.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
+    pub(crate) fn expanded(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        let home = self.home().filter(|home| home != Path::new("/"));
+        let home = home.unwrap_or_else(|| self.temp_dir());
+        path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| home.join(rest))
+    }
+
+    /// The directory for temporary files.
+    pub(crate) fn temp_dir(&self) -> PathBuf {
+        self.absolute("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
+    /// That of Python, which asks more variables.
+    ///
+    /// Source: CPython, `_candidate_tempdir_list` in Lib/tempfile.py.
+    pub(crate) fn python_temp_dir(&self) -> PathBuf {
+        let named = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(|name| self.absolute(name));
+        named.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
+    /// The user's name as Python has it.
+    ///
+    /// Source: CPython, `getuser` in Lib/getpass.py.
+    pub(crate) fn python_user(&self) -> Option<String> {
+        let names = ["LOGNAME", "USER", "LNAME", "USERNAME"];
+        let named = names.into_iter().find_map(|name| self.value(name)?.to_str());
+        named.map(str::to_owned).or_else(|| self.user.clone())
+    }
+}

@@ -1,0 +1,193 @@
+//! What is removed, and what is not.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use gfxpack_caches::now;
+
+use crate::support::User;
+
+const UKDB: &str = "home/.cache/miopen/3.3.0./gfx906_60.ukdb";
+
+#[test]
+fn only_what_is_recognised_goes() {
+    let user = User::new();
+    let sentinels = [
+        "home/.cache/pocl/kcache/notes.txt",
+        "home/.cache/pocl/kcache/ZZ/mine",
+        "home/.cache/pocl/other",
+        "home/.cache/pytools/mine.sqlite",
+        "home/x",
+    ];
+    for path in sentinels {
+        user.write(path, "mine");
+    }
+    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
+    user.write("home/.cache/pocl/kcache/tempfile_x", "x");
+    let dictionary = user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite", "x");
+    user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite-wal", "x");
+    for name in gfxpack_caches::NAMES {
+        assert!(user.clear(name, &user.clearing()).is_empty(), "{name}");
+    }
+    assert!(!user.at("home/.cache/pocl/kcache/PP").exists() && !dictionary.exists());
+    let left = fs::read_dir(user.at("home/.cache/pytools")).expect("there").count();
+    assert_eq!(left, 1, "the log went with its database");
+    for path in sentinels {
+        assert!(user.at(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn results_of_tuning_are_kept_unless_asked_for() {
+    let user = User::new();
+    let path = user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt", "k=A:1\n");
+    user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt.time", "1");
+    let mut clearing = user.clearing();
+    let kept = user.clear("miopen", &clearing);
+    assert_eq!(kept, ["home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt: tuning"]);
+    clearing.tuning = true;
+    assert!(user.clear("miopen", &clearing).is_empty());
+    assert!(!path.exists() && !path.with_extension("txt.time").exists());
+}
+
+#[test]
+fn what_is_young_is_kept() {
+    let user = User::new();
+    let path = user.write(UKDB, "x");
+    let mut clearing = user.clearing();
+    clearing.older_than = Some(Duration::from_secs(3600));
+    assert_eq!(user.clear("miopen", &clearing), ["home/.cache/miopen/3.3.0.: young"]);
+    let file = File::options().write(true).open(&path).expect("opened");
+    file.set_modified(now() - Duration::from_secs(7200)).expect("stamped");
+    drop(file);
+    assert!(user.clear("miopen", &clearing).is_empty());
+    assert!(!path.exists());
+}
+
+#[test]
+fn links_are_kept_and_not_followed() {
+    let user = User::new();
+    user.write("home/real/PP/A/program.bc", "x");
+    fs::create_dir_all(user.at("home/.cache/pocl/kcache")).expect("made");
+    let link = user.at("home/.cache/pocl/kcache/PP");
+    symlink(user.at("home/real/PP"), &link).expect("made");
+    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: link"]);
+    fs::remove_dir_all(user.at("home/.cache/pocl")).expect("removed");
+    fs::create_dir_all(user.at("home/.cache/pocl")).expect("made");
+    symlink(user.at("home/real"), user.at("home/.cache/pocl/kcache")).expect("made");
+    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: link"]);
+    assert!(user.at("home/real/PP/A/program.bc").exists());
+}
+
+#[test]
+fn a_link_in_an_entry_goes_and_what_it_leads_to_stays() {
+    let user = User::new();
+    let real = user.write("home/real", "mine");
+    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
+    symlink(&real, user.at("home/.cache/pocl/kcache/PP/A/link")).expect("made");
+    assert!(user.clear("pocl", &user.clearing()).is_empty());
+    assert!(real.exists() && !user.at("home/.cache/pocl/kcache/PP").exists());
+}
+
+#[test]
+fn a_place_that_is_the_home_directory_or_above_it_is_kept() {
+    for dir in ["home", "."] {
+        let mut user = User::new();
+        user.set("POCL_CACHE_DIR", dir);
+        user.write(&format!("{dir}/PP/A/program.bc"), "x");
+        let kept = user.clear("pocl", &user.clearing());
+        assert!(kept.len() == 1 && kept[0].ends_with(": unsafe"), "{dir}: {kept:?}");
+    }
+}
+
+#[test]
+fn what_can_not_be_looked_at_is_kept() {
+    if rustix::process::geteuid().is_root() {
+        // Permissions don't hold for the administrator; another user's files
+        // are tested instead.
+        return foreign();
+    }
+    let user = User::new();
+    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
+    let closed = user.at("home/.cache/pocl/kcache/PP/A");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
+    let kept = user.clear("pocl", &user.clearing());
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
+    assert_eq!(kept, ["home/.cache/pocl/kcache/PP: unreadable"]);
+}
+
+/// What belongs to another user is kept, however deep.
+fn foreign() {
+    let user = User::new();
+    let deep = user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
+    std::os::unix::fs::chown(&deep, Some(12345), None).expect("given away");
+    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
+    let dir = user.at("home/.cache/pocl/kcache");
+    std::os::unix::fs::chown(&deep, Some(0), None).expect("taken back");
+    std::os::unix::fs::chown(&dir, Some(12345), None).expect("given away");
+    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
+}
+
+/// A process that has opened a database, in a mode and a state, until dropped.
+struct Holder(Child);
+
+impl Holder {
+    #[expect(clippy::disallowed_methods, reason = "a test needs another process")]
+    fn new(path: &str, statements: &str) -> Self {
+        let script = "import sqlite3, sys\n\
+                      db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                      for one in sys.argv[2].split(';'):\n    db.execute(one).fetchall()\n\
+                      print('held', flush=True)\nsys.stdin.read()\n";
+        let mut child = Command::new("python3")
+            .args(["-c", script, path, statements])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 starts: `cargo xtask test --setup` installs it");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("read");
+        assert_eq!(line, "held\n");
+        Self(child)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn databases_in_use_are_kept_until_they_are_not() {
+    let open_only = "CREATE TABLE t (x)";
+    let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x);INSERT INTO t VALUES (1)";
+    let locked = "CREATE TABLE t (x);BEGIN IMMEDIATE";
+    for statements in [open_only, logged, locked] {
+        let user = User::new();
+        let path = user.at(UKDB);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        let holder = Holder::new(path.to_str().expect("UTF-8"), statements);
+        let kept = user.clear("miopen", &user.clearing());
+        assert_eq!(kept, ["home/.cache/miopen/3.3.0.: live"], "{statements}");
+        assert!(path.exists());
+        drop(holder);
+        assert!(user.clear("miopen", &user.clearing()).is_empty(), "{statements}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn what_is_opened_after_the_list_was_made_is_kept_by_its_lock() {
+    let user = User::new();
+    let path = user.at(UKDB);
+    fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+    // Before anyone had it open: only the lock can tell.
+    let clearing = user.clearing();
+    let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x)";
+    let _holder = Holder::new(path.to_str().expect("UTF-8"), logged);
+    assert_eq!(user.clear("miopen", &clearing), ["home/.cache/miopen/3.3.0.: live"]);
+}

@@ -1,0 +1,5 @@
+//! Caches as they lie on disk: found, measured, and cleared without harm.
+
+mod clear;
+mod scan;
+mod support;

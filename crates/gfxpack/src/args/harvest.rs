@@ -1,0 +1,137 @@
+//! The command lines of `harvest` and `tune`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use gfxpack_harvest::script::Tuning;
+use gfxpack_plan::Target;
+
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Harvest {
+    #[command(subcommand)]
+    pub(crate) command: Option<HarvestCommand>,
+    #[command(flatten)]
+    pub(crate) keys: HarvestKeys,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HarvestCommand {
+    /// Gather MIOpenDriver's commands (MIOPEN_ENABLE_LOGGING_CMD=1) as a script
+    /// that runs each once
+    Commands(HarvestCommands),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HarvestKeys {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Give every key for this processor, as gfx942, in place of its own;
+    /// repeatable, or with commas
+    #[arg(long, value_name = "GFX", value_delimiter = ',', value_parser = parse_processor)]
+    pub(crate) retarget: Vec<String>,
+    /// Only keys that MIOpen had to compile, as far as was seen
+    #[arg(long)]
+    pub(crate) missed: bool,
+    /// Where to write the keys [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HarvestCommands {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Where to write the script [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What is read.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Sources {
+    /// MIOpen's logs, packed by gzip, zstd or xz too, and directories; for keys
+    /// also kdbs, users' kdbs and earlier harvests, for commands also scripts of
+    /// them; `-` is the standard input [default: -]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Take what can be read where files are damaged
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tune {
+    /// Make a directory with a script that has MIOpen tune for what a log's
+    /// driver commands compute
+    Plan(TunePlan),
+    /// Merge the databases that tuning filled, each over the system's, for a
+    /// package (--with-perfdb of `dist` and `package`)
+    Collect(TuneCollect),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TunePlan {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Where to put the script; its databases and lists go there too
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// What is searched for
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub(crate) mode: TuneMode,
+    /// Run commands too of which MIOpen has nothing to tune
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TuneCollect {
+    /// Directories of `tune plan`, or of users' databases (~/.config/miopen);
+    /// where they contradict each other, the one named last wins
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The directory of the system's databases, which tuning adds to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) system: Option<PathBuf>,
+    /// Where to put the databases, under the names that MIOpen looks for in the
+    /// system
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Leave out what MIOpen can't read
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TuneMode {
+    /// What neither the system's databases nor the user's have
+    /// (MIOPEN_FIND_ENFORCE=3).
+    #[default]
+    Incremental,
+    /// Everything anew, which takes long (MIOPEN_FIND_ENFORCE=4).
+    Exhaustive,
+}
+
+impl From<TuneMode> for Tuning {
+    fn from(mode: TuneMode) -> Self {
+        match mode {
+            TuneMode::Incremental => Self::Incremental,
+            TuneMode::Exhaustive => Self::Exhaustive,
+        }
+    }
+}
+
+/// A key names a processor and nothing more.
+fn parse_processor(text: &str) -> Result<String, String> {
+    let target: Target = super::parse_target(text)?;
+    if target.to_string() == target.id().processor() {
+        Ok(target.id().processor().to_owned())
+    } else {
+        Err(format!(
+            "a key names a processor alone\nhint: write {}; keys are the same whatever the \
+             compute units and features",
+            target.id().processor()
+        ))
+    }
+}

@@ -1,0 +1,77 @@
+//! Performance and find databases: which are read, and what is wrong in them.
+
+use gfxpack_runtime::{DatabaseKind, DatabasePlace, Environment, Places, Target, database_places};
+use gfxpack_tuning::Severity;
+
+use super::Checks;
+
+const ABOUT: &str = "tuning";
+
+/// Checks those of each device.
+pub(super) fn check(
+    environment: &Environment,
+    places: &Places,
+    targets: &[Target],
+    checks: &mut Checks<'_>,
+) {
+    if places.system_disabled {
+        // Where kernels are not looked for, it is not known where these are.
+        return;
+    }
+    for target in targets {
+        let all = database_places(environment, places, Some(target), None);
+        for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
+            let of_kind: Vec<&DatabasePlace> =
+                all.iter().filter(|place| place.kind == kind).collect();
+            if !of_kind.is_empty() {
+                one(kind, &of_kind, target, checks);
+            }
+        }
+    }
+}
+
+fn one(kind: DatabaseKind, places: &[&DatabasePlace], target: &Target, checks: &mut Checks<'_>) {
+    let mut any = false;
+    for place in places {
+        for file in place.existing() {
+            any = true;
+            let shown =
+                format!("{} {} database `{}`", place.layer.name(), kind.name(), file.display());
+            let mut first = None;
+            let linted = gfxpack_tuning::lint(&file, Some(target), |finding| {
+                if finding.severity == Severity::Error && first.is_none() {
+                    let line = finding.line.map(|line| format!("line {line}: "));
+                    first = Some(format!("{}{}", line.unwrap_or_default(), finding.message));
+                }
+            });
+            let hint = format!("`gfxpack perfdb lint {}` lists all of it", file.display());
+            match (linted, first) {
+                (Err(error), _) => {
+                    let hint = error.hint();
+                    checks.warning(ABOUT, crate::fail::in_full(&error), &hint);
+                }
+                (Ok(_), Some(first)) => {
+                    checks.warning(ABOUT, format!("{shown}: {first}"), &hint);
+                }
+                (Ok(linted), None) => {
+                    checks.ok(ABOUT, format!("{shown}, {} records", linted.records));
+                }
+            }
+        }
+    }
+    if !any {
+        let names: Vec<&str> =
+            places.iter().flat_map(|place| &place.names).map(String::as_str).collect();
+        let effect = match kind {
+            DatabaseKind::Perf => "solvers run with default parameters",
+            _ => "MIOpen measures solvers when it first needs one",
+        };
+        let mut names = names;
+        names.dedup();
+        let name = kind.name();
+        checks.note(
+            ABOUT,
+            format!("no {name} database for {target}: {effect} ({})", names.join(", ")),
+        );
+    }
+}

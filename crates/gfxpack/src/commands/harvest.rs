@@ -1,0 +1,254 @@
+//! `harvest`: keys and driver commands out of logs, kdbs and earlier harvests.
+
+mod sources;
+
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
+use gfxpack_plan::harvest::KeyRecord;
+use gfxpack_plan::log::DriverCommand;
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use self::sources::{bar, inputs, names, tell_files};
+use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
+use crate::fail;
+use crate::output::Output;
+
+/// What composable kernels are told of the processor beside `-mcpu=`.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `get_ck_common_compiler_flag` in
+/// ck_utility_common.hpp.
+const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
+
+/// Runs `harvest` or one of its sub-commands.
+pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    match &args.command {
+        None => keys(&args.keys, cancel, output),
+        Some(HarvestCommand::Commands(args)) => commands(args, cancel, output),
+    }
+}
+
+fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    let inputs = inputs(&args.sources)?;
+    let bar = bar(&inputs, output);
+    let read = |bytes| bar.add(bytes);
+    let cancelled = || cancel.is_cancelled();
+    let mut options = Options::default();
+    options.retarget.clone_from(&args.retarget);
+    options.retarget.sort();
+    options.retarget.dedup();
+    if let Some(out) = args.out.as_deref() {
+        // A temporary file system may be the memory that is to be spared.
+        options.temporary = parent(out).to_owned();
+        std::fs::create_dir_all(parent(out)).map_err(fail::io("write", out))?;
+    }
+    options.read = Some(&read);
+    options.cancelled = Some(&cancelled);
+    let gathered = harvest(&inputs, &options)?;
+    drop(bar);
+    tell_files(&gathered.files, args.sources.keep_going, output)?;
+    let mut sums = Sums::default();
+    let mut out = args.out.as_deref().map(Written::create).transpose()?;
+    gathered.keys.for_each(|record| {
+        sums.read += 1;
+        if args.missed && !record.counts.was_missing() {
+            return Ok(());
+        }
+        sums.add(&record);
+        match &mut out {
+            Some(out) => out.line(&record),
+            None if output.json => {
+                output.message("key", &record);
+                Ok(())
+            }
+            None => {
+                output.data(&serde_json::to_string(&record)?);
+                Ok(())
+            }
+        }
+    })?;
+    if sums.keys == 0 && sums.read > 0 {
+        return Err(fail::usage(
+            format!("failed to find a key that was missing among {}", sums.read),
+            "leave --missed out to get all of them",
+        ));
+    }
+    if sums.keys == 0 {
+        return Err(fail::usage(
+            format!("failed to find a key in {}", names(&args.sources)),
+            "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more",
+        ));
+    }
+    if let Some(out) = out {
+        out.finish()?;
+    }
+    sums.tell(args, &gathered.files, output);
+    Ok(())
+}
+
+/// What was harvested, in numbers.
+#[derive(Default)]
+struct Sums {
+    read: u64,
+    keys: u64,
+    missed: u64,
+    /// Keys that no compiler is asked for.
+    uncompilable: u64,
+    /// Keys with options that a solver chose for its processor.
+    of_processor: u64,
+    devices: BTreeMap<String, u64>,
+}
+
+impl Sums {
+    fn add(&mut self, record: &KeyRecord) {
+        self.keys += 1;
+        self.missed += u64::from(record.counts.was_missing());
+        self.uncompilable += u64::from(record.key.check().is_err());
+        self.of_processor += u64::from(record.key.kernel_args.contains(OF_THE_PROCESSOR));
+        let device = record.key.split_device().map_or("", |(_, device)| device);
+        match self.devices.get_mut(device) {
+            Some(count) => *count += 1,
+            None => {
+                self.devices.insert(device.to_owned(), 1);
+            }
+        }
+    }
+
+    fn tell(&self, args: &HarvestKeys, files: &[FileReport], output: &Output) {
+        let body = json!({
+            "file": args.out, "keys": self.keys, "missed": self.missed,
+            "uncompilable": self.uncompilable, "devices": self.devices, "files": files.len(),
+        });
+        output.message("harvested", &body);
+        let devices: Vec<String> = self
+            .devices
+            .iter()
+            .map(|(device, count)| match device.as_str() {
+                "" => format!("{count} for no processor by name"),
+                device => format!("{count} for {device}"),
+            })
+            .collect();
+        output.say(&format!(
+            "{} keys ({}), {} of which were missing somewhere",
+            self.keys,
+            devices.join(", "),
+            self.missed
+        ));
+        if self.uncompilable > 0 {
+            output.say(&format!(
+                "{} of them are of no source file that gfxpack compiles",
+                self.uncompilable
+            ));
+        }
+        if self.of_processor > 0 && !args.retarget.is_empty() {
+            output.warn(&format!(
+                "{} keys have options that MIOpen chose for the processor it saw \
+                 (-DCK_AMD_GPU_GFX…); those stay, and another processor asks with others",
+                self.of_processor
+            ));
+        }
+    }
+}
+
+fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    let found = gather_commands(&args.sources, cancel, output)?;
+    let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
+    let text = script::plain(&commands);
+    match &args.out {
+        Some(path) => executable(path, &text)?,
+        // As messages they are there already.
+        None if output.json => {}
+        None => output.bytes(text.as_bytes()),
+    }
+    let body = json!({ "file": args.out, "commands": commands.len() });
+    output.message("harvested-commands", &body);
+    output.say(&format!("{} commands", commands.len()));
+    Ok(())
+}
+
+/// The commands of all inputs, each told to machines.
+///
+/// # Errors
+/// Where an input can't be read, or there is no command.
+pub(super) fn gather_commands(
+    sources: &Sources,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<Vec<Found>> {
+    let inputs = inputs(sources)?;
+    let bar = bar(&inputs, output);
+    let read = |bytes| bar.add(bytes);
+    let cancelled = || cancel.is_cancelled();
+    let mut options = Options::default();
+    options.read = Some(&read);
+    options.cancelled = Some(&cancelled);
+    let (found, files) = gfxpack_harvest::commands(&inputs, &options)?;
+    drop(bar);
+    tell_files(&files, sources.keep_going, output)?;
+    if found.is_empty() {
+        return Err(fail::usage(
+            format!("failed to find a driver command in {}", names(sources)),
+            "MIOpen writes them into its log where MIOPEN_ENABLE_LOGGING_CMD is 1",
+        ));
+    }
+    for Found { command, seen, .. } in &found {
+        let body = json!({
+            "command": command.as_str(), "operation": command.operation(), "seen": seen,
+            "tunable": command.is_tunable(),
+        });
+        output.message("command", &body);
+    }
+    Ok(found)
+}
+
+/// Writes a script that its owner and everybody else may run.
+pub(super) fn executable(path: &Path, text: &str) -> anyhow::Result<()> {
+    let write = || -> std::io::Result<()> {
+        crate::record::replace(path, text.as_bytes())?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o755))
+    };
+    write().map_err(fail::io("write", path))
+}
+
+/// The directory that a file lies in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// A file of lines that appears when it is whole.
+struct Written {
+    path: PathBuf,
+    out: BufWriter<NamedTempFile>,
+}
+
+impl Written {
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        let file = NamedTempFile::new_in(parent(path)).map_err(fail::io("write", path))?;
+        Ok(Self { path: path.to_owned(), out: BufWriter::new(file) })
+    }
+
+    fn line(&mut self, record: &KeyRecord) -> anyhow::Result<()> {
+        let mut put = || -> std::io::Result<()> {
+            serde_json::to_writer(&mut self.out, record)?;
+            self.out.write_all(b"\n")
+        };
+        put().map_err(fail::io("write", &self.path))
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        let Self { path, out } = self;
+        let persist = || -> std::io::Result<()> {
+            let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        persist().map_err(fail::io("write", &path))
+    }
+}

@@ -1,0 +1,110 @@
+//! What is harvested: the files, how far they are read, and what was read of
+//! each.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Skipped, list};
+use serde_json::{Value, json};
+
+use crate::args::Sources;
+use crate::fail::{self, Outcome};
+use crate::output::Output;
+use crate::progress::bar::{Bar, Unit};
+
+/// The files in what was named, or the standard input.
+pub(super) fn inputs(sources: &Sources) -> anyhow::Result<Vec<Input>> {
+    if sources.paths.is_empty() && std::io::stdin().is_terminal() {
+        return Err(fail::usage(
+            "failed to start: nothing is given to harvest",
+            "name logs, kdbs or directories, or pipe a log in: app 2>&1 | gfxpack harvest",
+        ));
+    }
+    let stdin = [PathBuf::from("-")];
+    let paths = if sources.paths.is_empty() { &stdin[..] } else { &sources.paths };
+    let inputs = list(paths)?;
+    if inputs.is_empty() {
+        return Err(fail::usage(
+            format!("failed to find a file in {}", names(sources)),
+            "check the path",
+        ));
+    }
+    Ok(inputs)
+}
+
+/// What was named, for people.
+pub(super) fn names(sources: &Sources) -> String {
+    let names: Vec<String> =
+        sources.paths.iter().map(|path| format!("`{}`", path.display())).collect();
+    if names.is_empty() { "the standard input".to_owned() } else { names.join(", ") }
+}
+
+/// A bar over all bytes of the files.
+pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
+    let known = !inputs.contains(&Input::Stdin);
+    let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
+    Bar::new(output, "reading", Unit::Bytes, total)
+}
+
+/// Tells what was read of each file.
+///
+/// # Errors
+/// Where files could not be read, unless that is wanted.
+pub(super) fn tell_files(
+    files: &[FileReport],
+    keep_going: bool,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut unreadable: Vec<&FileReport> = Vec::new();
+    for file in files {
+        let skipped: Vec<Value> = file
+            .skipped
+            .iter()
+            .map(|Skipped { why, lines, first, .. }| {
+                json!({ "reason": why.to_string(), "lines": lines, "first_line": first })
+            })
+            .collect();
+        let body = json!({
+            "file": file.name, "kind": file.kind.name(), "lines": file.lines, "told": file.told,
+            "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
+        });
+        output.message("harvested-file", &body);
+        if output.verbose && !output.json {
+            let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
+            output.say(&format!(
+                "{}: {}, {} of {} {unit} told of something",
+                file.name,
+                file.kind.name(),
+                file.told,
+                file.lines
+            ));
+        }
+        for Skipped { why, lines, first, .. } in &file.skipped {
+            if !output.json {
+                let more =
+                    if *lines > 1 { format!(" ({lines} such lines)") } else { String::new() };
+                output.warn(&format!("{}:{first}: {why}{more}", file.name));
+                output.say(&format!("hint: {}", why.hint()));
+            }
+        }
+        if file.error.is_some() {
+            unreadable.push(file);
+        }
+    }
+    let Some((first, others)) = unreadable.split_first() else { return Ok(()) };
+    if keep_going {
+        for file in unreadable {
+            let error = file.error.as_ref().map(|error| fail::in_full(error));
+            output.warn(&error.unwrap_or_default());
+        }
+        return Ok(());
+    }
+    for file in others {
+        let error = file.error.as_ref().map(|error| fail::in_full(error));
+        output.warn(&error.unwrap_or_default());
+    }
+    let error = first.error.as_ref();
+    let hint = error.map(HarvestError::hint).unwrap_or_default();
+    let message = error.map(|error| fail::in_full(error)).unwrap_or_default();
+    Err(Outcome::Usage { message, hint: hint.to_owned() }.into())
+}

@@ -1,0 +1,219 @@
+//! `perfdb`: performance and find databases, merged, checked, counted.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use gfxpack_plan::Target;
+use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
+use serde_json::json;
+
+use crate::args::parse_target;
+use crate::fail::{self, Outcome};
+use crate::output::Output;
+
+/// Solvers that `stats` shows unless it is to say more.
+const SHOWN: usize = 10;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Perfdb {
+    /// Merge databases of one kind and device, each laid over those before it:
+    /// the system's first, then users', whose entries win
+    Merge {
+        /// The databases, whose names say what they are: gfx906_60.db.txt
+        #[arg(required = true, value_name = "FILE")]
+        inputs: Vec<PathBuf>,
+        /// The database to write; in a directory, under the name that MIOpen
+        /// looks for in the system
+        #[arg(long, short, value_name = "FILE|DIR")]
+        out: PathBuf,
+        /// Merge databases of different devices too
+        #[arg(long)]
+        any_device: bool,
+        /// Leave out what MIOpen can't read
+        #[arg(long)]
+        keep_going: bool,
+    },
+    /// Say what is wrong with databases: lines that are lost, records that are
+    /// never found, names that are never asked for
+    Lint {
+        /// The databases
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// The device they must be for
+        #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
+        target: Option<Target>,
+        /// Fail for warnings too
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Count problems, solvers, and which solver is the fastest
+    Stats {
+        /// The databases
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Runs a `perfdb` sub-command.
+pub(crate) fn run(command: &Perfdb, output: &Output) -> anyhow::Result<()> {
+    match command {
+        Perfdb::Merge { inputs, out, any_device, keep_going } => {
+            merge(inputs, out, *any_device, *keep_going, output)
+        }
+        Perfdb::Lint { files, target, strict } => lint(files, target.as_ref(), *strict, output),
+        Perfdb::Stats { files } => files.iter().try_for_each(|file| stats(file, output)),
+    }
+}
+
+fn merge(
+    inputs: &[PathBuf],
+    out: &Path,
+    any_device: bool,
+    keep_going: bool,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut out = out.to_owned();
+    if out.is_dir() {
+        let first = &inputs[0];
+        let name = DatabaseName::of(first).ok_or_else(|| MergeError::Name(first.clone()))?;
+        out.push(name.of_system().file_name());
+    }
+    let merged = gfxpack_tuning::merge(inputs, &out, any_device, |path, line, fault| {
+        if keep_going {
+            output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
+        }
+        keep_going
+    })?;
+    let sum = |part: fn(&gfxpack_tuning::Overlaid) -> u64| merged.overlaid.iter().map(part).sum();
+    let [added, changed, same]: [u64; 3] =
+        [sum(|done| done.added), sum(|done| done.changed), sum(|done| done.same)];
+    let body = json!({
+        "file": out, "kind": kind_name(merged.kind), "records": merged.records, "added": added,
+        "changed": changed, "same": same, "left_out": merged.faults,
+    });
+    output.message("perfdb-merged", &body);
+    output.say(&format!(
+        "{} records, {added} added, {changed} changed, {same} the same: {}",
+        merged.records,
+        out.display()
+    ));
+    Ok(())
+}
+
+fn lint(
+    files: &[PathBuf],
+    target: Option<&Target>,
+    strict: bool,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut unsound = Vec::new();
+    for file in files {
+        let linted = gfxpack_tuning::lint(file, target, |finding| tell(file, &finding, output))?;
+        let (errors, warnings) = (linted.errors, linted.warnings);
+        let body = json!({
+            "file": file, "records": linted.records, "errors": errors, "warnings": warnings,
+        });
+        output.message("perfdb-linted", &body);
+        if errors > 0 || (strict && warnings > 0) {
+            unsound.push(format!("`{}`", file.display()));
+        } else if !output.json {
+            let warned =
+                if warnings > 0 { format!(", {warnings} warnings") } else { String::new() };
+            output.data(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
+        }
+    }
+    if unsound.is_empty() {
+        return Ok(());
+    }
+    Err(Outcome::Unsound(unsound.join(", ")).into())
+}
+
+/// Tells a finding; a note only to those who want more.
+pub(crate) fn tell(file: &Path, finding: &Finding, output: &Output) {
+    let severity = severity_name(finding.severity);
+    let body = json!({
+        "file": file, "line": finding.line, "severity": severity, "detail": finding.message,
+    });
+    output.message("perfdb-finding", &body);
+    if !output.json && (finding.severity > Severity::Note || output.verbose) {
+        let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+        output.data(&format!("{}{line}: {severity}: {}", file.display(), finding.message));
+    }
+}
+
+fn stats(file: &Path, output: &Output) -> anyhow::Result<()> {
+    let name = DatabaseName::of(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
+    let stats = gfxpack_tuning::stats(file, &name)?;
+    let body = json!({
+        "file": file, "kind": kind_name(name.kind), "target": name.target,
+        "records": stats.records, "values": stats.values, "solvers": stats.solvers,
+        "fastest": stats.fastest, "workspace_bytes": stats.workspace,
+    });
+    output.message("perfdb-stats", &body);
+    if output.json {
+        return Ok(());
+    }
+    output.data(&format!(
+        "{}: {} database for {}, {} problems, {} values of {} solvers",
+        file.display(),
+        kind_name(name.kind),
+        name.target,
+        stats.records,
+        stats.values,
+        stats.solvers.len()
+    ));
+    let mut solvers: Vec<_> = stats.solvers.iter().collect();
+    solvers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let shown = if output.verbose { solvers.len() } else { SHOWN.min(solvers.len()) };
+    let width = solvers[..shown].iter().map(|(solver, _)| solver.len()).max().unwrap_or_default();
+    for (solver, count) in &solvers[..shown] {
+        let fastest = match stats.fastest.get(*solver) {
+            Some(fastest) => format!(", the fastest in {fastest}"),
+            None => String::new(),
+        };
+        output.data(&format!("  {solver:<width$}  {count}{fastest}"));
+    }
+    if shown < solvers.len() {
+        output.data(&format!("  {} more solvers: --verbose", solvers.len() - shown));
+    }
+    Ok(())
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Perf => "performance",
+        Kind::Find => "find",
+    }
+}
+
+fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+/// The databases that stand in a package beside a kdb are checked before hours
+/// of compiling; what is wrong is told, and ends the run where it is an error.
+pub(crate) fn check(file: &Path, target: &Target, output: &Output) -> anyhow::Result<()> {
+    let linted = gfxpack_tuning::lint(file, Some(target), |finding| {
+        if output.json {
+            tell(file, &finding, output);
+        } else if finding.severity > Severity::Note {
+            let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let severity = severity_name(finding.severity);
+            output.stderr(&format!("{severity}: {}{line}: {}", file.display(), finding.message));
+        }
+    })?;
+    if linted.errors > 0 {
+        let name = file.display();
+        return Err(fail::usage(
+            format!("failed to ship `{name}`: {} errors", linted.errors),
+            format!(
+                "`gfxpack perfdb lint {name}` lists them; `perfdb merge --keep-going` leaves out what MIOpen can't read"
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Which performance and find databases are shipped, and in whose package.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::Target;
+use gfxpack_tuning::{DatabaseName, Owner};
+
+use crate::commands::check_perfdb;
+use crate::fail;
+use crate::output::Output;
+
+/// Databases by the target of the package that holds them.
+#[derive(Debug, Default)]
+pub(crate) struct Shipped {
+    by_target: BTreeMap<Target, BTreeMap<String, PathBuf>>,
+}
+
+impl Shipped {
+    /// The databases given, each in the package of its device: with exactly
+    /// its compute units where there is one, else for all counts. Of a
+    /// directory those are taken that are for one of the targets; a file must
+    /// be. Every database is checked.
+    ///
+    /// # Errors
+    /// For a name that is no system database's, a device that nothing is built
+    /// for, two files of one name, and a database with errors.
+    pub(crate) fn find(
+        paths: &[PathBuf],
+        targets: &[Target],
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        let mut shipped = Self::default();
+        for path in paths {
+            if path.is_dir() {
+                let before = shipped.len();
+                for file in databases_in(path)? {
+                    shipped.add(&file, targets, output, Given::InDirectory)?;
+                }
+                if shipped.len() == before {
+                    let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
+                    return Err(fail::usage(
+                        format!(
+                            "failed to find a database for {} in `{}`",
+                            all.join(", "),
+                            path.display()
+                        ),
+                        "they are named as gfx906_60.db.txt and gfx906_60.HIP.fdb.txt, each with the \
+                         compute units of its device",
+                    ));
+                }
+            } else {
+                shipped.add(path, targets, output, Given::ByName)?;
+            }
+        }
+        Ok(shipped)
+    }
+
+    /// The files for a target's package, by their names.
+    pub(crate) fn of(&self, target: &Target) -> Vec<(String, PathBuf)> {
+        let files = self.by_target.get(target).into_iter().flatten();
+        files.map(|(name, path)| (name.clone(), path.clone())).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.by_target.values().map(BTreeMap::len).sum()
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        targets: &[Target],
+        output: &Output,
+        given: Given,
+    ) -> anyhow::Result<()> {
+        let shown = path.display();
+        let Some(name) = DatabaseName::of(path) else {
+            return Err(fail::usage(
+                format!("failed to ship `{shown}`: its name is no tuning database's"),
+                "name it as MIOpen looks for it, as gfx906_60.db.txt or gfx906_60.HIP.fdb.txt",
+            ));
+        };
+        if name.owner == Owner::User {
+            if matches!(given, Given::InDirectory) {
+                return Ok(());
+            }
+            return Err(fail::usage(
+                format!("failed to ship `{shown}`: it is a user's database"),
+                format!(
+                    "make it one of the system's: `gfxpack perfdb merge {shown} -o {}`",
+                    name.of_system().file_name()
+                ),
+            ));
+        }
+        let Some(target) = package_for(&name.target, targets) else {
+            if matches!(given, Given::InDirectory) {
+                return Ok(());
+            }
+            return Err(fail::usage(
+                format!("failed to ship `{shown}`: there is no package for {}", name.target),
+                format!("build for that device too: --target {}", name.target),
+            ));
+        };
+        check_perfdb(path, target, output)?;
+        let absolute = std::path::absolute(path).map_err(fail::io("find", path))?;
+        let files = self.by_target.entry(target.clone()).or_default();
+        if let Some(other) = files.insert(name.file_name(), absolute) {
+            return Err(fail::usage(
+                format!("failed to ship both `{}` and `{shown}`", other.display()),
+                "merge them with `gfxpack perfdb merge`, the one whose entries win last",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How a file was found.
+#[derive(Clone, Copy)]
+enum Given {
+    ByName,
+    InDirectory,
+}
+
+/// The package that a device's database goes into: two packages can't hold one
+/// file.
+fn package_for<'t>(device: &Target, targets: &'t [Target]) -> Option<&'t Target> {
+    let alike = |target: &&Target| target.id().db_id() == device.id().db_id();
+    let exact = |target: &&Target| target.compute_units() == device.compute_units();
+    let of_device = || targets.iter().filter(alike);
+    of_device().find(exact).or_else(|| of_device().find(|target| target.compute_units().is_none()))
+}
+
+/// The files of a directory whose names are tuning databases', by name.
+fn databases_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(fail::io("read", dir))? {
+        let path = entry.map_err(fail::io("read", dir))?.path();
+        if path.is_file() && DatabaseName::of(&path).is_some() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_database_has_one_package() {
+        let check = |device: &str, targets: &[&str], expected: Option<&str>| {
+            let parse = |text: &str| text.parse::<Target>().expect(text);
+            let targets: Vec<Target> = targets.iter().map(|text| parse(text)).collect();
+            let found = package_for(&parse(device), &targets);
+            assert_eq!(found, expected.map(parse).as_ref(), "{device} {targets:?}");
+        };
+        check("gfx90a68", &["gfx90a", "gfx90a@104"], Some("gfx90a@104"));
+        check("gfx90a68", &["gfx90a"], Some("gfx90a"));
+        check("gfx90a68", &["gfx90a@110", "gfx906"], None);
+        check("gfx90a68", &["gfx90a:xnack+"], None);
+        check("gfx90a_xnack68", &["gfx90a:xnack+"], Some("gfx90a:xnack+"));
+        check("gfx906_60", &["gfx906_60"], Some("gfx906_60"));
+    }
+}

@@ -1,0 +1,112 @@
+//! MIOpenDriver's commands of many inputs, each once.
+
+use std::collections::HashMap;
+use std::io;
+
+use gfxpack_plan::log::{Commands, DriverCommand, LogError};
+use rayon::prelude::*;
+
+use crate::error::HarvestError;
+use crate::gather::Options;
+use crate::input::Input;
+use crate::open::{Opened, open, pieces};
+use crate::report::{FileReport, Kind, Skip};
+
+/// A command, and how often it was met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The command.
+    pub command: DriverCommand,
+    /// How often.
+    pub seen: u64,
+}
+
+/// Commands in the order in which they were met first.
+#[derive(Default)]
+struct Unique {
+    list: Vec<Found>,
+    places: HashMap<DriverCommand, usize>,
+}
+
+impl Unique {
+    fn add(&mut self, command: DriverCommand, seen: u64) {
+        if let Some(place) = self.places.get(&command) {
+            self.list[*place].seen += seen;
+            return;
+        }
+        self.places.insert(command.clone(), self.list.len());
+        self.list.push(Found { command, seen });
+    }
+}
+
+/// Gathers the commands of all inputs, in the inputs' order and in theirs.
+/// Errors of single files are in their reports.
+///
+/// # Errors
+/// [`HarvestError::Interrupted`].
+pub fn commands(
+    inputs: &[Input],
+    options: &Options<'_>,
+) -> Result<(Vec<Found>, Vec<FileReport>), HarvestError> {
+    let one = |input: &Input| {
+        let mut unique = Unique::default();
+        let mut report = FileReport::new(input.name());
+        report.error = read(input, &mut unique, &mut report, options).err();
+        (unique, report)
+    };
+    let mut all = Unique::default();
+    let mut reports = Vec::new();
+    let read: Vec<_> = inputs.par_iter().with_max_len(1).map(one).collect();
+    for (unique, report) in read {
+        if matches!(report.error, Some(HarvestError::Interrupted)) {
+            return Err(HarvestError::Interrupted);
+        }
+        for Found { command, seen } in unique.list {
+            all.add(command, seen);
+        }
+        reports.push(report);
+    }
+    Ok((all.list, reports))
+}
+
+fn read(
+    input: &Input,
+    unique: &mut Unique,
+    report: &mut FileReport,
+    options: &Options<'_>,
+) -> Result<(), HarvestError> {
+    let count = |bytes| {
+        if let Some(read) = options.read {
+            read(bytes);
+        }
+    };
+    let (stream, codec) = match open(input, &count)? {
+        Opened::Database => {
+            report.kind = Kind::Other;
+            return Ok(());
+        }
+        Opened::Text { stream, codec } => (stream, codec),
+    };
+    let name = input.name();
+    let failed = |source: io::Error| match codec {
+        Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
+        None => HarvestError::Read { name: name.clone(), source },
+    };
+    let mut each = |line, command: Result<DriverCommand, LogError>| match command {
+        Ok(command) => {
+            report.told += 1;
+            unique.add(command, 1);
+        }
+        Err(error) => report.skip(line, Skip::Log(error)),
+    };
+    let mut log = Commands::default();
+    pieces(stream, failed, |piece| {
+        log.push(piece, &mut each);
+        match options.cancelled {
+            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
+            _ => Ok(()),
+        }
+    })?;
+    report.lines = log.finish(&mut each);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Why a harvest fails.
+
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_kdb::ReadError;
+
+/// A file that can't be harvested, or a harvest that can't go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HarvestError {
+    /// A file or directory can't be read.
+    #[error("failed to read `{name}`")]
+    Read {
+        /// The file as the user named it.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A compressed file is damaged or ends early.
+    #[error("failed to unpack `{name}`: it is damaged, or ends early ({codec})")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// The program that packs such files.
+        codec: &'static str,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// A kdb can't be read.
+    #[error(transparent)]
+    Kdb(#[from] ReadError),
+    /// A kdb comes as a stream, in which SQLite can't look things up.
+    #[error("failed to read a kdb from `{name}`: it is packed, or no file")]
+    PackedKdb {
+        /// The file.
+        name: String,
+    },
+    /// What the user named is neither a file nor a directory.
+    #[error("failed to read `{}`: it is neither a file nor a directory", .0.display())]
+    NoFile(PathBuf),
+    /// The standard input was named more than once.
+    #[error("failed to read the standard input twice")]
+    StdinTwice,
+    /// Keys that do not fit the memory can't be put aside.
+    #[error("failed to use a temporary file in `{}`", .directory.display())]
+    Temporary {
+        /// Where it was to be.
+        directory: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The caller asked to stop.
+    #[error("failed to go on: interrupted")]
+    Interrupted,
+}
+
+impl HarvestError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Read { .. } | Self::NoFile(_) => "check the path",
+            Self::Damaged { .. } => "get the file again; --keep-going takes what can be read of it",
+            Self::Kdb(error) => error.hint(),
+            Self::PackedKdb { .. } => "unpack it, and name the file",
+            Self::StdinTwice => "name `-` once",
+            Self::Temporary { .. } => "make room there, or choose another directory with TMPDIR",
+            Self::Interrupted => "start it again",
+        }
+    }
+
+    /// Whether one file is at fault, so that the others are worth it.
+    #[must_use]
+    pub fn is_of_one_file(&self) -> bool {
+        matches!(
+            self,
+            Self::Read { .. } | Self::Damaged { .. } | Self::Kdb(_) | Self::PackedKdb { .. }
+        )
+    }
+}

@@ -1,0 +1,85 @@
+//! The files in what the user named.
+
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use crate::error::HarvestError;
+
+/// One thing to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// The standard input.
+    Stdin,
+    /// A file.
+    File {
+        /// Where.
+        path: PathBuf,
+        /// Bytes, as far as is known.
+        bytes: u64,
+        /// Whether the user named it, and not a directory above.
+        named: bool,
+    },
+}
+
+impl Input {
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Stdin => "-".to_owned(),
+            Self::File { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// Bytes to be read, as far as is known.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Stdin => 0,
+            Self::File { bytes, .. } => *bytes,
+        }
+    }
+}
+
+/// The files that the paths name, `-` being the standard input. Of a directory
+/// all files are taken, by name, those below included; links in it are not
+/// followed, and what SQLite keeps beside its files is left out.
+///
+/// # Errors
+/// [`HarvestError::Read`], [`HarvestError::NoFile`] or
+/// [`HarvestError::StdinTwice`].
+pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, HarvestError> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            if inputs.contains(&Input::Stdin) {
+                return Err(HarvestError::StdinTwice);
+            }
+            inputs.push(Input::Stdin);
+            continue;
+        }
+        let read = |source| HarvestError::Read { name: path.display().to_string(), source };
+        let metadata = std::fs::metadata(path).map_err(read)?;
+        if metadata.is_dir() {
+            for entry in WalkDir::new(path).sort_by_file_name() {
+                let entry = entry.map_err(|error| read(error.into()))?;
+                if entry.file_type().is_file() && !is_beside_a_database(entry.path()) {
+                    let metadata = entry.metadata().map_err(|error| read(error.into()))?;
+                    let (path, bytes) = (entry.into_path(), metadata.len());
+                    inputs.push(Input::File { path, bytes, named: false });
+                }
+            }
+            continue;
+        }
+        // A pipe has no size, and is read all the same.
+        inputs.push(Input::File { path: path.clone(), bytes: metadata.len(), named: true });
+    }
+    Ok(inputs)
+}
+
+/// Source: SQLite, "Temporary Files Used By SQLite".
+fn is_beside_a_database(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    [&b"-wal"[..], b"-shm", b"-journal"].iter().any(|end| name.ends_with(end))
+}

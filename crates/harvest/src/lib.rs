@@ -1,0 +1,28 @@
+//! What programs asked MIOpen for: kernel keys out of logs, kdbs and earlier
+//! harvests, and MIOpenDriver's commands out of logs.
+//!
+//! Any amount is read as a stream, several files at a time, in a memory that
+//! neither their size nor the number of keys decides: what does not fit goes
+//! to temporary files, sorted. The same inputs give the same harvest, in
+//! whatever order and however many threads.
+//!
+//! - [`list`] finds the files in what the user named.
+//! - [`harvest()`] gathers keys, [`commands()`] gathers commands.
+//! - [`script`] writes commands down so that a shell runs them.
+
+mod commands;
+mod error;
+mod gather;
+mod input;
+mod open;
+mod read;
+mod report;
+mod runs;
+pub mod script;
+mod table;
+
+pub use commands::{Found, commands};
+pub use error::HarvestError;
+pub use gather::{Harvest, Keys, Options, harvest};
+pub use input::{Input, list};
+pub use report::{FileReport, Kind, Skip, Skipped};

@@ -1,0 +1,146 @@
+//! A file's bytes, unpacked: how it is packed is told by how it begins.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use crate::error::HarvestError;
+use crate::input::Input;
+
+/// Bytes by which every kind of file is known.
+const MAGIC_BYTES: usize = 16;
+/// Bytes read at a time.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
+
+/// Sources: SQLite, "Database File Format", 1.3; RFC 1952; RFC 8878, 3.1.1;
+/// "The .xz File Format", 2.1.1.1.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const XZ: &[u8] = b"\xfd7zXZ\0";
+
+/// The largest window that is unpacked, as a power of two: that of `zstd
+/// --long`.
+const ZSTD_WINDOW_LOG: u32 = 27;
+/// What unpacking a .xz file may take: that of `xz -9`, and some.
+const XZ_MEMORY_BYTES: u64 = 80 << 20;
+
+/// What an input is.
+pub(crate) enum Opened<'a> {
+    /// An SQLite file.
+    Database,
+    /// Anything else, unpacked.
+    Text {
+        stream: Box<dyn Read + 'a>,
+        /// The program that packed it.
+        codec: Option<&'static str>,
+    },
+}
+
+/// Opens an input; `count` is told of bytes as they are read.
+///
+/// # Errors
+/// [`HarvestError::Read`] or [`HarvestError::PackedKdb`].
+pub(crate) fn open<'a>(
+    input: &Input,
+    count: &'a (dyn Fn(u64) + Sync),
+) -> Result<Opened<'a>, HarvestError> {
+    let name = input.name();
+    let failed = |source| HarvestError::Read { name: name.clone(), source };
+    let raw: Box<dyn Read + 'a> = match input {
+        Input::Stdin => Box::new(io::stdin().lock()),
+        Input::File { path, .. } => Box::new(File::open(path).map_err(failed)?),
+    };
+    let (begin, raw) = peek(Counted { raw, count }).map_err(failed)?;
+    if begin.starts_with(SQLITE) {
+        return match input {
+            Input::File { path, .. } if path.is_file() => Ok(Opened::Database),
+            _ => Err(HarvestError::PackedKdb { name }),
+        };
+    }
+    let packed = BufReader::with_capacity(PIECE_BYTES, raw);
+    let (stream, codec): (Box<dyn Read + 'a>, _) = if begin.starts_with(GZIP) {
+        (Box::new(flate2::bufread::MultiGzDecoder::new(packed)), Some("gzip"))
+    } else if begin.starts_with(ZSTD) {
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(failed)?;
+        decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(failed)?;
+        (Box::new(decoder), Some("zstd"))
+    } else if begin.starts_with(XZ) {
+        let concatenated = liblzma::stream::CONCATENATED;
+        let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, concatenated);
+        let stream = stream.map_err(|error| failed(error.into()))?;
+        (Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream)), Some("xz"))
+    } else {
+        (Box::new(packed), None)
+    };
+    let (begin, stream) = match codec {
+        None => return Ok(Opened::Text { stream, codec }),
+        Some(codec) => peek(stream).map_err(|source| HarvestError::Damaged {
+            name: name.clone(),
+            codec,
+            source,
+        })?,
+    };
+    if begin.starts_with(SQLITE) {
+        return Err(HarvestError::PackedKdb { name });
+    }
+    Ok(Opened::Text { stream: Box::new(stream), codec })
+}
+
+/// The first bytes of a stream, and the whole stream.
+fn peek<R: Read>(mut stream: R) -> io::Result<(Vec<u8>, impl Read)> {
+    let mut begin = Vec::new();
+    stream.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut begin)?;
+    Ok((begin.clone(), Cursor::new(begin).chain(stream)))
+}
+
+/// Says how much was read.
+struct Counted<'a, R> {
+    raw: R,
+    count: &'a (dyn Fn(u64) + Sync),
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.raw.read(buffer)?;
+        (self.count)(read as u64);
+        Ok(read)
+    }
+}
+
+/// Hands a stream to `each` in pieces.
+///
+/// # Errors
+/// Of the stream or of `each`.
+pub(crate) fn pieces<E>(
+    mut stream: impl Read,
+    failed: impl Fn(io::Error) -> E,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => each(&piece[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The first line of a stream, as far as one piece has it, and the whole
+/// stream.
+pub(crate) fn first_line<'a>(
+    stream: Box<dyn Read + 'a>,
+) -> io::Result<(Vec<u8>, Box<dyn BufRead + 'a>)> {
+    let mut stream = BufReader::with_capacity(PIECE_BYTES, stream);
+    let mut begin = Vec::new();
+    // Empty lines are no first ones.
+    while begin.trim_ascii().is_empty() && begin.len() < PIECE_BYTES {
+        let left = (PIECE_BYTES - begin.len()) as u64;
+        if stream.by_ref().take(left).read_until(b'\n', &mut begin)? == 0 {
+            break;
+        }
+    }
+    let line = begin.trim_ascii().to_vec();
+    Ok((line, Box::new(Cursor::new(begin).chain(stream))))
+}

@@ -1,0 +1,184 @@
+//! One input's keys: a log's, a harvest's, or a kdb's.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, Read as _};
+use std::path::Path;
+
+use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_plan::Target;
+use gfxpack_plan::harvest::{Counts, KeyRecord};
+use gfxpack_plan::log::{Event, Log, Record};
+
+use crate::error::HarvestError;
+use crate::gather::Shared;
+use crate::input::Input;
+use crate::open::{Opened, first_line, open, pieces};
+use crate::report::{FileReport, Kind, Skip};
+use crate::table::{Origin, Table, put_key};
+
+/// Longest line of a harvest that is read, in bytes: the largest key that a
+/// kdb takes, each of its bytes escaped, and the rest.
+const MAX_RECORD_BYTES: u64 = 8 << 20;
+/// Rows of a kdb between two questions whether to go on.
+const ROWS_AT_ONCE: u64 = 1024;
+
+/// Adds an input's keys to the table, or to what the threads share where that
+/// is full.
+pub(crate) fn keys(input: &Input, table: &mut Table, shared: &Shared<'_>) -> FileReport {
+    let mut reader =
+        Keys { table, shared, report: FileReport::new(input.name()), buffer: Vec::new() };
+    if let Err(error) = reader.read(input) {
+        reader.report.error = Some(error);
+    }
+    reader.report
+}
+
+struct Keys<'a> {
+    table: &'a mut Table,
+    shared: &'a Shared<'a>,
+    report: FileReport,
+    buffer: Vec<u8>,
+}
+
+impl Keys<'_> {
+    fn read(&mut self, input: &Input) -> Result<(), HarvestError> {
+        let shared = self.shared;
+        let name = input.name();
+        let count = |bytes| shared.count(bytes);
+        let (stream, codec) = match open(input, &count)? {
+            Opened::Database => return self.kdb(input),
+            Opened::Text { stream, codec } => (stream, codec),
+        };
+        if let Input::File { path, .. } = input
+            && (has_extension(path, "kdb") || has_extension(path, "ukdb"))
+        {
+            // What is wrong with it is said best by who reads kdbs.
+            return self.kdb(input);
+        }
+        let failed = |source: io::Error| match codec {
+            Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
+            None => HarvestError::Read { name: name.clone(), source },
+        };
+        let (first, stream) = first_line(stream).map_err(&failed)?;
+        if first.starts_with(b"{") && String::from_utf8_lossy(&first).contains("\"kernel_name\"") {
+            self.report.kind = Kind::Keys;
+            return self.records(stream, failed);
+        }
+        let mut log = Log::default();
+        pieces(stream, failed, |piece| {
+            log.push(piece, &mut |record| self.log_record(&record));
+            self.shared.spill(self.table)?;
+            self.shared.check()
+        })?;
+        self.report.lines = log.finish(&mut |record| self.log_record(&record));
+        Ok(())
+    }
+
+    fn log_record(&mut self, record: &Record<'_>) {
+        let message = match &record.message {
+            Ok(message) => message,
+            Err(error) => return self.report.skip(record.line, Skip::Log(*error)),
+        };
+        if message.args.contains('\0') {
+            return self.report.skip(record.line, Skip::Nul);
+        }
+        self.report.told += 1;
+        let mut counts = Counts::default();
+        match message.event {
+            Event::Asked => counts.seen = 1,
+            Event::Found => counts.hits = 1,
+            Event::Missed => counts.misses = 1,
+            Event::Saved => counts.saved = 1,
+            _ => return,
+        }
+        put_key(&mut self.buffer, message.name_parts(), message.args);
+        self.table.add(&self.buffer, &counts, Origin::OfKey);
+    }
+
+    fn records(
+        &mut self,
+        mut stream: impl BufRead,
+        failed: impl Fn(io::Error) -> HarvestError,
+    ) -> Result<(), HarvestError> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut limited = stream.by_ref().take(MAX_RECORD_BYTES);
+            if limited.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
+                return Ok(());
+            }
+            self.report.lines += 1;
+            if line.len() as u64 == MAX_RECORD_BYTES && !line.ends_with(b"\n") {
+                self.report.skip(self.report.lines, Skip::Record);
+                stream.skip_until(b'\n').map_err(&failed)?;
+                continue;
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<KeyRecord>(&line) {
+                Ok(record) => self.record(&record),
+                Err(_) => self.report.skip(self.report.lines, Skip::Record),
+            }
+            self.shared.spill(self.table)?;
+            self.shared.check()?;
+        }
+    }
+
+    fn record(&mut self, KeyRecord { key, counts, targets }: &KeyRecord) {
+        if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
+            return self.report.skip(self.report.lines, Skip::Nul);
+        }
+        self.report.told += 1;
+        let targets: Vec<u32> =
+            targets.iter().map(|target| self.shared.targets.number(target)).collect();
+        // A bare list of keys says nothing of where they are from.
+        let origin =
+            if targets.is_empty() { Origin::OfKey } else { Origin::Of(targets.as_slice()) };
+        put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
+        self.table.add(&self.buffer, counts, origin);
+    }
+
+    fn kdb(&mut self, input: &Input) -> Result<(), HarvestError> {
+        let Input::File { path, bytes, named } = input else { return Ok(()) };
+        let is_users = has_extension(path, "ukdb");
+        self.report.kind = if is_users { Kind::Ukdb } else { Kind::Kdb };
+        let mut options = ReadOptions::default();
+        options.wal = true;
+        let reader = match Reader::open_with(path, options) {
+            Err(ReadError::Schema { .. }) if !named => {
+                self.report.kind = Kind::Other;
+                return Ok(());
+            }
+            other => other?,
+        };
+        let mut counts = Counts::default();
+        *(if is_users { &mut counts.ukdbs } else { &mut counts.kdbs }) = 1;
+        let target = path.file_stem().and_then(OsStr::to_str);
+        let target = target.and_then(|stem| stem.parse::<Target>().ok());
+        let target = target.map(|target| [self.shared.targets.number(&target.to_string())]);
+        let origin = target.as_ref().map_or(Origin::OfKey, |target| Origin::Of(target));
+        let read = reader.for_each_entry(|entry| {
+            self.report.lines += 1;
+            let key = &entry.key;
+            if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
+                self.report.skip(self.report.lines, Skip::Nul);
+                return Ok(());
+            }
+            self.report.told += 1;
+            put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
+            self.table.add(&self.buffer, &counts, origin);
+            self.shared.spill(self.table)?;
+            if self.report.lines.is_multiple_of(ROWS_AT_ONCE) {
+                self.shared.check()?;
+            }
+            Ok::<(), HarvestError>(())
+        });
+        self.shared.count(*bytes);
+        read
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}

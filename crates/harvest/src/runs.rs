@@ -1,0 +1,176 @@
+//! Keys on disk, in files that are sorted, and all of them in one order.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
+use std::path::Path;
+
+use gfxpack_plan::harvest::Counts;
+
+use crate::table::Row;
+
+/// Keys of one library have most of their text in common.
+const ZSTD_LEVEL: i32 = 1;
+/// Files that are read side by side; each takes a descriptor and a window.
+const MAX_RUNS: usize = 32;
+
+/// Sorted keys in a file that no directory names.
+#[derive(Debug)]
+pub(crate) struct Run(File);
+
+impl Run {
+    /// Writes rows down, which must be sorted by key.
+    pub(crate) fn write(
+        directory: &Path,
+        mut next: impl FnMut() -> io::Result<Option<Row>>,
+    ) -> io::Result<Self> {
+        let file = tempfile::tempfile_in(directory)?;
+        let mut out = zstd::stream::write::Encoder::new(BufWriter::new(&file), ZSTD_LEVEL)?;
+        while let Some(row) = next()? {
+            put(&mut out, &row)?;
+        }
+        out.finish()?.flush()?;
+        (&file).rewind()?;
+        Ok(Self(file))
+    }
+
+    fn read(self) -> io::Result<RunReader> {
+        Ok(RunReader(BufReader::new(zstd::stream::read::Decoder::new(self.0)?)))
+    }
+}
+
+fn put(out: &mut impl Write, row: &Row) -> io::Result<()> {
+    let Counts { seen, hits, misses, saved, kdbs, ukdbs } = row.counts;
+    let too_long = |_| io::Error::other("a key of 4 GiB");
+    out.write_all(&u32::try_from(row.key.len()).map_err(too_long)?.to_le_bytes())?;
+    out.write_all(&u32::try_from(row.targets.len()).map_err(too_long)?.to_le_bytes())?;
+    out.write_all(&row.key)?;
+    for number in [seen, hits, misses, saved, kdbs, ukdbs] {
+        out.write_all(&number.to_le_bytes())?;
+    }
+    row.targets.iter().try_for_each(|target| out.write_all(&target.to_le_bytes()))
+}
+
+struct RunReader(BufReader<zstd::stream::read::Decoder<'static, BufReader<File>>>);
+
+impl RunReader {
+    fn next(&mut self) -> io::Result<Option<Row>> {
+        let mut length = [0; 4];
+        if self.0.read(&mut length[..1])? == 0 {
+            return Ok(None);
+        }
+        self.0.read_exact(&mut length[1..])?;
+        let mut key = vec![0; u32::from_le_bytes(length) as usize];
+        self.0.read_exact(&mut length)?;
+        let mut targets = vec![0; u32::from_le_bytes(length) as usize];
+        self.0.read_exact(&mut key)?;
+        let mut numbers = [0; 6];
+        for number in &mut numbers {
+            let mut bytes = [0; 8];
+            self.0.read_exact(&mut bytes)?;
+            *number = u64::from_le_bytes(bytes);
+        }
+        for target in &mut targets {
+            self.0.read_exact(&mut length)?;
+            *target = u32::from_le_bytes(length);
+        }
+        let [seen, hits, misses, saved, kdbs, ukdbs] = numbers;
+        let counts = Counts { seen, hits, misses, saved, kdbs, ukdbs };
+        Ok(Some(Row { key: key.into(), counts, targets }))
+    }
+}
+
+/// The first row of a sorted source, the lowest key first in a heap.
+struct Head {
+    row: Row,
+    source: usize,
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head {}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.row.key.cmp(&self.row.key)
+    }
+}
+
+enum Source {
+    Memory(std::vec::IntoIter<Row>),
+    Run(Box<RunReader>),
+}
+
+impl Source {
+    fn next(&mut self) -> io::Result<Option<Row>> {
+        match self {
+            Self::Memory(rows) => Ok(rows.next()),
+            Self::Run(run) => run.next(),
+        }
+    }
+}
+
+/// Rows of sorted sources in one order, each key once.
+pub(crate) struct Merge {
+    sources: Vec<Source>,
+    heads: BinaryHeap<Head>,
+}
+
+impl Merge {
+    /// What is in memory and in files.
+    pub(crate) fn of(memory: Vec<Vec<Row>>, runs: Vec<Run>) -> io::Result<Self> {
+        let mut sources: Vec<Source> =
+            memory.into_iter().map(|rows| Source::Memory(rows.into_iter())).collect();
+        for run in runs {
+            sources.push(Source::Run(Box::new(run.read()?)));
+        }
+        let mut heads = BinaryHeap::new();
+        for (number, source) in sources.iter_mut().enumerate() {
+            if let Some(row) = source.next()? {
+                heads.push(Head { row, source: number });
+            }
+        }
+        Ok(Self { sources, heads })
+    }
+
+    /// The next key, with everything that any source knows of it.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
+        let Some(mut row) = self.pop()? else { return Ok(None) };
+        while self.heads.peek().is_some_and(|head| head.row.key == row.key) {
+            if let Some(same) = self.pop()? {
+                row.add(&same);
+            }
+        }
+        Ok(Some(row))
+    }
+
+    fn pop(&mut self) -> io::Result<Option<Row>> {
+        let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
+        match self.sources[head.source].next()? {
+            Some(next) => Ok(Some(std::mem::replace(&mut head.row, next))),
+            None => Ok(Some(PeekMut::pop(head).row)),
+        }
+    }
+}
+
+/// Adds a run, and makes one of all where there are too many.
+pub(crate) fn push(runs: &mut Vec<Run>, run: Run, directory: &Path) -> io::Result<()> {
+    runs.push(run);
+    if runs.len() > MAX_RUNS {
+        let mut merge = Merge::of(Vec::new(), std::mem::take(runs))?;
+        runs.push(Run::write(directory, || merge.next())?);
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Scripts that run MIOpenDriver's commands one after another, and go on
+//! where they stopped.
+
+use std::fmt::Write as _;
+
+use gfxpack_plan::log::DriverCommand;
+
+/// How MIOpen tunes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tuning {
+    /// Searches for what neither the system's databases nor the user's have.
+    Incremental,
+    /// Searches for everything anew.
+    Exhaustive,
+}
+
+impl Tuning {
+    /// Its name in messages, and of its lists beside the script.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Incremental => "incremental",
+            Self::Exhaustive => "exhaustive",
+        }
+    }
+
+    /// What MIOpen's environment has to be.
+    ///
+    /// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, and perfdb.rst on
+    /// which find mode is safe with an enforced update; find_db.hpp and
+    /// find_controls.hpp at 2d1fd997a on what would keep it from searching or
+    /// from noting the result.
+    fn environment(self) -> &'static str {
+        match self {
+            Self::Incremental => {
+                "\
+# Incremental: what neither the system's databases nor these have.
+export MIOPEN_FIND_ENFORCE=3
+unset MIOPEN_FIND_MODE MIOPEN_FIND_MODE_FUSION
+"
+            }
+            Self::Exhaustive => {
+                "\
+# Exhaustive: everything anew. Only find mode NORMAL is safe with that.
+export MIOPEN_FIND_ENFORCE=4
+export MIOPEN_FIND_MODE=1 MIOPEN_FIND_MODE_FUSION=1
+"
+            }
+        }
+    }
+}
+
+/// A script that runs the commands as they are.
+#[must_use]
+pub fn plain(commands: &[DriverCommand]) -> String {
+    let head = "\
+# MIOpenDriver's commands, each once, in the order in which they were seen.
+";
+    script(head, "done=$0.done\nfailures=$0.failed\n", commands)
+}
+
+/// A script that has MIOpen tune for the commands, all of which should be
+/// [tunable](DriverCommand::is_tunable). It keeps everything in its own
+/// directory, which may be moved: databases in `db`, lists of what is done and
+/// of what failed.
+#[must_use]
+pub fn tuning(commands: &[DriverCommand], tuning: Tuning) -> String {
+    let head = "\
+# Tunes MIOpen for these problems, on the GPU that the results are for. They go
+# to `db` in this script's directory, for `gfxpack tune collect`.
+";
+    let name = tuning.name();
+    let state = format!(
+        "\
+dir=$(cd \"$(dirname \"$0\")\" && pwd) || exit
+done=$dir/{name}.done
+failures=$dir/{name}.failed
+
+{}\
+export MIOPEN_USER_DB_PATH=\"$dir/db\"
+# These would keep MIOpen from searching, from noting what it finds, or from
+# keeping what it compiles. MIOPEN_SYSTEM_DB_PATH stays as it is.
+unset MIOPEN_DEBUG_DISABLE_FIND_DB MIOPEN_DEBUG_FIND_ONLY_SOLVER
+unset MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK MIOPEN_DISABLE_CACHE
+mkdir -p \"$MIOPEN_USER_DB_PATH\" || exit
+",
+        tuning.environment()
+    );
+    let commands: Vec<DriverCommand> = commands.iter().map(DriverCommand::for_tuning).collect();
+    script(head, &state, &commands)
+}
+
+fn script(head: &str, state: &str, commands: &[DriverCommand]) -> String {
+    let total = commands.len();
+    let mut text = format!(
+        "\
+#!/bin/sh
+{head}\
+# What is done is noted, and not done again by the next run; what fails is
+# listed, and tried again. MIOPEN_DRIVER says where MIOpenDriver is.
+# Written by gfxpack {version}.
+set -u
+total={total}
+{state}
+driver=${{MIOPEN_DRIVER:-}}
+if [ -z \"$driver\" ]; then
+    driver=$(command -v MIOpenDriver) || driver=/opt/rocm/bin/MIOpenDriver
+fi
+if [ ! -x \"$driver\" ]; then
+    echo \"error: failed to find MIOpenDriver\" >&2
+    echo \"hint: install it (miopen-hip), or say where it is with MIOPEN_DRIVER\" >&2
+    exit 127
+fi
+touch \"$done\" || exit
+: >\"$failures\" || exit
+number=0
+failed=0
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+MIOpenDriver() {{
+    number=$((number + 1))
+    if grep -Fqx -e \"$*\" \"$done\"; then
+        return
+    fi
+    echo \"[$number/$total] MIOpenDriver $*\" >&2
+    if \"$driver\" \"$@\"; then
+        echo \"$*\" >>\"$done\"
+    else
+        code=$?
+        # Somebody wants all of it to end.
+        case $code in 130 | 143) exit $code ;; esac
+        echo \"warning: it ended with $code\" >&2
+        echo \"$code MIOpenDriver $*\" >>\"$failures\"
+        failed=$((failed + 1))
+    fi
+}}
+
+",
+        version = env!("CARGO_PKG_VERSION"),
+    );
+    for command in commands {
+        writeln!(text, "MIOpenDriver {command}").expect("a String takes all");
+    }
+    text.push_str(
+        "
+if [ $failed -gt 0 ]; then
+    echo \"$failed of $total commands failed: $failures\" >&2
+    exit 1
+fi
+",
+    );
+    text
+}

@@ -1,0 +1,202 @@
+//! The same keys, wherever they come from and however they are gathered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gfxpack_harvest::{Kind, Options, Skip};
+use gfxpack_kdb::Layout;
+use gfxpack_plan::KernelKey;
+use gfxpack_plan::harvest::{Counts, KeyRecord};
+use gfxpack_plan::log::LogError;
+use proptest::prelude::*;
+
+use crate::support::{harvested, kdb, key, keys_of, line, log, packed};
+
+fn keys(count: u64) -> Vec<KernelKey> {
+    let mut keys: Vec<KernelKey> = (0..count).map(|number| key(number, "gfx906")).collect();
+    keys.sort();
+    keys
+}
+
+fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    (directory, path)
+}
+
+#[test]
+fn a_log_a_users_kdb_and_both_together_give_the_same_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let keys = keys(60);
+    std::fs::write(at("app.log"), log(&keys)).unwrap();
+    kdb(&at("gfx906_60.ukdb"), &keys, Layout::Miopen);
+    kdb(&at("gfx906_64.kdb"), &keys, Layout::Dense);
+    let gather = |names: &[&str]| {
+        let paths: Vec<PathBuf> = names.iter().map(|name| at(name)).collect();
+        harvested(&paths, &Options::default())
+    };
+    let (of_log, reports) = gather(&["app.log"]);
+    assert_eq!(keys_of(&of_log), keys);
+    assert_eq!((reports[0].kind, reports[0].lines, reports[0].told), (Kind::Log, 300, 180));
+    let (of_user, reports) = gather(&["gfx906_60.ukdb"]);
+    assert_eq!(keys_of(&of_user), keys);
+    assert_eq!((reports[0].kind, reports[0].told), (Kind::Ukdb, 60));
+    let (of_all, _) = gather(&["app.log", "gfx906_60.ukdb", "gfx906_64.kdb"]);
+    assert_eq!(keys_of(&of_all), keys);
+    let counts = Counts { seen: 1, misses: 1, saved: 1, kdbs: 1, ukdbs: 1, ..Counts::default() };
+    let targets = ["gfx906", "gfx906@60", "gfx906@64"].map(str::to_owned).to_vec();
+    assert_eq!(of_all[0], KeyRecord { key: keys[0].clone(), counts, targets });
+    // A directory is what is in it, and its harvest is one more input.
+    assert_eq!(harvested(&[directory.path().into()], &Options::default()).0, of_all);
+    let lines = |records: &[KeyRecord]| -> String {
+        records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
+    };
+    std::fs::write(at("one.jsonl"), lines(&of_log)).unwrap();
+    std::fs::write(at("two.jsonl"), lines(&of_user)).unwrap();
+    std::fs::write(at("three.jsonl"), lines(&gather(&["gfx906_64.kdb"]).0)).unwrap();
+    let (again, reports) = gather(&["three.jsonl", "one.jsonl", "two.jsonl"]);
+    assert_eq!(again, of_all);
+    assert!(reports.iter().all(|report| report.kind == Kind::Keys && report.told == 60));
+}
+
+#[test]
+fn how_a_log_is_packed_and_split_makes_no_difference() {
+    let keys = keys(40);
+    let text = log(&keys);
+    let (_directory, path) = written("plain.log", text.as_bytes());
+    let expected = harvested(&[path], &Options::default()).0;
+    for codec in ["gzip", "zstd", "xz"] {
+        // The name does not tell, and a packed file may be several in a row.
+        let (head, tail) = text.split_at(text.len() / 3);
+        let bytes = [packed(head, codec), packed(tail, codec)].concat();
+        let (_directory, path) = written("rotated.log.1", &bytes);
+        let (records, reports) = harvested(&[path], &Options::default());
+        assert!(reports[0].error.is_none(), "{codec}: {:?}", reports[0].error);
+        assert_eq!(records, expected, "{codec}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for (number, part) in text.split_inclusive("step").enumerate() {
+        std::fs::write(directory.path().join(number.to_string()), part).unwrap();
+    }
+    assert_eq!(harvested(&[directory.path().into()], &Options::default()).0, expected);
+}
+
+#[test]
+fn a_file_that_ends_early_says_so_and_gives_what_is_there() {
+    let text = log(&keys(2000));
+    for codec in ["gzip", "zstd", "xz"] {
+        let mut bytes = packed(&text, codec);
+        bytes.truncate(bytes.len() - 20);
+        let (_directory, path) = written("app.log", &bytes);
+        let (_, reports) = harvested(&[path], &Options::default());
+        let error = reports[0].error.as_ref().expect(codec);
+        assert!(error.is_of_one_file() && error.to_string().contains(codec), "{error}");
+    }
+    // SQLite is not asked to guess.
+    for (name, text) in [("gfx906.kdb", "version https://git-lfs"), ("a.ukdb", &text[..600])] {
+        let (_directory, path) = written(name, text.as_bytes());
+        let error = harvested(&[path], &Options::default()).1.remove(0).error.unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906.kdb");
+    kdb(&path, &keys(3), Layout::Miopen);
+    let bytes = zstd::encode_all(&std::fs::read(&path).unwrap()[..], 1).unwrap();
+    let (_directory, path) = written("gfx906.kdb.zst", &bytes);
+    let error = harvested(&[path], &Options::default()).1.remove(0).error.unwrap();
+    assert!(error.hint().contains("unpack"), "{error}");
+}
+
+#[test]
+fn lines_that_can_not_be_used_are_counted() {
+    let good = line("Missed", &key(1, "gfx906"), 2);
+    let cut = &good[..good.len() - 3];
+    let text = format!("{good}{good}{cut}\n{cut}\n{}{good}", good.trim_end());
+    let (_directory, path) = written("app.log", text.as_bytes());
+    let (records, reports) = harvested(&[path], &Options::default());
+    assert_eq!((records.len(), records[0].counts.misses), (1, 3));
+    let skipped: Vec<_> =
+        reports[0].skipped.iter().map(|skip| (skip.why, skip.lines, skip.first)).collect();
+    let log = Skip::Log;
+    assert_eq!(skipped, [(log(LogError::Device), 2, 3), (log(LogError::Interleaved), 1, 5)]);
+
+    let good = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#;
+    let text = format!("{good}\n\n{{\"kernel_name\":1}}\n{good}\n{good}x\n");
+    let (_directory, path) = written("keys", text.as_bytes());
+    let (records, reports) = harvested(&[path], &Options::default());
+    assert_eq!((records.len(), reports[0].told, reports[0].skipped[0].lines), (1, 2, 2));
+    assert_eq!(records[0].targets, ["gfx906"]);
+}
+
+#[test]
+fn other_devices_get_the_keys_and_origins_stay() {
+    let mut keys = keys(20);
+    keys.extend((0..20).map(|number| key(number, "gfx90a")));
+    keys.push(KernelKey {
+        kernel_name: "rock.mlir.o".to_owned(),
+        kernel_args: " --operation conv2d".to_owned(),
+    });
+    let (_directory, path) = written("app.log", log(&keys).as_bytes());
+    for memory in [Options::default().memory_bytes, 1] {
+        let mut options = Options::default();
+        options.memory_bytes = memory;
+        options.retarget = vec!["gfx942".to_owned(), "gfx1100".to_owned()];
+        let (records, _) = harvested(std::slice::from_ref(&path), &options);
+        assert_eq!(records.len(), 41);
+        for record in &records {
+            match record.key.split_device() {
+                None => assert_eq!((record.counts.misses, &record.targets[..]), (1, &[][..])),
+                Some((_, device)) => {
+                    assert!(["gfx942", "gfx1100"].contains(&device));
+                    assert_eq!(record.targets, ["gfx906", "gfx90a"]);
+                    assert_eq!(record.counts.misses, 2);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever the memory, a harvest is what a plain map would hold.
+    #[test]
+    fn memory_does_not_show(
+        numbers in prop::collection::vec(0_u64..40, 1..300),
+        files in 1_usize..5,
+        memory in 1_usize..20_000,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut expected: BTreeMap<KernelKey, Counts> = BTreeMap::new();
+        let mut texts = vec![String::new(); files];
+        for (at, number) in numbers.iter().enumerate() {
+            let key = key(*number, "gfx906");
+            let verb = ["Loading", "Found", "Missed", "Saving"][at % 4];
+            let counts = expected.entry(key.clone()).or_default();
+            match verb {
+                "Loading" => counts.seen += 1,
+                "Found" => counts.hits += 1,
+                "Missed" => counts.misses += 1,
+                _ => counts.saved += 1,
+            }
+            texts[at % files].push_str(&line(verb, &key, at as u64));
+        }
+        for (number, text) in texts.iter().enumerate() {
+            std::fs::write(directory.path().join(number.to_string()), text).unwrap();
+        }
+        let mut options = Options::default();
+        options.memory_bytes = memory;
+        let (records, _) = harvested(&[directory.path().into()], &options);
+        // Read again, every line goes to a file of its own.
+        let lines: String =
+            records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
+        let path = directory.path().join("keys.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        options.memory_bytes = 1;
+        prop_assert_eq!(&harvested(&[path], &options).0, &records);
+        let found: Vec<_> = records.into_iter().map(|record| (record.key, record.counts)).collect();
+        prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+    }
+}

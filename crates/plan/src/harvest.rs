@@ -1,0 +1,129 @@
+//! A key with what is known of its use: one line of a harvest.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::key::KernelKey;
+
+/// A key, how often it was met, and where. One JSON object a line; keys alone
+/// are such lines too.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyRecord {
+    /// The key.
+    pub key: KernelKey,
+    /// How often.
+    pub counts: Counts,
+    /// Where it was met: processors, and what the names of kdbs spell; sorted.
+    pub targets: Vec<String>,
+}
+
+/// The fields of a line, in their order. By hand, since serde refuses unknown
+/// fields only where nothing is flattened.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<Text, Targets> {
+    kernel_name: Text,
+    kernel_args: Text,
+    #[serde(default)]
+    seen: u64,
+    #[serde(default)]
+    hits: u64,
+    #[serde(default)]
+    misses: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    saved: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    kdbs: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    ukdbs: u64,
+    #[serde(default)]
+    targets: Targets,
+}
+
+impl Serialize for KeyRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Counts { seen, hits, misses, saved, kdbs, ukdbs } = self.counts;
+        let (kernel_name, kernel_args) = (&self.key.kernel_name, &self.key.kernel_args);
+        let targets = &self.targets;
+        Line { kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets }
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let line = Line::<String, Vec<String>>::deserialize(deserializer)?;
+        let Line { kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets } =
+            line;
+        let key = KernelKey { kernel_name, kernel_args };
+        Ok(Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets })
+    }
+}
+
+/// How often a key was met in which way. Sums of them are exact up to the
+/// largest number, and stay there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Times that MIOpen was about to look it up.
+    pub seen: u64,
+    /// Times that a database had it.
+    pub hits: u64,
+    /// Times that none had.
+    pub misses: u64,
+    /// Times that MIOpen saved what it compiled.
+    pub saved: u64,
+    /// Installed kdbs that have it.
+    pub kdbs: u64,
+    /// Users' kdbs that have it.
+    pub ukdbs: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Counts {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let Self { seen, hits, misses, saved, kdbs, ukdbs } = self;
+        for (sum, number) in [
+            (seen, other.seen),
+            (hits, other.hits),
+            (misses, other.misses),
+            (saved, other.saved),
+            (kdbs, other.kdbs),
+            (ukdbs, other.ukdbs),
+        ] {
+            *sum = sum.saturating_add(number);
+        }
+    }
+
+    /// Whether MIOpen had to compile it, as far as was seen: no database had
+    /// it, or the user's got it.
+    #[must_use]
+    pub fn was_missing(&self) -> bool {
+        self.misses > 0 || self.saved > 0 || self.ukdbs > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_back_as_they_went() {
+        let key = KernelKey {
+            kernel_name: "a \"b\".cl.o".to_owned(),
+            kernel_args: "  -D\u{dc}=\u{1f300}\t -mcpu=gfx906".to_owned(),
+        };
+        let counts = Counts { seen: 3, hits: 1, misses: 2, ukdbs: 1, ..Counts::default() };
+        let record = KeyRecord { key, counts, targets: vec!["gfx906".to_owned()] };
+        let line = serde_json::to_string(&record).unwrap();
+        assert!(line.ends_with(r#""seen":3,"hits":1,"misses":2,"ukdbs":1,"targets":["gfx906"]}"#));
+        assert_eq!(serde_json::from_str::<KeyRecord>(&line).unwrap(), record);
+        let bare = r#"{"kernel_name":"a","kernel_args":"b"}"#;
+        assert_eq!(serde_json::from_str::<KeyRecord>(bare).unwrap().counts, Counts::default());
+        for wrong in [r#"{"kernel_name":"a"}"#, r#"{"kernel_name":"a","kernel_args":"b","x":1}"#] {
+            assert!(serde_json::from_str::<KeyRecord>(wrong).is_err());
+        }
+    }
+}

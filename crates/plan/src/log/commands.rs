@@ -1,0 +1,239 @@
+//! MIOpenDriver's commands, as MIOPEN_ENABLE_LOGGING_CMD=1 has MIOpen write
+//! them, and as people keep them in lists and scripts.
+
+use std::fmt;
+
+use memchr::memmem;
+
+use super::lines::Lines;
+use super::{BEGIN, LogError};
+
+/// The program's name, in whichever directory it is.
+const DRIVER: &[u8] = b"MIOpenDriver";
+
+/// One command: what to compute, and the options that say how.
+///
+/// Every word is of letters, digits and `_ . , : = + -`, so that no shell takes
+/// it for more than a word.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DriverCommand(String);
+
+impl DriverCommand {
+    /// The words after the program's name, one blank between them: `conv -n 128
+    /// -c 64 …`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is computed, with the type of its numbers: `conv`, `convfp16`,
+    /// `CBAInfer`, `pool`.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+
+    /// Whether MIOpen has solvers for it whose parameters it searches for:
+    /// convolutions, what is fused with them, and batch normalization.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, who is a `TunableSolver` in
+    /// include/miopen/*/solvers.hpp.
+    #[must_use]
+    pub fn is_tunable(&self) -> bool {
+        ["conv", "CBAInfer", "bnorm"].iter().any(|name| self.operation().starts_with(name))
+    }
+
+    /// The command that has MIOpen search: without the solver that the program
+    /// named itself (`-S`), with which MIOpenDriver asks for no search, and
+    /// without comparing the result with one from the processor, unless it says
+    /// otherwise of that.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
+    /// driver_arguments.cpp; driver/conv_driver.hpp.
+    #[must_use]
+    pub fn for_tuning(&self) -> Self {
+        let mut words: Vec<&str> = Vec::new();
+        let mut all = self.0.split(' ');
+        while let Some(word) = all.next() {
+            match word {
+                "-S" | "--solution" if self.operation().starts_with("conv") => {
+                    all.next();
+                }
+                word => words.push(word),
+            }
+        }
+        if !words.iter().any(|word| matches!(*word, "-V" | "--verify")) {
+            words.extend(["-V", "0"]);
+        }
+        Self(words.join(" "))
+    }
+}
+
+impl fmt::Display for DriverCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text with commands in it, which comes in pieces of any size; memory is
+/// bounded as in [`Log`](super::Log).
+#[derive(Debug)]
+pub struct Commands {
+    lines: Lines,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self { lines: Lines::with(DRIVER) }
+    }
+}
+
+impl Commands {
+    /// Takes the next piece, and tells of each line in it that ends there and
+    /// has a command: its number, from 1, and the command.
+    pub fn push(
+        &mut self,
+        piece: &[u8],
+        each: &mut impl FnMut(u64, Result<DriverCommand, LogError>),
+    ) {
+        self.lines.push(piece, &mut |number, line, cut| {
+            if let Some(command) = command(line, cut) {
+                each(number, command);
+            }
+        });
+    }
+
+    /// Tells of the last line, which may have no end. Says how many lines there
+    /// were.
+    pub fn finish(self, each: &mut impl FnMut(u64, Result<DriverCommand, LogError>)) -> u64 {
+        self.lines.finish(&mut |number, line, cut| {
+            if let Some(command) = command(line, cut) {
+                each(number, command);
+            }
+        })
+    }
+}
+
+/// The command in a line, if there is one.
+fn command(line: &[u8], cut: bool) -> Option<Result<DriverCommand, LogError>> {
+    let line = line.trim_ascii();
+    let at = memmem::find(line, DRIVER)?;
+    let before = line[..at].last();
+    let rest = &line[at + DRIVER.len()..];
+    let rest = rest.strip_prefix(b".exe").unwrap_or(rest);
+    // A path that ends in the name, or the name by itself; not a comment.
+    let is_program = before.is_none_or(|byte| b"/\\ \t".contains(byte));
+    if line.starts_with(b"#") || !is_program || !rest.starts_with(b" ") {
+        return None;
+    }
+    if memmem::find(rest, BEGIN).is_some() {
+        return Some(Err(LogError::Interleaved));
+    }
+    if cut {
+        return Some(Err(LogError::TooLong));
+    }
+    let Ok(text) = str::from_utf8(rest) else { return Some(Err(LogError::NotUtf8)) };
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (operation, options) = words.split_first()?;
+    // `MIOpenDriver failed`, in prose.
+    if !options.first()?.starts_with('-') {
+        return None;
+    }
+    let plain =
+        |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
+    let is_name = operation.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !is_name || !words.iter().all(plain) {
+        return Some(Err(LogError::Command));
+    }
+    Some(Ok(DriverCommand(words.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
+        let mut told = Vec::new();
+        let mut each = |line, command: Result<DriverCommand, LogError>| {
+            told.push((line, command.map(|command| command.to_string())));
+        };
+        let mut commands = Commands::default();
+        for piece in text.as_bytes().chunks(piece) {
+            commands.push(piece, &mut each);
+        }
+        assert_eq!(commands.finish(&mut each), text.lines().count() as u64);
+        told
+    }
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<Result<&str, LogError>>) {
+        let expected: Vec<_> =
+            expected.into_iter().map(|told| (1, told.map(str::to_owned))).collect();
+        assert_eq!(told(line, usize::MAX), expected, "{line}");
+    }
+
+    #[test]
+    fn commands_are_found_as_they_are_logged_and_kept() {
+        let conv = "conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 \
+                    -m conv -g 1 -F 1 -t 1";
+        for before in [
+            "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver ",
+            "4242 MIOpen(HIP)   0.125: Command [LogCmdFindConvolution] ./bin/MIOpenDriver ",
+            "./bin/MIOpenDriver ",
+            "MIOpenDriver  ",
+            "C:\\rocm\\MIOpenDriver.exe ",
+            "/opt/rocm/bin/MIOpenDriver ",
+        ] {
+            for after in ["", "\n", "\r\n", "  "] {
+                check(&format!("{before}{conv}{after}"), Some(Ok(conv)));
+            }
+        }
+        check("./bin/MIOpenDriver lrn --forw 1", Some(Ok("lrn --forw 1")));
+        check("./bin/MIOpenDriver pool -n 1  -M 0,1", Some(Ok("pool -n 1 -M 0,1")));
+    }
+
+    #[test]
+    fn what_is_no_command_is_passed_over_or_told() {
+        for line in [
+            "# MIOpenDriver conv -n 1",
+            "MIOpenDriver() {",
+            "driver=${MIOPEN_DRIVER:-/opt/rocm/bin/MIOpenDriver}",
+            "MIOpenDriver failed with code 1",
+            "NotMIOpenDriver conv -n 1",
+            "MIOpenDriver",
+            "./bin/MIOpenDriver conv",
+        ] {
+            check(line, None);
+        }
+        for evil in ["conv -n $(reboot)", "conv -n 1; reboot", "conv -n `x`", "conv -n 1 > /x"] {
+            check(&format!("./bin/MIOpenDriver {evil}"), Some(Err(LogError::Command)));
+        }
+        check("./bin/MIOpenDriver -n -c", Some(Err(LogError::Command)));
+        check("./bin/MIOpenDriver conv -n 12MIOpen(HIP): x", Some(Err(LogError::Interleaved)));
+    }
+
+    #[test]
+    fn pieces_make_no_difference() {
+        let text = "a\n./bin/MIOpenDriver conv -n 1\n\n./bin/MIOpenDriver conv -n 2\nb\n\
+                    ./bin/MIOpenDriver conv -n 3 |\n./bin/MIOpenDriver pool -n 4";
+        let whole = told(text, usize::MAX);
+        assert_eq!(whole.len(), 4);
+        for size in 1..text.len() {
+            assert_eq!(told(text, size), whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn tuning_asks_for_a_search_and_for_nothing_more() {
+        let command = |text: &str| DriverCommand(text.to_owned());
+        let check = |text: &str, expected: &str| {
+            assert_eq!(command(text).for_tuning().as_str(), expected);
+        };
+        check("conv -n 1 -t 1 -S 0", "conv -n 1 -t 1 -V 0");
+        check("conv -n 1 -S 85 -t 1 -V 1", "conv -n 1 -t 1 -V 1");
+        check("CBAInfer -F 6 -n 1", "CBAInfer -F 6 -n 1 -V 0");
+        let tunable = ["conv", "convfp16", "convbfp16", "CBAInfer", "CBAInferfp16", "bnormfp16"];
+        assert!(tunable.iter().all(|name| command(&format!("{name} -n 1")).is_tunable()));
+        assert!(!command("pool -n 1").is_tunable());
+    }
+}

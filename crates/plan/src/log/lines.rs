@@ -1,0 +1,82 @@
+//! Finds the lines with a mark in them, in a text that comes in pieces.
+
+use memchr::{memchr, memchr_iter, memmem, memrchr};
+
+use super::MAX_LINE_BYTES;
+
+/// The lines so far, and the beginning of the next.
+#[derive(Debug)]
+pub(super) struct Lines {
+    mark: &'static [u8],
+    /// Whole lines so far.
+    count: u64,
+    /// The beginning of a line whose end is still to come.
+    pub(super) carry: Vec<u8>,
+    /// Whether more of that line came than is carried.
+    cut: bool,
+}
+
+impl Lines {
+    pub(super) fn with(mark: &'static [u8]) -> Self {
+        Self { mark, count: 0, carry: Vec::new(), cut: false }
+    }
+
+    /// Takes the next piece, and gives `each` the lines that end in it and hold
+    /// the mark: number, text without its end, and whether that was cut at
+    /// [`MAX_LINE_BYTES`].
+    pub(super) fn push(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
+        let mut rest = piece;
+        if !self.carry.is_empty() || self.cut {
+            let end = memchr(b'\n', rest);
+            self.carry(&rest[..end.unwrap_or(rest.len())]);
+            let Some(end) = end else { return };
+            self.end_carried(each);
+            rest = &rest[end + 1..];
+        }
+        let whole = memrchr(b'\n', rest).map_or(0, |end| end + 1);
+        let (lines, tail) = rest.split_at(whole);
+        self.whole_lines(lines, each);
+        self.carry(tail);
+    }
+
+    /// Gives the last line, which may have no end. Says how many there were.
+    pub(super) fn finish(mut self, each: &mut impl FnMut(u64, &[u8], bool)) -> u64 {
+        if !self.carry.is_empty() {
+            self.end_carried(each);
+        }
+        self.count
+    }
+
+    fn carry(&mut self, bytes: &[u8]) {
+        let room = MAX_LINE_BYTES - self.carry.len();
+        self.carry.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.cut |= bytes.len() > room;
+    }
+
+    fn end_carried(&mut self, each: &mut impl FnMut(u64, &[u8], bool)) {
+        self.count += 1;
+        if memmem::find(&self.carry, self.mark).is_some() {
+            each(self.count, &self.carry, self.cut);
+        }
+        self.carry.clear();
+        self.cut = false;
+    }
+
+    fn whole_lines(&mut self, lines: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
+        let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
+        let finder = memmem::Finder::new(self.mark);
+        let mut rest = lines;
+        while let Some(mark) = finder.find(rest) {
+            let start = memrchr(b'\n', &rest[..mark]).map_or(0, |end| end + 1);
+            let end = mark + memchr(b'\n', &rest[mark..]).expect("lines that end");
+            self.count += newlines(&rest[..start]) + 1;
+            let line = &rest[start..end];
+            let kept = &line[..line.len().min(MAX_LINE_BYTES)];
+            if mark + self.mark.len() - start <= kept.len() {
+                each(self.count, kept, kept.len() < line.len());
+            }
+            rest = &rest[end + 1..];
+        }
+        self.count += newlines(rest);
+    }
+}

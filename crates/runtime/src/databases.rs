@@ -1,0 +1,284 @@
+//! Where each of MIOpen's databases is looked for, and in which order: of
+//! kernels, of solvers' parameters, of which solvers there are.
+
+use std::path::{Path, PathBuf};
+
+use crate::answer::Layer;
+use crate::environment::Environment;
+use crate::places::{Places, UserPlace};
+use crate::{Target, file_system};
+
+/// What a database holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DatabaseKind {
+    /// Compiled kernels: the kdb.
+    Kernels,
+    /// The parameters of solvers: the performance database.
+    Perf,
+    /// How fast which solver is: the find database.
+    Find,
+}
+
+impl DatabaseKind {
+    /// The kind in machine-readable output: `performance`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Perf => "performance",
+            Self::Find => "find",
+        }
+    }
+}
+
+/// A directory in which a database is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatabasePlace {
+    /// What it holds.
+    pub kind: DatabaseKind,
+    /// Whose it is: [`Layer::System`] or [`Layer::User`].
+    pub layer: Layer,
+    /// The directory, which may not exist.
+    pub dir: PathBuf,
+    /// The files that are looked for in it, the first one first. A `*` stands
+    /// for a device or a version of MIOpen that is not known.
+    pub names: Vec<String>,
+    /// The rule that names the directory: `MIOPEN_USER_DB_PATH`.
+    pub rule: &'static str,
+}
+
+impl DatabasePlace {
+    /// The files that are there, in the order in which they are looked for.
+    #[must_use]
+    pub fn existing(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for pattern in &self.names {
+            if !pattern.contains('*') {
+                found.extend(Some(self.dir.join(pattern)).filter(|path| path.is_file()));
+                continue;
+            }
+            let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+            let mut files: Vec<PathBuf> = entries
+                .filter(|entry| entry.file_name().to_str().is_some_and(|n| matches(pattern, n)))
+                .map(|entry| entry.path())
+                .filter(|path| path.is_file())
+                .collect();
+            files.sort();
+            found.extend(files);
+        }
+        found
+    }
+}
+
+/// Whether a name is one of those that a pattern with `*` in it stands for.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((begin, rest)) => name.strip_prefix(begin).is_some_and(|name| {
+            name.char_indices()
+                .map(|(at, _)| at)
+                .chain([name.len()])
+                .any(|at| matches(rest, &name[at..]))
+        }),
+    }
+}
+
+/// Where databases for a device are looked for: first those of kernels, then
+/// performance databases, then find databases, each kind in the order in which
+/// its places are asked. Kernels are looked for in the system first;
+/// of the others a user's come first: they win, in a performance
+/// database solver by solver, in a find database record by record.
+///
+/// `places` says where kernels are, and with that where the system's other
+/// databases are, which MIOpen keeps beside them; places of a cache that is
+/// disabled say neither, though MIOpen reads the others all the same. Without `target` the names
+/// have a `*` for the device. `version` is MIOpen's, as `3.3.0.`, which is
+/// part of the names of users' databases.
+///
+/// Text databases are found only under the name with exactly the device's
+/// compute units, so that a device-wide `target` has none.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
+/// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
+/// find_db.cpp, `PrepareUserDbPath` in db_path.cpp.in, `MultiFileDb` in db.hpp.
+#[must_use]
+pub fn database_places(
+    environment: &Environment,
+    places: &Places,
+    target: Option<&Target>,
+    version: Option<&str>,
+) -> Vec<DatabasePlace> {
+    let mut found = kernels(places, target);
+    let device = match target {
+        Some(target) if target.compute_units().is_none() => return found,
+        Some(target) => target.db_basename(),
+        None => "*".to_owned(),
+    };
+    let version = version.map_or_else(|| "*".to_owned(), |version| version.replace('.', "_"));
+    let (dir, rule) = user_dir(environment);
+    for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
+        let (user, system) = if kind == DatabaseKind::Perf {
+            (
+                vec![format!("{device}.HIP.{version}.udb.txt"), format!("{device}_1.1.0.udb")],
+                vec![format!("{device}.db.txt"), format!("{device}.db")],
+            )
+        } else {
+            (
+                vec![format!("{device}.HIP.{version}.ufdb.txt")],
+                vec![format!("{device}.HIP.fdb.txt")],
+            )
+        };
+        let layer = Layer::User;
+        found.push(DatabasePlace { kind, layer, dir: dir.clone(), names: user, rule });
+        found.extend(places.system.iter().map(|place| DatabasePlace {
+            kind,
+            layer: Layer::System,
+            dir: place.path.clone(),
+            names: system.clone(),
+            rule: place.rule,
+        }));
+    }
+    found
+}
+
+fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
+    let (mut system, user) = match target {
+        None => (vec!["*.kdb".to_owned()], "*.ukdb".to_owned()),
+        Some(target) => {
+            let wide = Target::new(target.id().clone(), None);
+            (vec![target.kdb_file_name(), wide.kdb_file_name()], target.ukdb_file_name())
+        }
+    };
+    system.dedup();
+    let place = |layer, dir: &Path, names: &[String], rule| DatabasePlace {
+        kind: DatabaseKind::Kernels,
+        layer,
+        dir: dir.to_owned(),
+        names: names.to_vec(),
+        rule,
+    };
+    let mut found: Vec<DatabasePlace> =
+        places.system.iter().map(|at| place(Layer::System, &at.path, &system, at.rule)).collect();
+    let own = match &places.user {
+        UserPlace::Dir(dir) => Some(dir),
+        UserPlace::Disabled { .. } | UserPlace::Memory { .. } => None,
+    };
+    for (dir, rule) in own
+        .map(|dir| (dir, "the user's kernel cache"))
+        .into_iter()
+        .chain(places.read_only.iter().map(|dir| (dir, "a cache that can only be read")))
+    {
+        found.push(place(Layer::User, dir, std::slice::from_ref(&user), rule));
+    }
+    found
+}
+
+/// The directory of a user's performance and find databases, as MIOpen has
+/// it, and the rule that says so.
+fn user_dir(environment: &Environment) -> (PathBuf, &'static str) {
+    if let Some(given) = environment.user_db_path() {
+        return (given, "MIOPEN_USER_DB_PATH");
+    }
+    // What MIOpen takes for the home directory where there is none.
+    let home = environment.home().filter(|home| home.as_path() != Path::new("/"));
+    let (home, rule) = match home {
+        Some(home) => (home, "the home directory"),
+        None => (environment.temp_dir(), "the temporary directory: there is no HOME"),
+    };
+    let dir = home.join(".config/miopen");
+    match file_system::network(&dir) {
+        None => (dir, rule),
+        Some(_) => {
+            (environment.temp_dir(), "the temporary directory: HOME is on a network file system")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(places: &[DatabasePlace], kind: DatabaseKind) -> Vec<String> {
+        let of_kind = places.iter().filter(|place| place.kind == kind);
+        of_kind
+            .map(|place| {
+                let (layer, dir) = (place.layer.name(), place.dir.display());
+                format!("{layer} {dir}: {} ({})", place.names.join(" "), place.rule)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_database_is_looked_for_in_its_order() {
+        let environment = Environment::from_pairs([("MIOPEN_USER_DB_PATH", "/u")]);
+        let places = Places::new(["/s"], UserPlace::Dir("/c".into()));
+        let target: Target = "gfx90a@104".parse().expect("a target");
+        let all = database_places(&environment, &places, Some(&target), Some("3.3.0."));
+        assert_eq!(
+            told(&all, DatabaseKind::Kernels),
+            [
+                "system /s: gfx90a68.kdb gfx90a.kdb (given)",
+                "user /c: gfx90a68.ukdb (the user's kernel cache)"
+            ]
+        );
+        assert_eq!(
+            told(&all, DatabaseKind::Perf),
+            [
+                "user /u: gfx90a68.HIP.3_3_0_.udb.txt gfx90a68_1.1.0.udb (MIOPEN_USER_DB_PATH)",
+                "system /s: gfx90a68.db.txt gfx90a68.db (given)",
+            ]
+        );
+        assert_eq!(
+            told(&all, DatabaseKind::Find),
+            [
+                "user /u: gfx90a68.HIP.3_3_0_.ufdb.txt (MIOPEN_USER_DB_PATH)",
+                "system /s: gfx90a68.HIP.fdb.txt (given)",
+            ]
+        );
+        let wide: Target = "gfx90a".parse().expect("a target");
+        let wide = database_places(&environment, &places, Some(&wide), None);
+        assert_eq!(told(&wide, DatabaseKind::Perf).len(), 0);
+        assert_eq!(told(&wide, DatabaseKind::Kernels)[0], "system /s: gfx90a.kdb (given)");
+    }
+
+    #[test]
+    fn a_users_databases_are_below_home_or_in_the_temporary_directory() {
+        let check = |pairs: &[(&str, &str)], expected: &str| {
+            let environment = Environment::from_pairs(pairs.iter().copied());
+            assert_eq!(user_dir(&environment).0, Path::new(expected), "{pairs:?}");
+        };
+        check(&[("HOME", "/h")], "/h/.config/miopen");
+        check(&[("HOME", "/h"), ("MIOPEN_USER_DB_PATH", "~/x")], "/h/x");
+        check(&[("HOME", "/h"), ("MIOPEN_USER_DB_PATH", "")], "/h/.config/miopen");
+        check(&[("HOME", "/"), ("TMPDIR", "/t")], "/t/.config/miopen");
+        check(&[], "/tmp/.config/miopen");
+    }
+
+    #[test]
+    fn files_of_any_version_and_device_are_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["gfx906_60.HIP.3_4_0_.udb.txt", "gfx906_60.HIP.3_3_0_.udb.txt", "x.txt"] {
+            std::fs::write(dir.path().join(name), "").expect("written");
+        }
+        let user = dir.path().to_str().expect("UTF-8");
+        let environment = Environment::from_pairs([("MIOPEN_USER_DB_PATH", user)]);
+        let places = Places::new(["/s"], UserPlace::Dir("/c".into()));
+        for target in [None, Some("gfx906@60".parse().expect("a target"))] {
+            let all = database_places(&environment, &places, target.as_ref(), None);
+            let names: Vec<String> = all
+                .iter()
+                .flat_map(DatabasePlace::existing)
+                .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+                .collect();
+            assert_eq!(names, ["gfx906_60.HIP.3_3_0_.udb.txt", "gfx906_60.HIP.3_4_0_.udb.txt"]);
+        }
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        assert!(matches("a*c", "abc") && matches("a*c", "ac") && matches("*.b.*.c", "x.b.y.c"));
+        assert!(!matches("a*c", "abcd") && !matches("*.b.*.c", "x.y.c") && !matches("a", "b"));
+    }
+}

@@ -1,0 +1,37 @@
+//! MIOpen's tuning databases: which parameters a solver runs best with on a
+//! problem (performance database), and which solvers there are for it, how
+//! fast (find database). Reads them, checks them, merges a user's into the
+//! system's, and writes them so that equal contents are equal bytes.
+//!
+//! Most are text, a line per problem; performance databases may be SQLite. The
+//! format is described in `docs/tuning.md`. This crate knows records, files
+//! and their names; it knows no kernel, no package, and not which directory is
+//! the system's.
+//!
+//! - [`DatabaseName`] tells what a file is by its name.
+//! - [`RecordReader`] reads text as a stream, as MIOpen would.
+//! - [`Database`] holds a text database, [`SqliteDatabase`] one in SQLite.
+//! - [`merge()`] puts files together, [`lint()`] says what is wrong with one.
+
+mod database;
+mod error;
+mod file;
+mod lint;
+mod merge;
+mod name;
+mod read;
+mod record;
+mod solvers;
+mod sqlite;
+mod stats;
+
+pub use database::{Database, Overlaid};
+pub use error::{ReadError, RecordError, WriteError};
+pub use lint::{Finding, Linted, Severity, lint};
+pub use merge::{MergeError, Merged, merge};
+pub use name::{DatabaseName, Kind, Owner, Storage};
+pub use read::{Line, MAX_LINE_BYTES, RecordReader};
+pub use record::{Fault, Found, Record};
+pub use solvers::is_known as is_known_solver;
+pub use sqlite::SqliteDatabase;
+pub use stats::{Stats, stats};

@@ -1,0 +1,322 @@
+//! What is wrong with a database before it is shipped: lines that MIOpen can't
+//! read, records that it never finds, names that it never asks for.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Read as _;
+use std::path::Path;
+
+use gfxpack_plan::Target;
+
+use crate::error::ReadError;
+use crate::file;
+use crate::name::{DatabaseName, Kind, Owner, Storage};
+use crate::read::RecordReader;
+use crate::record::{Fault, Found};
+use crate::solvers;
+use crate::sqlite::SqliteDatabase;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Suspicious: MIOpen reads it all the same.
+    Warning,
+    /// Something is lost, or the file is never read.
+    Error,
+}
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The line, from 1, where it is one's.
+    pub line: Option<u64>,
+    /// In words, with the subject in backticks.
+    pub message: String,
+}
+
+/// What was gone through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Linted {
+    /// Records that MIOpen would take.
+    pub records: u64,
+    /// Findings that are errors.
+    pub errors: u64,
+    /// And warnings.
+    pub warnings: u64,
+}
+
+/// Takes findings and counts them.
+struct Told<'a> {
+    tell: &'a mut dyn FnMut(Finding),
+    linted: Linted,
+}
+
+impl Told<'_> {
+    fn add(&mut self, severity: Severity, line: Option<u64>, message: impl Into<String>) {
+        match severity {
+            Severity::Error => self.linted.errors += 1,
+            Severity::Warning => self.linted.warnings += 1,
+            Severity::Note => {}
+        }
+        (self.tell)(Finding { severity, line, message: message.into() });
+    }
+}
+
+/// Goes through a file as a stream and tells all that is wrong with it. With
+/// `target`, the file must be for such a device.
+///
+/// # Errors
+/// [`ReadError::Io`] and [`ReadError::NotAFile`]: whatever else keeps MIOpen
+/// from reading it is a finding.
+pub fn lint(
+    path: &Path,
+    target: Option<&Target>,
+    mut tell: impl FnMut(Finding),
+) -> Result<Linted, ReadError> {
+    let mut told = Told { tell: &mut tell, linted: Linted::default() };
+    let Some(name) = DatabaseName::of(path) else {
+        let message = "the name is none that MIOpen looks for, as gfx906_60.db.txt and \
+                       gfx90a68.HIP.fdb.txt are";
+        told.add(Severity::Error, None, message);
+        return Ok(told.linted);
+    };
+    lint_name(&name, target, &mut told);
+    let read = match name.storage {
+        Storage::Text => lint_text(path, &name, &mut told),
+        Storage::Sqlite => lint_sqlite(path, &name, &mut told),
+    };
+    match read {
+        Ok(()) => Ok(told.linted),
+        Err(error @ (ReadError::Io { .. } | ReadError::NotAFile(_))) => Err(error),
+        Err(error) => {
+            let mut words = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                words.push_str(&format!(": {source}"));
+            }
+            told.add(Severity::Error, None, words);
+            Ok(told.linted)
+        }
+    }
+}
+
+fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut Told<'_>) {
+    if name.target.compute_units().is_none() {
+        // Source: ROCm/MIOpen 2d1fd997a: `extension()` of a path gives `.txt`
+        // for `x.db.txt`, so the search for the nearest count finds SQLite only.
+        told.add(
+            Severity::Error,
+            None,
+            format!(
+                "the name has no compute units, and MIOpen asks for `{}` with those of the device only",
+                name.target.db_basename()
+            ),
+        );
+    }
+    if let Some(target) = target.filter(|target| !serves(&name.target, target)) {
+        told.add(
+            Severity::Error,
+            None,
+            format!("the name is for {}, not for {target}", name.target),
+        );
+    }
+    if name.kind == Kind::Find && name.suffix.split('.').next() == Some("OpenCL") {
+        let message = "MIOpen's OpenCL backend reads it, which ROCm's packages are built without";
+        told.add(Severity::Note, None, message);
+    }
+}
+
+/// Whether a database for `one` is read on a device that `package` is for,
+/// which may be all counts of compute units.
+fn serves(one: &Target, package: &Target) -> bool {
+    let counts = (one.compute_units(), package.compute_units());
+    one.id().db_id() == package.id().db_id() && (counts.1.is_none() || counts.0 == counts.1)
+}
+
+fn lint_text(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<(), ReadError> {
+    let mut reader = RecordReader::open(path, name.kind)?;
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    // 128 bits of each key, since the keys themselves may be most of the file.
+    let mut seen: HashSet<(u64, u64)> = HashSet::new();
+    let mut unknown: HashMap<String, u64> = HashMap::new();
+    let (mut last, mut legacy, mut returns) = (String::new(), 0_u64, 0_u64);
+    let (mut unsorted, mut ended) = (None, true);
+    while let Some(line) = reader.next_line().map_err(io)? {
+        let number = Some(line.number);
+        ended = line.ended;
+        for fault in &line.faults {
+            match fault {
+                // Whole files are like that, which one finding says.
+                Fault::Legacy(_) => legacy += 1,
+                Fault::CarriageReturn => returns += 1,
+                fault if fault.loses() => told.add(Severity::Error, number, fault.to_string()),
+                fault => told.add(Severity::Warning, number, fault.to_string()),
+            }
+        }
+        let Some(record) = line.record else { continue };
+        if !seen.insert(digests(record.key())) {
+            let message = format!("`{}` has a record before, and the first counts", record.key());
+            told.add(Severity::Error, number, message);
+            continue;
+        }
+        told.linted.records += 1;
+        if unsorted.is_none() && record.key() < last.as_str() {
+            unsorted = Some(line.number);
+        }
+        record.key().clone_into(&mut last);
+        for (solver, values) in record.values() {
+            if !solvers::is_known(solver) {
+                *unknown.entry(solver.to_owned()).or_default() += 1;
+            }
+            if name.kind == Kind::Find
+                && Found::parse(values).is_some_and(|found| !found.algorithm.starts_with("miopen"))
+            {
+                let message = format!("`{values}` of `{solver}` names no algorithm of MIOpen's");
+                told.add(Severity::Warning, number, message);
+            }
+        }
+    }
+    if returns > 0 {
+        let message = format!(
+            "{returns} lines end with a carriage return, which becomes part of a value: \
+             write it with line feeds alone"
+        );
+        told.add(Severity::Error, None, message);
+    }
+    if !ended {
+        let message = "the last line has no end: what MIOpen appends becomes part of it";
+        told.add(Severity::Warning, None, message);
+    }
+    if let Some(line) = unsorted {
+        // MIOpen appends to a user's.
+        let user = name.owner == Owner::User;
+        let severity = if user { Severity::Note } else { Severity::Warning };
+        told.add(severity, Some(line), "records are not in the order of their keys from here on");
+    }
+    if legacy > 0 {
+        let message = format!("{legacy} items are in the first layout of find databases");
+        told.add(Severity::Note, None, message);
+    }
+    if told.linted.records == 0 {
+        told.add(Severity::Error, None, "there is no record that MIOpen could read");
+    }
+    let mut unknown: Vec<_> = unknown.into_iter().collect();
+    unknown.sort();
+    for (solver, count) in unknown {
+        let message = format!("`{solver}`, in {count} records, is no solver known here");
+        told.add(Severity::Note, None, message);
+    }
+    Ok(())
+}
+
+fn digests(key: &str) -> (u64, u64) {
+    let digest = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (salt, key).hash(&mut hasher);
+        hasher.finish()
+    };
+    (digest(0), digest(1))
+}
+
+fn lint_sqlite(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<(), ReadError> {
+    // Source: SQLite file format: bytes 18 and 19 are 2 in WAL mode.
+    let mut header = [0; 20];
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(io)?.len();
+    let mut file = file::open(path, Storage::Sqlite)?;
+    if size < 512 || file.read_exact(&mut header).is_err() {
+        told.add(
+            Severity::Error,
+            None,
+            "it has less than 512 bytes, which MIOpen takes for absent",
+        );
+        return Ok(());
+    }
+    if header[18..] == [2, 2] && name.owner == Owner::System {
+        let message = "it is in WAL mode, so that only those can read it who may write beside it";
+        told.add(Severity::Error, None, message);
+    }
+    let database = SqliteDatabase::read(path)?;
+    told.linted.records = database.len() as u64;
+    if database.is_empty() {
+        told.add(Severity::Error, None, "there is no record that MIOpen could read");
+    }
+    if database.orphans() > 0 {
+        let message = format!("{} rows of perf_db belong to no problem", database.orphans());
+        told.add(Severity::Warning, None, message);
+    }
+    let mut unknown: Vec<&str> =
+        database.values().map(|(solver, _)| solver).filter(|s| !solvers::is_known(s)).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    for solver in unknown {
+        told.add(Severity::Note, None, format!("`{solver}` is no solver known here"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Findings of a file of that name and text, and what was counted.
+    fn linted(name: &str, text: &[u8], target: Option<&str>) -> (Vec<String>, Linted) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        let mut findings = Vec::new();
+        let target = target.map(|target| target.parse().expect("a target"));
+        let linted = lint(&path, target.as_ref(), |finding| {
+            let line = finding.line.map(|line| format!("{line}: ")).unwrap_or_default();
+            let message = finding.message.replace(&format!("{}/", dir.path().display()), "");
+            findings.push(format!("{:?} {line}{message}", finding.severity));
+        });
+        (findings, linted.expect("the file can be read"))
+    }
+
+    #[test]
+    fn a_sound_database_has_no_findings() {
+        let text = b"a=ConvAsm1x1U:1,2\nb=ConvAsm1x1U:1;ConvAsm3x3U:2\n";
+        let (findings, counted) = linted("gfx906_60.db.txt", text, Some("gfx906_60"));
+        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(counted, Linted { records: 2, errors: 0, warnings: 0 });
+        let (findings, _) = linted("gfx90a68.db.txt", text, Some("gfx90a"));
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+
+    #[test]
+    fn each_fault_is_told() {
+        let check = |name: &str, text: &[u8], part: &str| {
+            let (findings, counted) = linted(name, text, Some("gfx906_60"));
+            assert!(findings.iter().any(|finding| finding.contains(part)), "{part}: {findings:?}");
+            let errors = findings.iter().filter(|finding| finding.starts_with("Error")).count();
+            assert_eq!(counted.errors, errors as u64);
+        };
+        let perf = "gfx906_60.db.txt";
+        check(perf, b"", "Error failed to read `gfx906_60.db.txt`: it is empty");
+        check(perf, b"version https://git-lfs.github.com/spec/v1\n", "pointer of Git LFS");
+        check(perf, b"BZh91AY", "compressed with bzip2");
+        check(perf, b"SQLite format 3\0", "SQLite, not text");
+        check("gfx906_60.db", b"a=A:1\n", "no SQLite file");
+        check("gfx906_60.db", b"SQLite format 3\0", "less than 512 bytes");
+        check(perf, b"a=A:1\r\nb=A:1\r\n", "Error 2 lines end with a carriage return");
+        check(perf, b"a=A:1\na=A:2\n", "Error 2: `a` has a record before");
+        check(perf, b"b=A:1\na=A:2\n", "Warning 2: records are not in the order");
+        check("gfx906_60.HIP.3_3_0_.udb.txt", b"b=A:1\na=A:2\n", "Note 2: records are not");
+        check(perf, b"a=A:1", "Warning the last line has no end");
+        check(perf, b"a=A:1\n", "Note `A`, in 1 records, is no solver known here");
+        check(perf, b"nothing\n", "Error 1: it has no key");
+        check(perf, b"nothing\n", "Error there is no record");
+        check("gfx906_60.HIP.fdb.txt", b"a=A:1\n", "is not time, workspace, algorithm");
+        check("gfx906_60.HIP.fdb.txt", b"a=A:1,2,x\n", "names no algorithm");
+        check("gfx906.db.txt", b"a=A:1\n", "the name has no compute units");
+        check("gfx906_64.db.txt", b"a=A:1\n", "the name is for gfx906");
+        check("other.db.txt", b"a=A:1\n", "the name is none");
+        check("gfx906_60.OpenCL.fdb.txt", b"a=A:1,2,miopen\n", "OpenCL backend");
+    }
+}

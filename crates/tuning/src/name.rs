@@ -1,0 +1,214 @@
+//! What the name of a tuning database says: which device it is for, what it
+//! holds, and whose it is.
+
+use std::path::Path;
+
+use gfxpack_plan::Target;
+
+/// What a database holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The parameters of solvers. Records of a user and of the system are
+    /// merged solver by solver.
+    Perf,
+    /// How fast which solver is. A user's record replaces the system's.
+    Find,
+}
+
+/// Whose a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    /// Installed, and never written to by MIOpen.
+    System,
+    /// Written to by MIOpen for one user.
+    User,
+}
+
+/// How a database is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Storage {
+    /// A line of text per problem.
+    Text,
+    /// SQLite, as MIOpen does it where it is built with
+    /// `MIOPEN_USE_SQLITE_PERFDB`.
+    Sqlite,
+}
+
+/// A database's file name, taken apart.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
+/// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
+/// find_db.cpp.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatabaseName {
+    /// Before the device: `batchnorm` for those of batch normalisation, empty
+    /// for convolutions.
+    pub prefix: String,
+    /// The device. MIOpen asks for one with compute units only.
+    pub target: Target,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whose it is.
+    pub owner: Owner,
+    /// How it is stored.
+    pub storage: Storage,
+    /// What stands between the device and the extension: `HIP` for a find
+    /// database of the system's, `HIP.3_3_0_` for a user's, `1.1.0` for the
+    /// schema of a user's in SQLite.
+    pub suffix: String,
+}
+
+/// Extensions, the longer of those that end alike first.
+const EXTENSIONS: [(&str, Kind, Owner, Storage); 6] = [
+    (".ufdb.txt", Kind::Find, Owner::User, Storage::Text),
+    (".fdb.txt", Kind::Find, Owner::System, Storage::Text),
+    (".udb.txt", Kind::Perf, Owner::User, Storage::Text),
+    (".db.txt", Kind::Perf, Owner::System, Storage::Text),
+    (".udb", Kind::Perf, Owner::User, Storage::Sqlite),
+    (".db", Kind::Perf, Owner::System, Storage::Sqlite),
+];
+
+impl DatabaseName {
+    /// What the file's name says, if MIOpen gives such names.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let (stem, kind, owner, storage) =
+            EXTENSIONS.iter().find_map(|(end, kind, owner, how)| {
+                Some((name.strip_suffix(end)?, *kind, *owner, *how))
+            })?;
+        // Before the device only letters can stand: `batchnorm_gfx906_60`.
+        let begin = stem.find("gfx")?;
+        let prefix = match &stem[..begin] {
+            "" => "",
+            before if kind == Kind::Perf => before.strip_suffix('_').filter(|p| !p.is_empty())?,
+            _ => return None,
+        };
+        let device = &stem[begin..];
+        let (device, suffix) = match (owner, storage) {
+            (Owner::User, Storage::Sqlite) => device.rsplit_once('_')?,
+            _ => device.split_once('.').unwrap_or((device, "")),
+        };
+        let suffixed = kind == Kind::Find || owner == Owner::User;
+        if suffixed == suffix.is_empty() {
+            return None;
+        }
+        let target: Target = device.parse().ok()?;
+        // Only MIOpen's own spelling is looked for.
+        (target.db_basename() == device).then(|| Self {
+            prefix: prefix.to_owned(),
+            target,
+            kind,
+            owner,
+            storage,
+            suffix: suffix.to_owned(),
+        })
+    }
+
+    /// The file name that MIOpen looks for.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let Self { prefix, target, kind, owner, storage, suffix } = self;
+        let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}_") };
+        let suffix = match (suffix.as_str(), owner, storage) {
+            ("", ..) => String::new(),
+            (suffix, Owner::User, Storage::Sqlite) => format!("_{suffix}"),
+            (suffix, ..) => format!(".{suffix}"),
+        };
+        let extension =
+            EXTENSIONS.iter().find(|one| (one.1, one.2, one.3) == (*kind, *owner, *storage));
+        let extension = extension.map_or("", |one| one.0);
+        format!("{prefix}{}{suffix}{extension}", target.db_basename())
+    }
+
+    /// The system's database of the same kind, under the name that MIOpen
+    /// looks for: where a user's database of this name belongs once it is to
+    /// be installed.
+    ///
+    /// A find database's backend (`HIP`) stays and its version goes; what
+    /// stands after the version, as in `HIP.3_3_0_.fusion`, stays too.
+    #[must_use]
+    pub fn of_system(&self) -> Self {
+        let suffix = match (self.kind, self.owner) {
+            (_, Owner::System) => self.suffix.clone(),
+            (Kind::Perf, Owner::User) => String::new(),
+            (Kind::Find, Owner::User) => {
+                let parts = self.suffix.split('.').enumerate();
+                let kept = parts.filter(|(at, part)| *at != 1 || !is_version(part));
+                kept.map(|(_, part)| part).collect::<Vec<_>>().join(".")
+            }
+        };
+        Self { owner: Owner::System, suffix, ..self.clone() }
+    }
+}
+
+/// `3_3_0_` or `3_3_0_4d52ee7`: the version of MIOpen in a user database's
+/// name.
+fn is_version(part: &str) -> bool {
+    part.contains('_') && part.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str) -> Option<DatabaseName> {
+        DatabaseName::of(Path::new(name))
+    }
+
+    #[test]
+    fn names_say_what_they_are() {
+        use Kind::{Find, Perf};
+        use Owner::{System, User};
+        use Storage::{Sqlite, Text};
+        let check = |name: &str, basename: &str, kind, owner, storage, rest: [&str; 2]| {
+            let known = of(&format!("dir/{name}")).unwrap_or_else(|| panic!("{name} is a name"));
+            assert_eq!(known.target.db_basename(), basename, "{name}");
+            assert_eq!((known.kind, known.owner, known.storage), (kind, owner, storage), "{name}");
+            assert_eq!([known.prefix.as_str(), known.suffix.as_str()], rest, "{name}");
+            assert_eq!(known.file_name(), name);
+        };
+        check("gfx90a68.db.txt", "gfx90a68", Perf, System, Text, ["", ""]);
+        check("batchnorm_gfx906_60.db.txt", "gfx906_60", Perf, System, Text, ["batchnorm", ""]);
+        check("gfx90a_xnack68.db", "gfx90a_xnack68", Perf, System, Sqlite, ["", ""]);
+        check("gfx906_60.HIP.3_3_0_.udb.txt", "gfx906_60", Perf, User, Text, ["", "HIP.3_3_0_"]);
+        check("gfx906_60_1.1.0.udb", "gfx906_60", Perf, User, Sqlite, ["", "1.1.0"]);
+        check("gfx942130.HIP.fdb.txt", "gfx942130", Find, System, Text, ["", "HIP"]);
+        check("gfx906_60.HIP.fusion.fdb.txt", "gfx906_60", Find, System, Text, ["", "HIP.fusion"]);
+        let user = "gfx906_60.HIP.3_3_0_4d52.fusion.ufdb.txt";
+        check(user, "gfx906_60", Find, User, Text, ["", "HIP.3_3_0_4d52.fusion"]);
+    }
+
+    #[test]
+    fn other_names_are_none() {
+        for name in [
+            "",
+            "db.txt",
+            "gfx906_60.kdb",
+            "gfx906_60.txt",
+            "gfx906_60.fdb.txt",
+            "gfx906_60.udb.txt",
+            "gfx906@60.db.txt",
+            "gfx906_60.HIP.db.txt",
+            "_gfx906_60.db.txt",
+            "batchnorm_gfx906_60.HIP.fdb.txt",
+            "gfx0_60.db.txt",
+            "gfx906_60.db.txt.bz2",
+        ] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_users_database_has_a_place_in_the_system() {
+        let check = |user: &str, system: &str| {
+            assert_eq!(of(user).expect(user).of_system().file_name(), system);
+        };
+        check("gfx906_60.HIP.3_3_0_.ufdb.txt", "gfx906_60.HIP.fdb.txt");
+        check("gfx906_60.HIP.3_3_0_4d52.fusion.ufdb.txt", "gfx906_60.HIP.fusion.fdb.txt");
+        check("gfx906_60.HIP.3_3_0_.udb.txt", "gfx906_60.db.txt");
+        check("batchnorm_gfx90a68_1.1.0.udb", "batchnorm_gfx90a68.db");
+        check("gfx90a68.HIP.fdb.txt", "gfx90a68.HIP.fdb.txt");
+    }
+}

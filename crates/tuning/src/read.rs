@@ -1,0 +1,139 @@
+//! Reading a text database as a stream, line by line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::error::ReadError;
+use crate::file;
+use crate::name::{Kind, Storage};
+use crate::record::{Fault, Record};
+
+/// Longest line that is taken, in bytes; MIOpen's own have a few hundred.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// A line that is not empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// From 1.
+    pub number: u64,
+    /// What MIOpen would take from it.
+    pub record: Option<Record>,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+    /// Whether a line feed ends it. The last line may have none.
+    pub ended: bool,
+}
+
+/// The lines of a text database, in their order. Takes the memory of one line.
+#[derive(Debug)]
+pub struct RecordReader<R> {
+    input: R,
+    kind: Kind,
+    number: u64,
+    line: Vec<u8>,
+}
+
+impl RecordReader<BufReader<File>> {
+    /// Of a file.
+    ///
+    /// # Errors
+    /// [`ReadError`] where it is no text file.
+    pub fn open(path: &Path, kind: Kind) -> Result<Self, ReadError> {
+        Ok(Self::new(file::open(path, Storage::Text)?, kind))
+    }
+}
+
+impl<R: BufRead> RecordReader<R> {
+    /// Of anything that gives bytes.
+    pub fn new(input: R, kind: Kind) -> Self {
+        Self { input, kind, number: 0, line: Vec::new() }
+    }
+
+    /// The next line; none at the end.
+    ///
+    /// # Errors
+    /// As the input has them.
+    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let Some((too_long, ended)) = self.fill()? else { return Ok(None) };
+            self.number += 1;
+            let number = self.number;
+            if too_long {
+                let faults = vec![Fault::TooLong];
+                return Ok(Some(Line { number, record: None, faults, ended }));
+            }
+            // MIOpen passes over empty lines without a word.
+            if !self.line.is_empty() {
+                let (record, faults) = Record::parse(&self.line, self.kind);
+                return Ok(Some(Line { number, record, faults, ended }));
+            }
+        }
+    }
+
+    /// Reads a line without its end, and of one that is too long the
+    /// beginning. None at the end of the input.
+    fn fill(&mut self) -> io::Result<Option<(bool, bool)>> {
+        self.line.clear();
+        let (mut any, mut too_long) = (false, false);
+        loop {
+            let bytes = match self.input.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if bytes.is_empty() {
+                return Ok(any.then_some((too_long, false)));
+            }
+            any = true;
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let piece = &bytes[..end.unwrap_or(bytes.len())];
+            too_long |= self.line.len() + piece.len() > MAX_LINE_BYTES;
+            if !too_long {
+                self.line.extend_from_slice(piece);
+            }
+            let used = piece.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if end.is_some() {
+                return Ok(Some((too_long, true)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8], piece: usize) -> Vec<Line> {
+        let input = BufReader::with_capacity(piece, text);
+        let mut reader = RecordReader::new(input, Kind::Perf);
+        std::iter::from_fn(|| reader.next_line().expect("memory can be read")).collect()
+    }
+
+    #[test]
+    fn lines_are_counted_whatever_the_pieces() {
+        let text = b"a=A:1\n\nno key\nb=B:2";
+        let all = lines(text, 64);
+        let numbers: Vec<_> = all.iter().map(|line| (line.number, line.ended)).collect();
+        assert_eq!(numbers, [(1, true), (3, true), (4, false)]);
+        assert_eq!(all[1].faults, [Fault::NoKey]);
+        for piece in 1..8 {
+            assert_eq!(lines(text, piece), all, "pieces of {piece}");
+        }
+        assert_eq!(lines(b"", 1), []);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory() {
+        let mut text = vec![b'x'; 3 * MAX_LINE_BYTES];
+        text.extend_from_slice(b"\na=A:1\n");
+        let mut reader = RecordReader::new(BufReader::new(text.as_slice()), Kind::Perf);
+        let first = reader.next_line().expect("read").expect("a line");
+        assert_eq!((first.faults, first.record), (vec![Fault::TooLong], None));
+        assert!(reader.line.capacity() <= 2 * MAX_LINE_BYTES, "{}", reader.line.capacity());
+        let second = reader.next_line().expect("read").expect("a line");
+        assert_eq!(second.record.expect("a record").line(), "a=A:1");
+    }
+}

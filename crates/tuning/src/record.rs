@@ -1,0 +1,373 @@
+//! One record of a text database: a line, parsed as MIOpen parses it, and
+//! what MIOpen would pass over in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::error::RecordError;
+use crate::name::Kind;
+
+/// What is known of one problem: values by solver.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `DbRecord` in db_record.hpp.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    key: String,
+    values: BTreeMap<String, String>,
+}
+
+/// What a find database holds of a solver.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Found<'a> {
+    /// Milliseconds.
+    pub time: f32,
+    /// Bytes of scratch memory on the device.
+    pub workspace: u64,
+    /// `miopenConvolutionFwdAlgoGEMM`.
+    pub algorithm: &'a str,
+}
+
+/// What is not as it should be in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Not UTF-8, or with control characters in it.
+    NotText,
+    /// Longer than [`crate::MAX_LINE_BYTES`].
+    TooLong,
+    /// No `=`, or nothing before it.
+    NoKey,
+    /// Nothing after the `=` that names a solver with its values.
+    NoValues,
+    /// The line ends in a carriage return too, which MIOpen takes for a part
+    /// of the last value.
+    CarriageReturn,
+    /// An item without `:`, which MIOpen passes over.
+    NoSolver(String),
+    /// A solver that the record has already; MIOpen takes the first.
+    SecondOf(String),
+    /// An item in the first layout of find databases: readable, and written in
+    /// today's.
+    Legacy(String),
+    /// Such an item that can't be read.
+    BadLegacy(String),
+    /// Values of a find database that are not time, workspace, algorithm.
+    BadValues {
+        /// Whose.
+        solver: String,
+        /// They.
+        values: String,
+    },
+    /// A character that separates, where MIOpen writes none.
+    Reserved(String),
+}
+
+impl Fault {
+    /// Whether something is lost by it.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        !matches!(self, Self::Legacy(_) | Self::Reserved(_))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotText => write!(f, "it is no text"),
+            Self::TooLong => write!(f, "it has more than {} bytes", crate::MAX_LINE_BYTES),
+            Self::NoKey => write!(f, "it has no key: `=` is missing, or nothing is before it"),
+            Self::NoValues => write!(f, "its key has no values"),
+            Self::CarriageReturn => {
+                write!(f, "it ends with a carriage return, which becomes part of a value")
+            }
+            Self::NoSolver(item) => write!(f, "`{item}` names no solver: `:` is missing"),
+            Self::SecondOf(solver) => {
+                write!(f, "`{solver}` stands there a second time, and the first counts")
+            }
+            Self::Legacy(algorithm) => {
+                write!(f, "`{algorithm}` is in the first layout of find databases")
+            }
+            Self::BadLegacy(item) => {
+                write!(f, "`{item}` is in neither layout of find databases")
+            }
+            Self::BadValues { solver, values } => {
+                write!(f, "`{values}` of `{solver}` is not time, workspace, algorithm")
+            }
+            Self::Reserved(text) => write!(f, "`{text}` has one of the separators `=:;` in it"),
+        }
+    }
+}
+
+impl Record {
+    /// A record without solvers yet.
+    ///
+    /// # Errors
+    /// [`RecordError::Key`] where the key is empty, or has `=` or a control
+    /// character in it.
+    pub fn new(key: impl Into<String>) -> Result<Self, RecordError> {
+        let key = key.into();
+        if key.is_empty() || key.contains(|c: char| c == '=' || c.is_control()) {
+            return Err(RecordError::Key(key));
+        }
+        Ok(Self { key, values: BTreeMap::new() })
+    }
+
+    /// Sets what is known of a solver.
+    ///
+    /// # Errors
+    /// [`RecordError::Values`] where a line could not hold them: a name that is
+    /// empty or an algorithm's, a separator, a control character.
+    pub fn set(
+        &mut self,
+        solver: impl Into<String>,
+        values: impl Into<String>,
+    ) -> Result<(), RecordError> {
+        let (solver, values) = (solver.into(), values.into());
+        let bad = |text: &str, separators: &str| {
+            text.contains(|c: char| separators.contains(c) || c.is_control())
+        };
+        // The name of an algorithm would be read as the first layout.
+        let misread = solver.is_empty() || is_algorithm(&solver);
+        if misread || bad(&solver, ":;") || bad(&values, ";") {
+            return Err(RecordError::Values { solver, values });
+        }
+        self.values.insert(solver, values);
+        Ok(())
+    }
+
+    /// The problem: `64-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Solvers with their values, by the solvers' names.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(solver, values)| (solver.as_str(), values.as_str()))
+    }
+
+    /// How many solvers it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether it has none: MIOpen keeps no such record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// What is known of a solver.
+    #[must_use]
+    pub fn get(&self, solver: &str) -> Option<&str> {
+        self.values.get(solver).map(String::as_str)
+    }
+
+    /// Adds the solvers of `below` that this record does not have. What it
+    /// has stays.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord::Merge` in db_record.cpp.
+    pub fn merge(&mut self, below: Self) {
+        for (solver, values) in below.values {
+            self.values.entry(solver).or_insert(values);
+        }
+    }
+
+    /// The line, without its end: solvers in the order of their names' bytes,
+    /// since MIOpen's own order is that of a hash table.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("{}=", self.key);
+        for (index, (solver, values)) in self.values.iter().enumerate() {
+            let separator = if index > 0 { ";" } else { "" };
+            line.extend([separator, solver, ":", values]);
+        }
+        line
+    }
+
+    /// The record of a line without its end, as far as MIOpen would read it,
+    /// and what is wrong with it. A carriage return at the end is left out.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `ReadonlyRamDb::ParseAndLoadDb` in
+    /// readonlyramdb.cpp, `DbRecord::ParseContents` in db_record.cpp.
+    #[must_use]
+    pub fn parse(line: &[u8], kind: Kind) -> (Option<Self>, Vec<Fault>) {
+        let mut faults = Vec::new();
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
+        if text.len() != line.len() {
+            faults.push(Fault::CarriageReturn);
+        }
+        let Some(text) = std::str::from_utf8(text).ok().filter(|t| !t.contains(char::is_control))
+        else {
+            return (None, vec![Fault::NotText]);
+        };
+        let Some((key, contents)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            faults.push(Fault::NoKey);
+            return (None, faults);
+        };
+        let mut record = Self { key: key.to_owned(), values: BTreeMap::new() };
+        if key.contains([':', ';']) {
+            faults.push(Fault::Reserved(key.to_owned()));
+        }
+        for item in contents.split(';') {
+            // A `;` at the end is followed by nothing, also for MIOpen.
+            if !item.is_empty() {
+                record.add(item, kind, &mut faults);
+            }
+        }
+        if record.is_empty() {
+            faults.push(Fault::NoValues);
+            return (None, faults);
+        }
+        (Some(record), faults)
+    }
+
+    fn add(&mut self, item: &str, kind: Kind, faults: &mut Vec<Fault>) {
+        let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
+            return faults.push(Fault::NoSolver(item.to_owned()));
+        };
+        let legacy = is_algorithm(id).then(|| from_legacy(id, values));
+        let (solver, values) = match legacy {
+            None => (id.to_owned(), values.to_owned()),
+            Some(None) => return faults.push(Fault::BadLegacy(item.to_owned())),
+            Some(Some(now)) => {
+                faults.push(Fault::Legacy(id.to_owned()));
+                now
+            }
+        };
+        if self.values.contains_key(&solver) {
+            return faults.push(Fault::SecondOf(solver));
+        }
+        if kind == Kind::Find && Found::parse(&values).is_none() {
+            return faults.push(Fault::BadValues { solver, values });
+        }
+        if values.contains([':', '=']) {
+            faults.push(Fault::Reserved(values.clone()));
+        }
+        self.values.insert(solver, values);
+    }
+}
+
+impl<'a> Found<'a> {
+    /// The values of a find database. More than three fields are none.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp.
+    #[must_use]
+    pub fn parse(values: &'a str) -> Option<Self> {
+        let mut fields = values.split(',');
+        let (time, workspace, algorithm) = (fields.next()?, fields.next()?, fields.next()?);
+        let time: f32 = time.parse().ok().filter(|time: &f32| time.is_finite() && *time >= 0.0)?;
+        let workspace = workspace.parse().ok()?;
+        (!algorithm.is_empty() && fields.next().is_none()).then_some(Self {
+            time,
+            workspace,
+            algorithm,
+        })
+    }
+}
+
+/// Algorithms, which stand where today a solver stands in the first layout
+/// of find databases.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `IsValidConvolutionDirAlgo` in
+/// conv_algo_name.cpp.
+fn is_algorithm(id: &str) -> bool {
+    let directed = |prefix: &str, algorithms: &[&str]| {
+        id.strip_prefix(prefix).is_some_and(|algorithm| algorithms.contains(&algorithm))
+    };
+    directed("miopenConvolutionFwdAlgo", &["GEMM", "Direct", "FFT", "Winograd", "ImplicitGEMM"])
+        || directed(
+            "miopenConvolutionBwdDataAlgo",
+            &["GEMM", "Direct", "FFT", "Winograd", "ImplicitGEMM"],
+        )
+        || directed(
+            "miopenConvolutionBwdWeightsAlgo",
+            &["GEMM", "Direct", "Winograd", "ImplicitGEMM"],
+        )
+        || id == "miopenTransposeBwdDataAlgoGEMM"
+}
+
+/// `algorithm:solver,time,workspace,…` as it is written today.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `TransformFindDbItem10to20` in
+/// db_record.cpp.
+fn from_legacy(algorithm: &str, values: &str) -> Option<(String, String)> {
+    let mut fields = values.splitn(4, ',');
+    let (solver, time, workspace) = (fields.next()?, fields.next()?, fields.next()?);
+    // What follows named a kernel of a cache that is no more.
+    fields.next()?;
+    let sound = !solver.is_empty() && !solver.contains(':') && !is_algorithm(solver);
+    sound.then(|| (solver.to_owned(), format!("{time},{workspace},{algorithm}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str, kind: Kind) -> (Option<String>, Vec<Fault>) {
+        let (record, faults) = Record::parse(line.as_bytes(), kind);
+        (record.map(|record| record.line()), faults)
+    }
+
+    #[test]
+    fn a_perf_record_is_read_and_written() {
+        let check = |line: &str, written: Option<&str>, faults: &[Fault]| {
+            let expected = (written.map(str::to_owned), faults.to_vec());
+            assert_eq!(parsed(line, Kind::Perf), expected, "{line}");
+        };
+        check("k=B:1,2;A:3", Some("k=A:3;B:1,2"), &[]);
+        check("k=A:", Some("k=A:"), &[]);
+        check("k=A:1;", Some("k=A:1"), &[]);
+        check("k=A:1\r", Some("k=A:1"), &[Fault::CarriageReturn]);
+        check("k=A:1;A:2", Some("k=A:1"), &[Fault::SecondOf("A".to_owned())]);
+        check("k=A:1;x;B:2", Some("k=A:1;B:2"), &[Fault::NoSolver("x".to_owned())]);
+        check("k=:1;B:2", Some("k=B:2"), &[Fault::NoSolver(":1".to_owned())]);
+        check("k=A:1=2", Some("k=A:1=2"), &[Fault::Reserved("1=2".to_owned())]);
+        check("k=", None, &[Fault::NoValues]);
+        check("k=x", None, &[Fault::NoSolver("x".to_owned()), Fault::NoValues]);
+        check("=A:1", None, &[Fault::NoKey]);
+        check("A:1", None, &[Fault::NoKey]);
+        check("k=A:\u{7}", None, &[Fault::NotText]);
+    }
+
+    #[test]
+    fn find_values_are_time_workspace_and_algorithm() {
+        let good = "k=S:0.5,1024,miopenConvolutionFwdAlgoGEMM";
+        assert_eq!(parsed(good, Kind::Find), (Some(good.to_owned()), Vec::new()));
+        for values in ["0.5", "x,0,a", "0.5,-1,a", "-1,0,a", "nan,0,a", "0.5,0,", "1,2,a,b", ""] {
+            let (record, faults) = parsed(&format!("k=S:{values};T:1,0,a"), Kind::Find);
+            let fault = Fault::BadValues { solver: "S".to_owned(), values: values.to_owned() };
+            assert_eq!((record.as_deref(), faults), (Some("k=T:1,0,a"), vec![fault]), "{values}");
+        }
+        let found = Found::parse("0.5,1024,a").expect("values");
+        assert_eq!((found.time, found.workspace, found.algorithm), (0.5, 1024, "a"));
+    }
+
+    #[test]
+    fn the_first_layout_becomes_todays() {
+        let (record, faults) = parsed(
+            "k=miopenConvolutionFwdAlgoDirect:ConvOclDirectFwd,6.5,12,cache,<unused>;\
+             miopenConvolutionFwdAlgoGEMM:broken",
+            Kind::Find,
+        );
+        let now = "k=ConvOclDirectFwd:6.5,12,miopenConvolutionFwdAlgoDirect";
+        assert_eq!(record.as_deref(), Some(now));
+        let broken = Fault::BadLegacy("miopenConvolutionFwdAlgoGEMM:broken".to_owned());
+        let legacy = Fault::Legacy("miopenConvolutionFwdAlgoDirect".to_owned());
+        assert_eq!(faults, [legacy, broken]);
+    }
+
+    #[test]
+    fn nothing_is_written_that_would_be_read_otherwise() {
+        let mut record = Record::new("k").expect("a key");
+        for (solver, values) in [("", "1"), ("A:B", "1"), ("A;B", "1"), ("A", "1;2"), ("A", "\n")] {
+            assert!(record.set(solver, values).is_err(), "{solver}:{values}");
+        }
+        assert!(record.set("A", "").is_ok() && record.len() == 1);
+        for key in ["", "a=b", "a\nb"] {
+            assert!(Record::new(key).is_err(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A performance database in SQLite: problems in one table, the parameters of
+//! solvers in another.
+//!
+//! Source: ROCm/MIOpen 2d1fd997a, `SQLitePerfDb` in sqlite_db.cpp and
+//! `SQLiteSerializable` in sqlite_db.hpp.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::database::Overlaid;
+use crate::error::{ReadError, WriteError};
+use crate::file;
+use crate::name::Storage;
+
+/// Bytes of one value, and columns of a problem, at most.
+const MAX_VALUE_BYTES: i32 = 1 << 20;
+const MAX_COLUMNS: i32 = 200;
+
+/// A column of the table of problems.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    name: String,
+    /// `TEXT`, else a number.
+    text: bool,
+}
+
+/// A performance database, read from SQLite. Takes a few times the memory of
+/// its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteDatabase {
+    /// All but `id`, as they stand in the table.
+    columns: Vec<Column>,
+    /// Parameters by solver, by the values of the columns.
+    problems: BTreeMap<Vec<String>, BTreeMap<String, String>>,
+    orphans: u64,
+}
+
+impl SqliteDatabase {
+    /// Reads a file, with what is in its write-ahead log.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let connection = connect(path)?;
+        let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
+        let schema =
+            |what: &str| ReadError::Schema { path: path.to_owned(), what: what.to_owned() };
+        let columns = columns(&connection, "config").map_err(sqlite)?;
+        if !columns.iter().any(|column| column.name == "id") {
+            return Err(schema("the table `config` is missing, or has no `id`"));
+        }
+        let parameters = self::columns(&connection, "perf_db").map_err(sqlite)?;
+        for needed in ["solver", "config", "params"] {
+            if !parameters.iter().any(|column| column.name == needed) {
+                return Err(schema(&format!("the table `perf_db` has no column `{needed}`")));
+            }
+        }
+        let columns: Vec<Column> =
+            columns.into_iter().filter(|column| column.name != "id").collect();
+        let (problems, orphans) = rows(&connection, &columns).map_err(sqlite)?;
+        Ok(Self { columns, problems, orphans })
+    }
+
+    /// How many problems have parameters.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Rows of parameters whose problem is not there, so that MIOpen never
+    /// finds them. They are left out.
+    #[must_use]
+    pub fn orphans(&self) -> u64 {
+        self.orphans
+    }
+
+    /// Solvers and their parameters, problem by problem.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        let solvers = self.problems.values().flatten();
+        solvers.map(|(solver, params)| (solver.as_str(), params.as_str()))
+    }
+
+    /// Lays another database over this one: its solvers win, the others stay.
+    /// None, and nothing is changed, where its problems have other columns.
+    pub fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
+        let order: Vec<usize> = self
+            .columns
+            .iter()
+            .map(|column| over.columns.iter().position(|other| other == column))
+            .collect::<Option<_>>()?;
+        if order.len() != over.columns.len() {
+            return None;
+        }
+        let mut done = Overlaid::default();
+        for (values, solvers) in over.problems {
+            let key: Vec<String> = order.iter().map(|at| values[*at].clone()).collect();
+            let Some(below) = self.problems.get_mut(&key) else {
+                self.problems.insert(key, solvers);
+                done.added += 1;
+                continue;
+            };
+            let before = below.clone();
+            below.extend(solvers);
+            if *below == before {
+                done.same += 1;
+            } else {
+                done.changed += 1;
+            }
+        }
+        self.orphans += over.orphans;
+        Some(done)
+    }
+
+    /// Writes the file, whole or not at all: tables and indexes as MIOpen
+    /// makes them, rows in the order of their values. Equal contents are equal
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn save(&self, path: &Path) -> Result<(), WriteError> {
+        let file = file::beside(path)?;
+        self.fill(file.path())
+            .map_err(|source| WriteError::Sqlite { path: path.to_owned(), source })?;
+        file::persist(file, path)
+    }
+
+    fn fill(&self, path: &Path) -> Result<(), rusqlite::Error> {
+        let connection = Connection::open(path)?;
+        connection.execute_batch(
+            "PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; PRAGMA auto_vacuum = NONE;
+             PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN EXCLUSIVE;",
+        )?;
+        let defined = |column: &Column| {
+            format!(
+                ",{} {} NOT NULL",
+                quoted(&column.name),
+                if column.text { "TEXT" } else { "INT" }
+            )
+        };
+        let names: Vec<String> = self.columns.iter().map(|column| quoted(&column.name)).collect();
+        let names = names.join(",");
+        connection.execute_batch(&format!(
+            "CREATE TABLE `config` (`id` INTEGER PRIMARY KEY ASC{});
+             CREATE UNIQUE INDEX `idx_config` ON config( {names} );
+             CREATE TABLE `perf_db` (`id` INTEGER PRIMARY KEY ASC,`solver` TEXT NOT NULL,\
+             `config` INTEGER NOT NULL,`params` TEXT NOT NULL);
+             CREATE UNIQUE INDEX `idx_perf_db` ON perf_db(solver, config);",
+            self.columns.iter().map(defined).collect::<String>()
+        ))?;
+        let places = vec!["?"; self.columns.len()].join(",");
+        let mut problem =
+            connection.prepare(&format!("INSERT INTO config ( {names} ) VALUES ( {places} )"))?;
+        let mut parameters = connection
+            .prepare("INSERT INTO perf_db (solver, config, params) VALUES (?1, ?2, ?3)")?;
+        for (values, solvers) in &self.problems {
+            let id = problem.insert(rusqlite::params_from_iter(values))?;
+            for (solver, params) in solvers {
+                parameters.insert((solver, id, params))?;
+            }
+        }
+        drop((problem, parameters));
+        connection.execute_batch("COMMIT")?;
+        connection.close().map_err(|(_, error)| error)
+    }
+}
+
+/// A connection that can only read and trusts nothing in the file. Where there
+/// is no write-ahead log, it creates nothing beside it.
+fn connect(path: &Path) -> Result<Connection, ReadError> {
+    file::open(path, Storage::Sqlite)?;
+    let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
+    let absolute = std::path::absolute(path)
+        .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+    let mut log = OsString::from(&absolute);
+    log.push("-wal");
+    let live = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut uri = String::from("file://");
+    for byte in absolute.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    if !live {
+        uri.push_str("?immutable=1");
+    }
+    let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
+    harden(&connection).map_err(sqlite)?;
+    Ok(connection)
+}
+
+fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A view could take any time to answer; MIOpen makes none.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "mmap_size", 0)
+}
+
+/// The columns of a table; none where it is not there.
+fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>, rusqlite::Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({table})"))?;
+    let column = |row: &rusqlite::Row<'_>| {
+        let (name, kind): (String, String) = (row.get("name")?, row.get("type")?);
+        Ok(Column { name, text: kind.eq_ignore_ascii_case("TEXT") })
+    };
+    statement.query_map((), column)?.collect()
+}
+
+type Problems = BTreeMap<Vec<String>, BTreeMap<String, String>>;
+
+/// Parameters by problem, and how many have none.
+fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), rusqlite::Error> {
+    let mut names: Vec<String> = columns
+        .iter()
+        .map(|column| format!("CAST(config.{} AS TEXT)", quoted(&column.name)))
+        .collect();
+    names.extend(
+        ["CAST(perf_db.solver AS TEXT)", "CAST(perf_db.params AS TEXT)"].map(str::to_owned),
+    );
+    let mut statement = connection.prepare(&format!(
+        "SELECT {} FROM perf_db INNER JOIN config ON perf_db.config = config.id ORDER BY perf_db.id",
+        names.join(",")
+    ))?;
+    let mut problems = Problems::new();
+    let mut rows = statement.query(())?;
+    let text = |row: &rusqlite::Row<'_>, at: usize| {
+        row.get::<_, Option<String>>(at).map(Option::unwrap_or_default)
+    };
+    let mut joined: u64 = 0;
+    while let Some(row) = rows.next()? {
+        joined += 1;
+        let values = (0..columns.len()).map(|at| text(row, at)).collect::<Result<_, _>>()?;
+        let (solver, params) = (text(row, columns.len())?, text(row, columns.len() + 1)?);
+        // A later row of the same solver wins, as `SetValues` has it.
+        problems.entry(values).or_default().insert(solver, params);
+    }
+    let all: i64 = connection.query_row("SELECT count(*) FROM perf_db", (), |row| row.get(0))?;
+    Ok((problems, u64::try_from(all).unwrap_or_default().saturating_sub(joined)))
+}
+
+/// An SQL identifier.
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database as MIOpen makes them, but for most columns.
+    fn make(path: &Path, wal: bool, rows: &[(&str, i64, &str, &str)]) -> Connection {
+        let connection = Connection::open(path).expect("opened");
+        if wal {
+            connection.pragma_update(None, "journal_mode", "WAL").expect("WAL");
+        }
+        connection
+            .execute_batch(
+                "CREATE TABLE IF NOT EXISTS `config` (`id` INTEGER PRIMARY KEY ASC,\
+                 `direction` TEXT NOT NULL,`in_h` INT NOT NULL);
+                 CREATE UNIQUE INDEX `idx_config` ON config( direction, in_h );
+                 CREATE TABLE `perf_db` (`id` INTEGER PRIMARY KEY ASC,`solver` TEXT NOT NULL,\
+                 `config` INTEGER NOT NULL,`params` TEXT NOT NULL);
+                 CREATE UNIQUE INDEX `idx_perf_db` ON perf_db(solver, config);",
+            )
+            .expect("tables");
+        for (direction, height, solver, params) in rows {
+            connection
+                .execute(
+                    "INSERT OR IGNORE INTO config (direction, in_h) VALUES (?1, ?2)",
+                    (direction, height),
+                )
+                .expect("a problem");
+            connection
+                .execute(
+                    "INSERT OR REPLACE INTO perf_db (config, solver, params) VALUES \
+                     ((SELECT id FROM config WHERE direction = ?1 AND in_h = ?2), ?3, ?4)",
+                    (direction, height, solver, params),
+                )
+                .expect("parameters");
+        }
+        connection
+    }
+
+    #[test]
+    fn users_solvers_win_and_equal_contents_are_equal_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        drop(make(
+            &at("s.db"),
+            false,
+            &[("F", 7, "A", "1"), ("F", 7, "B", "2"), ("B", 9, "A", "3")],
+        ));
+        // Its rows are in the write-ahead log only, as long as it is open.
+        let user = make(&at("u.udb"), true, &[("F", 7, "A", "9"), ("W", 1, "C", "4")]);
+        let mut merged = SqliteDatabase::read(&at("s.db")).expect("the system's");
+        let over = SqliteDatabase::read(&at("u.udb")).expect("the user's");
+        let done = merged.lay_all_over(over).expect("the same columns");
+        assert_eq!(done, Overlaid { added: 1, changed: 1, same: 0 });
+        drop(user);
+        let values: Vec<_> = merged.values().collect();
+        assert_eq!(values, [("A", "3"), ("A", "9"), ("B", "2"), ("C", "4")]);
+        merged.save(&at("1.db")).expect("written");
+        let again = SqliteDatabase::read(&at("1.db")).expect("read again");
+        assert_eq!(again, merged);
+        again.save(&at("2.db")).expect("written");
+        let bytes = |name: &str| std::fs::read(at(name)).expect(name);
+        assert!(bytes("1.db") == bytes("2.db"));
+        assert!(!at("1.db-wal").exists() && !at("s.db-shm").exists());
+        // What MIOpen asks for.
+        let connection = Connection::open(at("1.db")).expect("opened");
+        let params: String = connection
+            .query_row(
+                "SELECT params FROM perf_db INNER JOIN config ON perf_db.config = config.id \
+                 WHERE ( (direction = ? ) AND (in_h = ? ) ) AND solver = 'A';",
+                ("F", "7"),
+                |row| row.get(0),
+            )
+            .expect("a row");
+        assert_eq!(params, "9");
+    }
+
+    #[test]
+    fn other_tables_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.db");
+        let connection = Connection::open(&path).expect("opened");
+        connection.execute_batch("CREATE TABLE config (id INTEGER)").expect("a table");
+        let error = SqliteDatabase::read(&path).expect_err("no perf_db");
+        assert!(matches!(error, ReadError::Schema { .. }), "{error}");
+        let other = dir.path().join("y.db");
+        drop(make(&other, false, &[("F", 7, "A", "1")]));
+        Connection::open(&other)
+            .and_then(|connection| {
+                connection.execute_batch(
+                    "INSERT INTO perf_db (solver, config, params) VALUES ('A', 99, '1');
+                     ALTER TABLE config ADD COLUMN more TEXT",
+                )
+            })
+            .expect("changed");
+        let mut more = SqliteDatabase::read(&other).expect("read");
+        assert_eq!((more.len(), more.orphans()), (1, 1));
+        let third = dir.path().join("z.db");
+        drop(make(&third, false, &[]));
+        let fewer = SqliteDatabase::read(&third).expect("read");
+        assert_eq!(more.lay_all_over(fewer), None);
+    }
+
+    #[test]
+    fn text_is_no_sqlite() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.db");
+        std::fs::write(&path, "a=A:1\n").expect("written");
+        let error = SqliteDatabase::read(&path).expect_err("text");
+        assert!(matches!(error, ReadError::OtherStorage { sqlite: false, .. }), "{error}");
+    }
+}

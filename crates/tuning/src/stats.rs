@@ -1,0 +1,68 @@
+//! What is in a database, in numbers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::database::Database;
+use crate::error::ReadError;
+use crate::name::{DatabaseName, Kind, Storage};
+use crate::record::Found;
+use crate::sqlite::SqliteDatabase;
+
+/// Numbers of a database.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Problems.
+    pub records: u64,
+    /// Values of solvers.
+    pub values: u64,
+    /// How many problems each solver is known for.
+    pub solvers: BTreeMap<String, u64>,
+    /// In a find database, for how many problems each solver is the fastest.
+    pub fastest: BTreeMap<String, u64>,
+    /// Largest workspace in a find database, in bytes.
+    pub workspace: u64,
+}
+
+/// Counts what MIOpen would take from the file, which is what `name` says.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
+    let mut stats = Stats::default();
+    if name.storage == Storage::Sqlite {
+        let database = SqliteDatabase::read(path)?;
+        stats.records = database.len() as u64;
+        for (solver, _) in database.values() {
+            stats.count(solver);
+        }
+        return Ok(stats);
+    }
+    let database = Database::read(path, name.kind, |_, _| ())?;
+    stats.records = database.len() as u64;
+    for record in database.records() {
+        let mut fastest: Option<(f32, &str)> = None;
+        for (solver, values) in record.values() {
+            stats.count(solver);
+            let Some(found) = Found::parse(values).filter(|_| name.kind == Kind::Find) else {
+                continue;
+            };
+            stats.workspace = stats.workspace.max(found.workspace);
+            if fastest.is_none_or(|(time, _)| found.time < time) {
+                fastest = Some((found.time, solver));
+            }
+        }
+        if let Some((_, solver)) = fastest {
+            *stats.fastest.entry(solver.to_owned()).or_default() += 1;
+        }
+    }
+    Ok(stats)
+}
+
+impl Stats {
+    fn count(&mut self, solver: &str) {
+        self.values += 1;
+        *self.solvers.entry(solver.to_owned()).or_default() += 1;
+    }
+}

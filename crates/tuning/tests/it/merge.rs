@@ -1,0 +1,92 @@
+//! Files merged by their names, as MIOpen sees a user's over the system's.
+
+use std::path::PathBuf;
+
+use gfxpack_tuning::{Fault, MergeError, Merged, merge};
+
+struct Dir(tempfile::TempDir);
+
+impl Dir {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = Self(tempfile::tempdir().expect("a directory"));
+        for (name, text) in files {
+            std::fs::write(dir.at(name), text).expect("written");
+        }
+        dir
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn merge(&self, names: &[&str], output: &str) -> Result<Merged, MergeError> {
+        let inputs: Vec<PathBuf> = names.iter().map(|name| self.at(name)).collect();
+        merge(&inputs, &self.at(output), false, |_, _, _| false)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.at(name)).expect(name)
+    }
+}
+
+const PERF: &str = "gfx906_60.db.txt";
+const USER_PERF: &str = "gfx906_60.HIP.3_3_0_.udb.txt";
+const FIND: &str = "gfx906_60.HIP.fdb.txt";
+const USER_FIND: &str = "gfx906_60.HIP.3_3_0_.ufdb.txt";
+
+#[test]
+fn of_a_performance_database_solvers_are_merged() {
+    let dir = Dir::new(&[(PERF, "k=A:1;B:1\nl=A:1\n"), (USER_PERF, "m=C:3\nk=B:2;C:2\n")]);
+    let merged = dir.merge(&[PERF, USER_PERF], "out").expect("merged");
+    assert_eq!(dir.text("out"), "k=A:1;B:2;C:2\nl=A:1\nm=C:3\n");
+    assert_eq!(merged.records, 3);
+    let [done] = merged.overlaid[..] else { panic!("one was laid over the other") };
+    assert_eq!((done.added, done.changed, done.same), (1, 1, 0));
+}
+
+#[test]
+fn of_a_find_database_whole_records_are_replaced() {
+    let dir = Dir::new(&[
+        (FIND, "k=A:1,0,miopenX;B:2,0,miopenX\nl=A:1,0,miopenX\n"),
+        (USER_FIND, "k=C:3,0,miopenX\n"),
+    ]);
+    dir.merge(&[FIND, USER_FIND], FIND).expect("merged over one of the inputs");
+    assert_eq!(dir.text(FIND), "k=C:3,0,miopenX\nl=A:1,0,miopenX\n");
+}
+
+#[test]
+fn of_two_records_with_one_key_in_a_file_the_first_counts() {
+    let dir = Dir::new(&[(PERF, "k=A:1\nk=A:2;B:2\n")]);
+    dir.merge(&[PERF], "out").expect("merged");
+    assert_eq!(dir.text("out"), "k=A:1\n");
+}
+
+#[test]
+fn what_would_be_lost_ends_the_merge() {
+    let dir = Dir::new(&[(PERF, "k=A:1\n"), (USER_PERF, "k=A:2\nnothing\n")]);
+    match dir.merge(&[PERF, USER_PERF], "out") {
+        Err(MergeError::Fault { path, line: 2, fault: Fault::NoKey }) => {
+            assert_eq!(path, dir.at(USER_PERF));
+        }
+        other => panic!("gave {other:?}"),
+    }
+    assert!(!dir.at("out").exists());
+    let inputs = [dir.at(PERF), dir.at(USER_PERF)];
+    let merged = merge(&inputs, &dir.at("out"), false, |_, _, _| true).expect("merged");
+    assert_eq!((merged.faults, dir.text("out").as_str()), (1, "k=A:2\n"));
+}
+
+#[test]
+fn unlike_databases_are_not_merged() {
+    let other = "gfx906_64.db.txt";
+    let dir = Dir::new(&[(PERF, "k=A:1\n"), (FIND, "k=A:1,2,miopenX\n"), (other, "l=A:1\n")]);
+    for second in [FIND, other, "gfx906_60.db"] {
+        let error = dir.merge(&[PERF, second], "out").expect_err(second);
+        assert!(matches!(error, MergeError::Unlike { .. }), "{error}");
+    }
+    let error = dir.merge(&[PERF, "no-such.txt"], "out").expect_err("no name");
+    assert!(matches!(error, MergeError::Name(_)), "{error}");
+    let inputs = [dir.at(PERF), dir.at(other)];
+    merge(&inputs, &dir.at("out"), true, |_, _, _| false).expect("any device");
+    assert_eq!(dir.text("out"), "k=A:1\nl=A:1\n");
+}

@@ -1,0 +1,82 @@
+//! What holds of any text and of any databases.
+
+use gfxpack_tuning::{Database, Kind, Record, RecordReader};
+use proptest::prelude::*;
+
+/// Records over few keys and solvers, so that they meet.
+fn records() -> impl Strategy<Value = Vec<(String, Vec<(String, String)>)>> {
+    let values = prop::collection::vec(("[A-C]", "[0-9],[0-9],a"), 1..3);
+    prop::collection::vec(("[k-n]", values), 0..6)
+}
+
+fn database(kind: Kind, records: &[(String, Vec<(String, String)>)]) -> Database {
+    let mut database = Database::new(kind);
+    for (key, values) in records {
+        let mut record = Record::new(key.as_str()).expect("a key");
+        for (solver, values) in values {
+            record.set(solver.as_str(), values.as_str()).expect("values");
+        }
+        database.lay_over(record);
+    }
+    database
+}
+
+fn over(mut below: Database, above: Database) -> Database {
+    below.lay_all_over(above);
+    below
+}
+
+fn text(database: &Database) -> Vec<u8> {
+    let mut text = Vec::new();
+    database.write_to(&mut text).expect("memory can be written to");
+    text
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_and_what_is_read_is_read_again(bytes: Vec<u8>, find: bool) {
+        let kind = if find { Kind::Find } else { Kind::Perf };
+        let (record, faults) = Record::parse(&bytes, kind);
+        if let Some(record) = record {
+            let line = record.line();
+            prop_assert!(!line.contains('\n'));
+            let (again, new) = Record::parse(line.as_bytes(), kind);
+            prop_assert_eq!(again.as_ref(), Some(&record));
+            prop_assert!(new.iter().all(|fault| faults.contains(fault) && !fault.loses()));
+        } else {
+            prop_assert!(!faults.is_empty());
+        }
+    }
+
+    #[test]
+    fn lines_of_separators_are_read_and_read_again(line in "[ab=:;,1\r]{0,24}", find: bool) {
+        let kind = if find { Kind::Find } else { Kind::Perf };
+        if let (Some(record), _) = Record::parse(line.as_bytes(), kind) {
+            let (again, _) = Record::parse(record.line().as_bytes(), kind);
+            prop_assert_eq!(again, Some(record));
+        }
+    }
+
+    #[test]
+    fn merging_may_be_grouped_as_one_likes(a in records(), b in records(), c in records(), find: bool) {
+        let kind = if find { Kind::Find } else { Kind::Perf };
+        let [a, b, c] = [&a, &b, &c].map(|records| database(kind, records));
+        let left = over(over(a.clone(), b.clone()), c.clone());
+        let right = over(a.clone(), over(b, c));
+        prop_assert_eq!(text(&left), text(&right));
+        prop_assert_eq!(text(&over(a.clone(), a.clone())), text(&a), "once more changes nothing");
+    }
+
+    #[test]
+    fn what_is_written_is_read(records in records()) {
+        let database = database(Kind::Perf, &records);
+        let text = text(&database);
+        let mut reader = RecordReader::new(text.as_slice(), Kind::Perf);
+        let mut again = Database::new(Kind::Perf);
+        while let Some(line) = reader.next_line().expect("memory can be read") {
+            prop_assert!(line.faults.is_empty() && line.ended);
+            again.lay_over(line.record.expect("a record"));
+        }
+        prop_assert_eq!(again, database);
+    }
+}

@@ -1,0 +1,351 @@
+//! `gfxpack harvest` and `tune`: keys and commands of logs, from ten million
+//! lines to a package.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use gfxpack_kdb::{Blob, Row, WriteOptions};
+use gfxpack_plan::KernelKey;
+use gfxpack_tests::project::{Project, Run, command, finish, python_reads, workspace};
+use serde_json::{Value, json};
+
+const GFX906: u32 = 0x2f;
+
+fn key_of(line: &Value) -> KernelKey {
+    let text = |name: &str| line[name].as_str().expect("a key").to_owned();
+    KernelKey { kernel_name: text("kernel_name"), kernel_args: text("kernel_args") }
+}
+
+fn keys_in(project: &Project, path: &str) -> Vec<KernelKey> {
+    let file = BufReader::new(fs::File::open(project.path().join(path)).unwrap());
+    let line = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+    file.lines().map(line).map(|line: Value| key_of(&line)).collect()
+}
+
+/// What MIOpen writes about a kernel that it has to compile.
+fn told(out: &mut impl Write, key: &KernelKey) {
+    let KernelKey { kernel_name, kernel_args } = key;
+    for (function, verb) in [("Load", "Loading"), ("Load", "Unable to load"), ("Save", "Saving")] {
+        writeln!(
+            out,
+            "MIOpen(HIP): Info2 [{function}Binary] {verb} binary for: \"{kernel_name}\"; \
+             args: {kernel_args}"
+        )
+        .unwrap();
+    }
+}
+
+const KEYS: u64 = 100_000;
+const LINES: u64 = 10_000_000;
+/// Lines that follow each kernel's three.
+const BETWEEN: u64 = 13;
+const MEMORY_KIB: u64 = 200 << 10;
+
+/// Runs a program, its input being this one's, and says how much memory it
+/// took.
+const WATCH: &str = "\
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)";
+
+/// A key of the length that MIOpen's have. All of them together take more than
+/// a harvest keeps in memory.
+fn long_key(number: u64) -> KernelKey {
+    let options: String =
+        (0..40).map(|n| format!(" -DMLO_OPTION_{n}={}", number % (n + 2))).collect();
+    KernelKey {
+        kernel_name: format!("kernel{}.cl.o", number % 50),
+        kernel_args: format!("{options} -DN={number} -mcpu=gfx906"),
+    }
+}
+
+#[test]
+fn ten_million_lines_are_harvested_as_a_stream() {
+    let project = Project::new();
+    let binary = gfxpack_tests::project::binary().to_str().unwrap();
+    let mut watched = command("python3");
+    watched.args(["-c", WATCH, binary, "harvest", "-", "--out", "log.jsonl"]);
+    watched.current_dir(project.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = watched.stderr(Stdio::piped()).spawn().expect("python3 starts");
+    let mut keys: Vec<KernelKey> = (0..KEYS).map(long_key).collect();
+    {
+        let mut log = BufWriter::with_capacity(1 << 20, child.stdin.take().unwrap());
+        let other = "MIOpen(HIP): Info [FindSolutionImpl] ConvAsm3x3U (not searchable)\n";
+        let others = other.repeat(BETWEEN as usize);
+        let rounds = LINES / (3 + BETWEEN);
+        for round in 0..rounds {
+            told(&mut log, &keys[(round % KEYS) as usize]);
+            log.write_all(others.as_bytes()).unwrap();
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let peak: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    assert!((1024..MEMORY_KIB).contains(&peak), "{peak} KiB in memory");
+    keys.sort();
+    assert!(keys_in(&project, "log.jsonl") == keys, "{said}");
+
+    // The kdb that the program filled meanwhile has the same keys.
+    let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
+    let mut options = WriteOptions::default();
+    options.blob = Blob::Raw;
+    let object = |index: usize| std::io::Result::Ok((index as u64).to_le_bytes().repeat(8));
+    gfxpack_kdb::write(&project.path().join("gfx906_60.ukdb"), &rows, &options, object).unwrap();
+    project.run(&["harvest", "gfx906_60.ukdb", "-o", "ukdb.jsonl"]).expect_code(0);
+    assert!(keys_in(&project, "ukdb.jsonl") == keys);
+    project.run(&["harvest", "ukdb.jsonl", "log.jsonl", "-o", "both.jsonl"]).expect_code(0);
+    assert!(keys_in(&project, "both.jsonl") == keys);
+    let both = BufReader::new(fs::File::open(project.path().join("both.jsonl")).unwrap());
+    let first: Value = serde_json::from_str(&both.lines().next().unwrap().unwrap()).unwrap();
+    let times = first["seen"].as_u64().unwrap();
+    assert!(times.abs_diff(LINES / (3 + BETWEEN) / KEYS) <= 1, "{first}");
+    assert_eq!(first["misses"], times);
+    assert_eq!((&first["ukdbs"], &first["targets"]), (&1.into(), &json!(["gfx906", "gfx906@60"])));
+}
+
+/// Keys of the built-in library's quickest kernels, on gfx906.
+fn built_in_keys(project: &Project) -> Vec<KernelKey> {
+    let manifest = workspace().join("packaging/kernels/kernels.toml");
+    let words = ["plan", "--target", "gfx906_60", "--message-format", "json", "--manifest"];
+    let run = project.run(&[&words[..], &[manifest.to_str().unwrap()]].concat()).expect_code(0);
+    let plan = &run.of_type("plan")[0]["plan"];
+    let rows = plan["kdbs"][0]["rows"].as_array().unwrap();
+    let quick = |key: &KernelKey| {
+        ["axpby_asm.s.o", "relu_asm.s.o", "copy_asm.s.o", "transpose.cl.o"]
+            .contains(&key.kernel_name.as_str())
+    };
+    let keys: Vec<KernelKey> = rows.iter().map(|row| key_of(&row["key"])).filter(quick).collect();
+    assert!(keys.len() >= 12, "{}", keys.len());
+    keys
+}
+
+fn lines(keys: &[KernelKey]) -> String {
+    keys.iter().map(|key| json!(key).to_string() + "\n").collect()
+}
+
+#[test]
+fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
+    let project = Project::new();
+    let keys = built_in_keys(&project);
+    let sources = workspace().join("packaging/kernels");
+    let run = |command: &[&str], more: &[&str]| -> Run {
+        let common = ["--source-dir", sources.to_str().unwrap(), "--target", "gfx906_60"];
+        project.run(&[command, &common, more].concat())
+    };
+    // Every third is there already.
+    let there: Vec<KernelKey> = keys.iter().step_by(3).cloned().collect();
+    project.write("there.jsonl", &lines(&there));
+    run(&["build", "--keys", "there.jsonl", "--out", "old"], &[]).expect_code(0);
+    let old = "old/kdb/gfx906_60.kdb";
+
+    // A program that was run on another machine asks for all of them, for one
+    // whose source nobody has, and for one without a source file.
+    let gone = KernelKey {
+        kernel_name: "gone.cl.o".to_owned(),
+        kernel_args: " -DX=1 -mcpu=gfx90a".to_owned(),
+    };
+    let text =
+        KernelKey { kernel_name: "93b885adfe0da089cdf634904fd59f71.o".to_owned(), ..gone.clone() };
+    let mut log = Vec::new();
+    for key in keys.iter().chain([&gone, &text]) {
+        told(&mut log, &key.retargeted("gfx90a"));
+    }
+    project.write("app.log", &String::from_utf8(log).unwrap());
+    let harvest = ["harvest", "app.log", "--retarget", "gfx906", "--missed", "-o", "keys.jsonl"];
+    let said = project.run(&harvest).expect_code(0).stderr;
+    let expected = format!("{} keys ({0} for gfx906)", keys.len() + 2);
+    assert!(said.contains(&expected) && said.contains("1 of them are of no source"), "{said}");
+    assert!(
+        project.text("keys.jsonl").lines().all(|line| line.contains(r#""targets":["gfx90a"]"#))
+    );
+
+    let dist = ["dist", "--keys", "keys.jsonl", "--missing-from", old, "--license", "MIT"];
+    let json = ["--message-format", "json"];
+    let refused =
+        run(&dist, &[&["--out", "none", "--format", "deb"], &json[..]].concat()).expect_code(100);
+    let share = &refused.of_type("missing-from")[0];
+    assert_eq!(share["present"], there.len());
+    assert_eq!(share["missing"], keys.len() + 2 - there.len());
+    let groups = refused.of_type("unbuildable");
+    let kinds: Vec<&Value> = groups.iter().map(|group| &group["kind"]).collect();
+    assert_eq!(kinds, ["not-compilable", "no-source"], "{groups:?}");
+    assert_eq!(key_of(&groups[1]["keys"][0]), gone.retargeted("gfx906"));
+    assert!(
+        !project
+            .path()
+            .join("none")
+            .read_dir()
+            .unwrap()
+            .flatten()
+            .any(|entry| { entry.path().extension().is_some_and(|extension| extension == "deb") })
+    );
+
+    let more = ["--out", "new", "--format", "deb", "--allow-partial", "--report", "report.html"];
+    let made = run(&dist, &more).expect_code(0);
+    assert!(made.stderr.contains("1 whose source was not found (1 sources)"), "{}", made.stderr);
+    let missing: BTreeSet<KernelKey> =
+        keys.iter().filter(|key| !there.contains(key)).cloned().collect();
+    let new = "new/kdb/gfx906_60.kdb";
+    let read: BTreeSet<KernelKey> = python_reads(&project.path().join(new), GFX906)
+        .into_iter()
+        .map(|(kernel_name, kernel_args)| KernelKey { kernel_name, kernel_args })
+        .collect();
+    assert_eq!(read, missing);
+    assert!(
+        fs::read_dir(project.path().join("new"))
+            .unwrap()
+            .flatten()
+            .any(|entry| { entry.path().extension().is_some_and(|extension| extension == "deb") })
+    );
+    assert!(project.text("report.html").contains("gone.cl.o"));
+
+    // With both, nothing is missing but what can't be built; without that,
+    // nothing at all, and nothing is written.
+    let both = ["--missing-from", new];
+    let words = [&both[..], &["--out", "again"]].concat();
+    run(&dist, &words).expect_code(2);
+    project.write("keys.jsonl", &lines(&keys));
+    let run = run(&dist, &words).expect_code(0);
+    assert!(run.stderr.contains("nothing is missing"), "{}", run.stderr);
+    assert!(!project.path().join("again").exists());
+}
+
+#[test]
+fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
+    let project = Project::new();
+    let check = |words: &[&str], says: &[&str]| {
+        project.write("out.jsonl", "as it was\n");
+        let run = project.run(&[&["harvest"], words, &["-o", "out.jsonl"]].concat()).expect_code(2);
+        for say in says {
+            assert!(run.stderr.contains(say), "`{say}` is not in:\n{}", run.stderr);
+        }
+        assert!(run.stderr.contains("hint: ") && !run.stderr.contains("panicked"));
+        assert_eq!(project.text("out.jsonl"), "as it was\n");
+        assert_eq!(fs::read_dir(project.path()).unwrap().count(), 3, "nothing beside it");
+    };
+    project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
+    let key = long_key(1);
+    let mut log = Vec::new();
+    told(&mut log, &key);
+    let log = String::from_utf8(log).unwrap();
+    project.write("bad.kdb", "version https://git-lfs.github.com/spec/v1\n");
+    check(&["quiet.log"], &["failed to find a key in `quiet.log`", "MIOPEN_LOG_LEVEL"]);
+    check(&["none.log"], &["failed to read `none.log`"]);
+    project.write("quiet.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    check(&["quiet.log", "--missed"], &["failed to find a key that was missing among 1"]);
+    project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
+    check(&["quiet.log", "bad.kdb"], &["bad.kdb", "git lfs pull"]);
+    check(&["--retarget", "gfx90a@104", "quiet.log"], &["a key names a processor alone"]);
+    check(&["commands", "quiet.log"], &["driver command", "MIOPEN_ENABLE_LOGGING_CMD"]);
+
+    // The good ones are worth it where that is said.
+    let cut = log.lines().last().unwrap().trim_end_matches("gfx906");
+    project.write("quiet.log", &format!("{log}{cut}\n{cut}\n"));
+    let words = ["harvest", "quiet.log", "bad.kdb", "--keep-going", "-o", "out.jsonl"];
+    let run = project.run(&words).expect_code(0);
+    assert!(run.stderr.contains("quiet.log:4: failed to find ` -mcpu=<device>`"), "{}", run.stderr);
+    assert!(run.stderr.contains("(2 such lines)") && run.stderr.contains("bad.kdb"));
+    assert_eq!(keys_in(&project, "out.jsonl"), std::slice::from_ref(&key));
+
+    // From the standard input to the standard output, and as messages.
+    let piped = |words: &[&str]| {
+        let mut harvest = project.command(words);
+        harvest.stdin(fs::File::open(project.path().join("quiet.log")).unwrap());
+        finish(harvest).expect_code(0)
+    };
+    let line: Value = serde_json::from_str(piped(&["harvest"]).stdout.trim()).unwrap();
+    assert_eq!((key_of(&line), &line["saved"]), (key.clone(), &1.into()));
+    let run = piped(&["harvest", "-", "--message-format", "json"]);
+    assert_eq!(key_of(&run.of_type("key")[0]), key);
+    let file = &run.of_type("harvested-file")[0];
+    assert_eq!(
+        (&file["kind"], &file["lines"], &file["told"]),
+        (&"log".into(), &5.into(), &3.into())
+    );
+    assert_eq!((&file["skipped"][0]["lines"], &file["file"]), (&2.into(), &"-".into()));
+    assert_eq!(run.of_type("harvested")[0]["devices"]["gfx906"], 1);
+}
+
+#[test]
+fn driver_commands_become_scripts() {
+    let project = Project::new();
+    project.write(
+        "app.log",
+        "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -c 3 -t 1 -S 0\n\
+         MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -c 3 -t 1 -S 0\n\
+         MIOpen(HIP): Command [LogCmdPooling] ./bin/MIOpenDriver pool -n 1\n",
+    );
+    project.run(&["harvest", "commands", "app.log", "-o", "commands.sh"]).expect_code(0);
+    let script = project.text("commands.sh");
+    let commands = |script: &str| -> Vec<String> {
+        let words = script.lines().filter_map(|line| line.strip_prefix("MIOpenDriver "));
+        words.map(str::to_owned).collect()
+    };
+    assert_eq!(commands(&script), ["conv -n 1 -c 3 -t 1 -S 0", "pool -n 1"]);
+    let run = project.run(&["tune", "plan", "commands.sh", "-o", "tune"]).expect_code(0);
+    assert!(run.stderr.contains("1 others have nothing to tune"), "{}", run.stderr);
+    assert_eq!(commands(&project.text("tune/tune.sh")), ["conv -n 1 -c 3 -t 1 -V 0"]);
+    assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=3"));
+    let words = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive", "--all"];
+    let json = ["--message-format", "json"];
+    let run = project.run(&[&words[..], &json].concat()).expect_code(0);
+    assert_eq!(run.of_type("tune-planned")[0]["commands"], 2);
+    assert_eq!(run.of_type("command")[0]["seen"], 2);
+    assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=4"));
+    // Without a driver it says so, as the shell runs it.
+    let mut tune = command(project.path().join("tune/tune.sh"));
+    tune.env("MIOPEN_DRIVER", Path::new("/no/such/driver"));
+    let run = finish(tune).expect_code(127);
+    assert!(run.stderr.contains("hint: install it"), "{}", run.stderr);
+    project.write("pool.log", "./bin/MIOpenDriver pool -n 1\n");
+    let run = project.run(&["tune", "plan", "pool.log", "-o", "none"]).expect_code(2);
+    assert!(run.stderr.contains("--all") && !project.path().join("none").exists());
+}
+
+/// What a perf database of a run would say, as MIOpen writes it.
+#[test]
+fn what_tuning_found_becomes_the_systems() {
+    let project = Project::new();
+    let problem =
+        |channels: u32| format!("{channels}-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F");
+    let (a, b, c) = (problem(64), problem(128), problem(256));
+    let values = "1,8,4,64,2,1,1";
+    project.write(
+        "tune/db/gfx906_60.HIP.3_3_0_.udb.txt",
+        &format!("{b}=ConvAsm1x1U:{values},2\n{a}=ConvAsm1x1U:{values},3\n"),
+    );
+    project.write(
+        "tune/db/gfx906_60.HIP.3_3_0_.ufdb.txt",
+        &format!("{a}=ConvAsm1x1U:0.1,0,miopenConvolutionFwdAlgoDirect\n"),
+    );
+    project.write("tune/incremental.done", "conv -n 1\n");
+    project.write("other/gfx906_60.HIP.3_3_0_.udb.txt", &format!("{b}=ConvAsm1x1U:{values},4\n"));
+    project.write(
+        "system/gfx906_60.db.txt",
+        &format!("{a}=ConvAsm1x1U:{values},1;GemmFwd1x1:0\n{c}=ConvAsm1x1U:{values},1\n"),
+    );
+    let words = ["tune", "collect", "tune", "other", "--system", "system", "-o", "out"];
+    let run = project.run(&[&words[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let told = run.of_type("tune-collected");
+    assert_eq!(told.len(), 2);
+    assert_eq!((&told[0]["records"], &told[0]["system"]), (&1.into(), &Value::Null));
+    assert_eq!(
+        (&told[1]["records"], &told[1]["users"][1]),
+        (&3.into(), &"other/gfx906_60.HIP.3_3_0_.udb.txt".into(),)
+    );
+    // Tuned anew, tuned twice, and as it was; solver by solver.
+    let expected = format!(
+        "{b}=ConvAsm1x1U:{values},4\n{c}=ConvAsm1x1U:{values},1\n\
+         {a}=ConvAsm1x1U:{values},3;GemmFwd1x1:0\n"
+    );
+    assert_eq!(project.text("out/gfx906_60.db.txt"), expected);
+    let lint = ["perfdb", "lint", "out/gfx906_60.db.txt", "out/gfx906_60.HIP.fdb.txt"];
+    project.run(&[&lint[..], &["--target", "gfx906_60"]].concat()).expect_code(0);
+    let run = project.run(&["tune", "collect", "system", "-o", "none"]).expect_code(2);
+    assert!(run.stderr.contains("tune.sh") && !project.path().join("none").exists());
+}

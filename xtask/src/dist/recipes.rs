@@ -1,0 +1,134 @@
+//! The recipes for distributions, tried as those will use them: offline, from
+//! the source tarball, and judged by their tools.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use xshell::{Shell, cmd};
+
+use super::source;
+use crate::say::say;
+use crate::setup::{self, Need, Probe};
+
+const NEEDS: &[Need] = &[
+    super::CC,
+    Need {
+        probe: Probe::Program("dpkg-buildpackage"),
+        why: "build by the Debian recipe",
+        apt: "dpkg-dev",
+        dnf: Some("dpkg-dev"),
+    },
+    Need {
+        probe: Probe::Program("dh"),
+        why: "build by the Debian recipe",
+        apt: "debhelper",
+        dnf: Some("debhelper"),
+    },
+    Need {
+        probe: Probe::Program("lintian"),
+        why: "hold .deb packages to Debian's policy",
+        apt: "lintian",
+        dnf: None,
+    },
+    Need {
+        probe: Probe::Program("rpmbuild"),
+        why: "build by the rpm recipe",
+        apt: "rpm",
+        dnf: Some("rpm-build"),
+    },
+    Need {
+        probe: Probe::Program("rpmlint"),
+        why: "hold .rpm packages to what distributions ask of them",
+        apt: "rpmlint",
+        dnf: Some("rpmlint"),
+    },
+];
+
+/// Leaves what the recipes build in `target/dist`.
+pub(super) fn build(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()> {
+    setup::ensure(sh, NEEDS, install)?;
+    let tarball = source::write(sh, root)?;
+    let stage = root.join("target/recipes");
+    sh.remove_path(&stage)?;
+    let out = root.join("target/dist");
+    let mut made = deb(sh, &tarball, &stage.join("deb"), &out)?;
+    made.extend(rpm(sh, root, &tarball, &stage.join("rpm"), &out)?);
+    sh.remove_path(&stage)?;
+    made.iter().for_each(|path| say(&format!("wrote {}", path.display())));
+    Ok(())
+}
+
+/// In a name space without a network, in which whoever builds is root.
+const OFFLINE: [&str; 3] = ["--map-root-user", "--net", "--"];
+
+fn deb(sh: &Shell, tarball: &Path, stage: &Path, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    sh.create_dir(stage)?;
+    let tree = stage.join("gfxpack");
+    sh.create_dir(&tree)?;
+    cmd!(sh, "tar --extract --file {tarball} --strip-components=1 --directory {tree}").run()?;
+    let recipe = tree.join("packaging/debian");
+    cmd!(sh, "cp --recursive {recipe} {tree}").run()?;
+    // Rust may come from elsewhere than a package.
+    let in_tree = sh.push_dir(&tree);
+    cmd!(sh, "unshare {OFFLINE...} dpkg-buildpackage --build=binary --no-sign")
+        .arg("--no-check-builddeps")
+        .run()
+        .context("failed to build by the Debian recipe")?;
+    drop(in_tree);
+    let made = moved(stage, ".deb", out)?;
+    let packages = &made;
+    cmd!(sh, "lintian --allow-root --fail-on error,warning {packages...}")
+        .run()
+        .context("failed to keep to Debian's policy")?;
+    Ok(made)
+}
+
+fn rpm(
+    sh: &Shell,
+    root: &Path,
+    tarball: &Path,
+    stage: &Path,
+    out: &Path,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let sources = stage.join("SOURCES");
+    sh.create_dir(&sources)?;
+    sh.copy_file(tarball, &sources)?;
+    let top = format!("_topdir {}", stage.display());
+    // Elsewhere than where rpm comes from, it knows no installed packages.
+    let known = if Path::new("/etc/debian_version").exists() { Some("--nodeps") } else { None };
+    let recipes = ["gfxpack.spec", "gfxpack-runtime.spec"];
+    let recipes = recipes.map(|name| root.join("packaging/rpm").join(name));
+    for recipe in &recipes {
+        cmd!(sh, "unshare {OFFLINE...} rpmbuild -bb {known...} --define {top} {recipe}")
+            .run()
+            .context("failed to build by the rpm recipe")?;
+    }
+    let mut made = Vec::new();
+    for entry in fs::read_dir(stage.join("RPMS"))? {
+        made.extend(moved(&entry?.path(), ".rpm", out)?);
+    }
+    let settings = root.join("packaging/rpmlint.toml");
+    let packages = &made;
+    let judged = cmd!(sh, "rpmlint --config {settings} {recipes...} {packages...}");
+    let judged = judged.ignore_status().read()?;
+    say(&judged);
+    ensure!(judged.contains(" 0 errors, 0 warnings"), "failed to satisfy rpmlint");
+    Ok(made)
+}
+
+/// Moves files of that ending, sorted, and gives their new places.
+fn moved(from: &Path, ending: &str, to: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_owned();
+        if name.to_string_lossy().ends_with(ending) {
+            fs::rename(&path, to.join(&name))?;
+            made.push(to.join(name));
+        }
+    }
+    made.sort();
+    ensure!(!made.is_empty(), "failed to find a {ending} in `{}`", from.display());
+    Ok(made)
+}
