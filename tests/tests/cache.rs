@@ -58,9 +58,11 @@ fn the_cache_is_counted_limited_and_checked() {
     assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
     let kinds =
         ["objects", "deps", "preprocessed", "twins", "history", "sources", "headers", "libraries"];
+    let kinds = kinds.map(|kind| format!("v1/{kind}"));
     let bytes: u64 = kinds
-        .iter()
-        .flat_map(|kind| project.tree(&format!("cache/v1/{kind}")))
+        .into_iter()
+        .chain(["answers".to_owned(), "outputs".to_owned()])
+        .flat_map(|kind| project.tree(&format!("cache/{kind}")))
         .map(|(_, bytes)| bytes.len() as u64)
         .sum();
     assert_eq!(full["bytes"], bytes);

@@ -138,8 +138,10 @@ impl Dist {
         sh.create_dir(&out)?;
         share(sh, root)?;
         let manifest = root.join("Cargo.toml");
-        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
-            .run()?;
+        let built =
+            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
+                .read()?;
+        judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
         runtime_library(sh, root, &cargo_deb, &out)
     }
 }
@@ -186,12 +188,18 @@ fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> any
         if variant == "lib" {
             finish_library(sh, root, &package)?;
         }
-        say(&package);
-        if Probe::Program("lintian").is_met(sh) {
-            cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
-        } else {
-            say("lintian is missing: the package is not held to Debian's policy");
-        }
+        judged(sh, &package)?;
+    }
+    Ok(())
+}
+
+/// Names a package that was built, and has lintian look at it.
+fn judged(sh: &Shell, package: &str) -> anyhow::Result<()> {
+    say(package);
+    if Probe::Program("lintian").is_met(sh) {
+        cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
+    } else {
+        say("lintian is missing: the package is not held to Debian's policy");
     }
     Ok(())
 }

@@ -186,6 +186,42 @@ const NEEDS: &[Need] = &[
         dnf: Some("util-linux"),
     },
     Need {
+        probe: Probe::Program("sbatch"),
+        why: "submit shards to a cluster",
+        apt: "--no-install-recommends slurm-client",
+        dnf: Some("slurm"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmctld", "/usr/sbin/slurmctld"),
+        why: "be that cluster, on this machine",
+        apt: "--no-install-recommends slurmctld",
+        dnf: Some("slurm-slurmctld"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("slurmd", "/usr/sbin/slurmd"),
+        why: "be its nodes",
+        apt: "--no-install-recommends slurmd",
+        dnf: Some("slurm-slurmd"),
+    },
+    Need {
+        probe: Probe::ProgramOrFile("munged", "/usr/sbin/munged"),
+        why: "let its parts trust each other",
+        apt: "--no-install-recommends munge",
+        dnf: Some("munge"),
+    },
+    Need {
+        probe: Probe::Program("hostname"),
+        why: "tell that cluster where it is",
+        apt: "hostname",
+        dnf: Some("hostname"),
+    },
+    Need {
+        probe: Probe::Program("ninja"),
+        why: "run a plan by ninja",
+        apt: "ninja-build",
+        dnf: Some("ninja-build"),
+    },
+    Need {
         probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
         why: "run the OpenCL kernels on the CPU",
         apt: "pocl-opencl-icd",
@@ -249,6 +285,18 @@ const PYTHON: &[PythonTool] = &[
         // Named by what is fixed, so that another version is another sign.
         probe: "pyopencl-2026.1.4",
         packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
+    },
+    PythonTool {
+        what: "kubernetes-validate and others, which judge the templates in ci",
+        dir: "ci",
+        probe: "bin/kubernetes-validate",
+        packages: &[
+            "yamllint==1.38.0",
+            "check-jsonschema==0.39.0",
+            "tree-sitter==0.26.1",
+            "tree-sitter-groovy==0.1.2",
+            "kubernetes-validate==1.37.0",
+        ],
     },
 ];
 

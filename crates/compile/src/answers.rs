@@ -29,6 +29,7 @@ use crate::discover::{Candidate, Driver, OPT};
 use crate::error::CompileError;
 use crate::loader;
 use crate::probe::{self, Asker, Found};
+use crate::store::touch;
 use crate::witness::Witness;
 use crate::work::write_atomic;
 
@@ -158,7 +159,11 @@ impl<'a> Kept<'a> {
     /// file is none.
     pub(crate) fn read(&self) -> Option<Answers> {
         let Record { seal, answers } = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
-        (self.seal(&answers, &self.witness(&answers)) == seal).then_some(answers)
+        let holds = self.seal(&answers, &self.witness(&answers)) == seal;
+        holds.then(|| {
+            touch(&self.file);
+            answers
+        })
     }
 
     /// Keeps answers that were asked for from the moment on, if nothing that

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_plan::plan::SuppliedConstant;
 use gfxpack_plan::processors::PROCESSORS;
-use gfxpack_plan::{Language, TargetId};
+use gfxpack_plan::{Digest, Language, TargetId};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;
@@ -115,6 +115,31 @@ impl<'a> Toolchains<'a> {
             }
         }
         Err(self.unbuildable(processor, languages, &refusals))
+    }
+
+    /// The toolchain with that digest, wherever it is installed, with its
+    /// device libraries in place; `None` where there is none. `languages` are
+    /// those that it is for.
+    ///
+    /// # Errors
+    /// The error of a toolchain that was named; or someone asked to stop.
+    pub fn with_digest(
+        &mut self,
+        digest: Digest,
+        languages: &BTreeSet<Language>,
+    ) -> Result<Option<Toolchain>, CompileError> {
+        for with_constants in [false, true] {
+            for index in 0..self.entries.len() {
+                let variant = self.variant(index, with_constants)?;
+                let Some(toolchain) = variant.filter(|variant| variant.digest == digest) else {
+                    continue;
+                };
+                if self.fits(index, &toolchain, languages)?.is_ok() {
+                    return Ok(Some(toolchain));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What every toolchain is good for.

@@ -1,20 +1,24 @@
 //! What jobs of earlier builds took, in a file beside the object store, and
 //! what is to be expected of new ones from that.
 
+mod report;
+
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::Language;
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{KernelKey, Language};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Built;
 use crate::work::write_atomic;
+
+pub use report::KnownCosts;
 
 /// The file, below the store's directory: JSON Lines, newest last.
 const FILE: &str = "v1/costs.jsonl";
@@ -64,10 +68,14 @@ impl Record {
 /// A job whatever its source's content and compiler: a changed kernel costs
 /// about what its earlier self did.
 fn identity(job: &Job) -> String {
+    identity_of(&job.key, &job.target_id.to_string())
+}
+
+fn identity_of(key: &KernelKey, target_id: &str) -> String {
     let mut digest = Hasher::new("gfxpack cost 1")
-        .field(job.key.kernel_name.as_bytes())
-        .field(job.target_id.to_string().as_bytes())
-        .field(job.key.kernel_args.as_bytes())
+        .field(key.kernel_name.as_bytes())
+        .field(target_id.as_bytes())
+        .field(key.kernel_args.as_bytes())
         .finish()
         .to_string();
     digest.truncate(16);

@@ -1,26 +1,49 @@
-//! The workers of a build: each takes what is next, and reports what became
-//! of it.
+//! The workers of a build: they share a schedule, and each has a runner that
+//! makes its jobs' objects.
 
-use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::time::Instant;
 
 use gfxpack_plan::plan::Plan;
 
-use crate::engine::{Engine, Preparation, Starter};
+use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
-use crate::gate::Gate;
-use crate::job::{self, Built};
-use crate::preprocessed::Earlier;
+use crate::gate::{Gate, Ticket};
+use crate::job::{Built, Failure, Object};
+use crate::local::Shop;
+use crate::process::Cancel;
 use crate::schedule::{Schedule, Task};
-use crate::source::SourceSet;
 use crate::store::{About, ObjectInfo, ObjectStore};
-use crate::twins::Twins;
 use crate::usage::Usage;
-use crate::work::WorkDir;
+
+/// Makes the objects of one worker's jobs, one after the other. This is the
+/// one place where it shows whether a job runs here or elsewhere.
+pub(crate) trait Runner {
+    /// Whether its jobs take this machine's memory, so that they wait for it.
+    fn is_here(&self) -> bool;
+
+    /// Runs a job of the plan to its end. Storing what was made is the
+    /// caller's.
+    ///
+    /// # Errors
+    /// [`CompileError`] where the build can't go on; a kernel that can't be
+    /// made is [`Outcome::Failed`].
+    fn run(&mut self, job: usize) -> Result<Outcome, CompileError>;
+
+    /// Told once the object of a job that it made is stored.
+    fn stored(&mut self, job: usize) -> Result<(), CompileError>;
+}
+
+/// How a job ended.
+pub(crate) enum Outcome {
+    /// The store has its object by now, which was made for another job.
+    Reused(ObjectInfo),
+    /// An object that was made.
+    Made(Object),
+    /// None could be made.
+    Failed(Failure),
+}
 
 /// What a worker reports.
 pub(crate) struct Done {
@@ -29,40 +52,53 @@ pub(crate) struct Done {
     pub(crate) reused: bool,
 }
 
-pub(crate) type Sender = mpsc::Sender<Result<Done, CompileError>>;
+type Sender = mpsc::Sender<Result<Done, CompileError>>;
 
 /// What the workers share.
 pub(crate) struct Crew<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) sources: &'a SourceSet,
     pub(crate) store: &'a ObjectStore,
-    pub(crate) engine: Engine<'a>,
-    pub(crate) earlier: Earlier<'a>,
-    pub(crate) twins: Twins<'a>,
-    pub(crate) work: &'a WorkDir,
+    pub(crate) cancel: &'a Cancel,
     pub(crate) schedule: Schedule<'a>,
     pub(crate) preparations: &'a [Preparation],
-    pub(crate) stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
     pub(crate) gate: Gate<'a>,
+    pub(crate) shop: &'a Shop<'a>,
 }
 
 impl Crew<'_> {
+    /// The runner of a worker.
+    fn runner(&self, _worker: usize) -> Box<dyn Runner + '_> {
+        Box::new(self.shop.runner())
+    }
+
+    /// What to do next, with leave to take memory of this machine if that
+    /// needs it.
+    fn take(&self, here: bool) -> Option<(Task, Option<Ticket<'_>>)> {
+        if here {
+            let next = || self.schedule.next(self.cancel);
+            let (task, ticket) = self.gate.enter(self.cancel, next)?;
+            Some((task, Some(ticket)))
+        } else {
+            self.schedule.next_elsewhere().map(|job| (Task::Job(job), None))
+        }
+    }
+
+    /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
-        let mut starter = Starter::default();
-        let take = || self.schedule.next(self.engine.cancel);
-        while let Some((task, _ticket)) = self.gate.enter(self.engine.cancel, take) {
+        let mut runner = self.runner(worker);
+        while let Some((task, _ticket)) = self.take(runner.is_here()) {
             let made = match task {
-                _ if self.engine.cancel.is_cancelled() => Err(CompileError::Interrupted),
+                _ if self.cancel.is_cancelled() => Err(CompileError::Interrupted),
                 Task::Prepare(index) => self.prepare(worker, index, sender),
-                Task::Job(job) => self.one(worker, job, &mut starter, sender),
+                Task::Job(job) => self.one(worker, job, runner.as_mut(), sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
-                self.engine.cancel.cancel();
+                self.cancel.cancel();
                 return;
             }
         }
-        if self.engine.cancel.is_cancelled() {
+        if self.cancel.is_cancelled() {
             sender.send(Err(CompileError::Interrupted)).ok();
         }
     }
@@ -70,7 +106,7 @@ impl Crew<'_> {
     fn prepare(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
         let started = Instant::now();
         let preparation = &self.preparations[index];
-        let usage = self.engine.prepare(preparation)?;
+        let usage = self.shop.prepare(preparation)?;
         self.schedule.prepared(index);
         let event = Event::Prepared {
             what: preparation.what,
@@ -87,16 +123,10 @@ impl Crew<'_> {
         &self,
         worker: usize,
         index: usize,
-        starter: &mut Starter,
+        runner: &mut dyn Runner,
         sender: &Sender,
     ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
-        let stage = self.stage(job.source)?;
-        let parent = self.work.path();
-        let scratch = tempfile::Builder::new()
-            .prefix("job-")
-            .tempdir_in(parent)
-            .map_err(CompileError::io("create", parent))?;
         let report = |event, object, reused| {
             // Nobody listens once the build is given up.
             sender.send(Ok(Done { event, object, reused })).ok();
@@ -104,55 +134,27 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        if let Some(info) = self.reused(starter, index, &stage, scratch.path())? {
-            let built =
-                Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
-            report(Event::Finished { job: index, run, built }, Some(info), true);
-            return Ok(());
-        }
-        match job::run(&self.engine, starter, index, &stage, scratch.path())? {
-            Ok(object) => {
+        match runner.run(index)? {
+            Outcome::Reused(info) => {
+                let built =
+                    Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
+                report(Event::Finished { job: index, run, built }, Some(info), true);
+            }
+            Outcome::Made(object) => {
                 let size = object.bytes.len() as u64;
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
-                self.twins.made(index)?;
-                self.schedule.used(index, object.usage.peak_memory);
+                runner.stored(index)?;
+                if runner.is_here() {
+                    self.schedule.used(index, object.usage.peak_memory);
+                }
                 let built = Built { size, duration: object.duration, usage: object.usage };
                 report(Event::Finished { job: index, run, built }, Some(info), false);
             }
-            Err(failure) => report(Event::Failed { job: index, run, failure }, None, false),
+            Outcome::Failed(failure) => {
+                report(Event::Failed { job: index, run, failure }, None, false);
+            }
         }
         Ok(())
-    }
-
-    /// An object that was made of other text or other macros and is the same.
-    fn reused(
-        &self,
-        starter: &mut Starter,
-        index: usize,
-        stage: &Path,
-        scratch: &Path,
-    ) -> Result<Option<ObjectInfo>, CompileError> {
-        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
-            return Ok(Some(info));
-        }
-        self.twins.find(&self.engine, starter, index, (stage, scratch))
-    }
-
-    /// The directory of a staged source, made by whoever needs it first.
-    fn stage(&self, source: usize) -> Result<PathBuf, CompileError> {
-        let mut error = None;
-        let staged = self.stages[&source].get_or_init(|| {
-            let dir = self.work.path().join(format!("source-{source}"));
-            let made = fs::create_dir(&dir)
-                .map_err(CompileError::io("create", &dir))
-                .and_then(|()| self.sources.stage(source, &dir));
-            made.map(|()| dir).map_err(|fatal| error = Some(fatal))
-        });
-        match (staged, error) {
-            (Ok(dir), _) => Ok(dir.clone()),
-            (Err(()), Some(error)) => Err(error),
-            (Err(()), None) => Err(CompileError::Interrupted),
-        }
     }
 }

@@ -71,6 +71,10 @@ pub enum CompileError {
     /// An object of the store was found damaged; it has been dropped.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_plan::Digest),
+    /// A source file that came with a plan is not the one that was planned
+    /// with.
+    #[error("failed to trust source `{0}`: it is not the one that the plan was made with")]
+    ForeignSource(String),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
@@ -113,6 +117,9 @@ impl CompileError {
                 _ => "check that the path exists and may be used".to_owned(),
             },
             Self::CorruptObject(_) => "run again: it is compiled anew".to_owned(),
+            Self::ForeignSource(_) => {
+                "copy the plan again, or make it anew with `gfxpack plan --out`".to_owned()
+            }
             Self::Interrupted => "run the same command again: what is built already is kept".to_owned(),
         }
     }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
@@ -17,6 +17,7 @@ use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
+use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::schedule::Schedule;
@@ -130,6 +131,9 @@ pub struct Summary {
 pub struct Executor<'a> {
     /// What to run.
     pub plan: &'a Plan,
+    /// Which of its jobs; all of them where it is not said. What the store
+    /// has of the others is not looked at.
+    pub only: Option<&'a [usize]>,
     /// The plan's sources.
     pub sources: &'a SourceSet,
     /// The plan's compilers, in its order.
@@ -158,7 +162,7 @@ impl Executor<'_> {
 }
 
 fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, sources, toolchains, store, digests, options, cancel } = *executor;
+    let Executor { plan, only, sources, toolchains, store, digests, options, cancel } = *executor;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.max(1))
         .thread_name(|index| format!("worker-{index}"))
@@ -167,15 +171,24 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             program: "worker threads".into(),
             source: std::io::Error::other(error),
         })?;
-    let objects: Vec<Option<ObjectInfo>> = pool
-        .install(|| plan.jobs.par_iter().map(|job| store.lookup(job.digest, digests)).collect());
-    let size = |index: usize| objects[index].as_ref().map(|object| object.size);
+    let all: Vec<usize>;
+    let wanted = match only {
+        Some(some) => some,
+        None => {
+            all = (0..plan.jobs.len()).collect();
+            &all
+        }
+    };
+    let lookup = |job: &usize| store.lookup(plan.jobs[*job].digest, digests);
+    let found: Vec<Option<ObjectInfo>> = pool.install(|| wanted.par_iter().map(lookup).collect());
+    let mut objects = vec![None; plan.jobs.len()];
     let (mut cached, mut missing) = (Vec::new(), Vec::new());
-    for index in 0..plan.jobs.len() {
-        match size(index) {
-            Some(size) => cached.push((index, size)),
+    for (&index, object) in wanted.iter().zip(found) {
+        match &object {
+            Some(object) => cached.push((index, object.size)),
             None => missing.push(index),
         }
+        objects[index] = object;
     }
     let mut summary = Summary { cached: cached.len(), objects, ..Summary::default() };
     on_event(Event::Looked { cached });
@@ -210,18 +223,17 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let preparations = engine.preparations(&missing);
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
+    let earlier = Earlier::of(plan, &missing, store, digests);
+    let twins = Twins::of(plan, sources, &missing, store, digests);
+    let shop = Shop::new(engine, earlier, twins, &work, &missing);
     let crew = Crew {
         plan,
-        sources,
         store,
-        engine,
-        earlier: Earlier::of(plan, &missing, store, digests),
-        twins: Twins::of(plan, sources, &missing, store, digests),
-        work: &work,
+        cancel: &cancel,
         schedule: Schedule::new(plan, &queue, &preparations),
         preparations: &preparations,
-        stages: queue.iter().map(|(job, _)| (plan.jobs[*job].source, OnceLock::new())).collect(),
         gate: Gate::new(&ThisMachine),
+        shop: &shop,
     };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.

@@ -30,7 +30,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     own: Arc<AtomicBool>,
-    parent: Option<Arc<AtomicBool>>,
+    above: Vec<Arc<AtomicBool>>,
 }
 
 impl Cancel {
@@ -43,12 +43,14 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
-        set(&self.own) || self.parent.as_ref().is_some_and(set)
+        set(&self.own) || self.above.iter().any(set)
     }
 
-    /// A flag of its own that this one sets too.
-    pub(crate) fn child(&self) -> Self {
-        Self { own: Arc::default(), parent: Some(Arc::clone(&self.own)) }
+    /// A flag of its own that this one sets too, as do those above it.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        let above = self.above.iter().chain([&self.own]).map(Arc::clone).collect();
+        Self { own: Arc::default(), above }
     }
 }
 

@@ -94,6 +94,17 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// The next job for somebody on another machine, who has no use for what
+    /// is prepared here. `None` where nothing is left.
+    pub(crate) fn next_elsewhere(&self) -> Option<usize> {
+        let mut state = self.state.lock().expect("no panic inside");
+        let first = state
+            .queues
+            .iter_mut()
+            .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
+        first.and_then(|queue| queue.jobs.pop_front()).map(|(_, job, _)| job)
+    }
+
     /// A preparation is done, well or not: its jobs may start.
     pub(crate) fn prepared(&self, number: usize) {
         self.state.lock().expect("no panic inside").queues[number].ready = true;
@@ -140,6 +151,17 @@ mod tests {
         assert_eq!(next(), Some(Task::Job(1)));
         schedule.prepared(0);
         assert_eq!(tasks(&schedule), [0, 2, 3, 4].map(Task::Job));
+    }
+
+    #[test]
+    fn other_machines_wait_for_no_preparation() {
+        let plan = small_plan();
+        let jobs: Vec<_> = (0..4).map(|job| (job, expected(1, true))).collect();
+        let schedule = Schedule::new(&plan, &jobs, &[preparation(&[0, 2])]);
+        assert_eq!(schedule.next_elsewhere(), Some(0));
+        schedule.prepared(0);
+        assert_eq!(tasks(&schedule), [Task::Prepare(0), Task::Job(1), Task::Job(2), Task::Job(3)]);
+        assert_eq!(schedule.next_elsewhere(), None);
     }
 
     #[test]

@@ -121,6 +121,45 @@ impl SourceSet {
         &self.sources
     }
 
+    /// The closures of a stored plan, of those sources that are used; the
+    /// others have no files here. `content` gives a file by its digest, and is
+    /// asked once for each.
+    ///
+    /// # Errors
+    /// [`CompileError::ForeignSource`] where the bytes are others than the
+    /// digest says, or what `content` says.
+    pub fn of_stored(
+        sources: &[Source],
+        is_used: impl Fn(usize) -> bool,
+        mut content: impl FnMut(Digest) -> Result<Vec<u8>, CompileError>,
+    ) -> Result<Self, CompileError> {
+        let mut files: HashMap<Digest, Arc<File>> = HashMap::new();
+        let mut closures = Vec::new();
+        for (index, source) in sources.iter().enumerate() {
+            let mut closure = Vec::new();
+            let used = if is_used(index) { &source.files[..] } else { &[] };
+            for StagedFile { path, digest } in used {
+                let file = match files.get(digest) {
+                    Some(file) => Arc::clone(file),
+                    None => {
+                        let bytes = content(*digest)?;
+                        if Digest::of(&bytes) != *digest {
+                            return Err(CompileError::ForeignSource(path.clone()));
+                        }
+                        let file = File { bytes, digest: *digest, includes: Vec::new() };
+                        Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
+                    }
+                };
+                if !is_below(path) {
+                    return Err(CompileError::ForeignSource(path.clone()));
+                }
+                closure.push((path.clone(), file));
+            }
+            closures.push(closure);
+        }
+        Ok(Self { closures, sources: sources.to_vec(), ..Self::default() })
+    }
+
     /// Bytes of a source with all it includes.
     #[must_use]
     pub fn closure_size(&self, source: usize) -> usize {
@@ -239,6 +278,12 @@ impl SourceSet {
         }
         Ok(())
     }
+}
+
+/// Whether a path of somebody else's stays below where it is laid out.
+fn is_below(path: &str) -> bool {
+    let plain = |part| matches!(part, std::path::Component::Normal(_));
+    !path.is_empty() && Path::new(path).components().all(plain)
 }
 
 /// Where files of an include directory are laid out.
@@ -399,6 +444,31 @@ mod tests {
         let real = dir.path().join("x/a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
         assert_eq!(paths(&set, index), ["a.cl", "u.h", "w.h"]);
+    }
+
+    #[test]
+    fn stored_closures_are_those_that_were_loaded_and_no_others() {
+        let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i/x.h", "1")]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("i")];
+        let real = dir.path().join("a.cl");
+        set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        let known: HashMap<Digest, Vec<u8>> =
+            set.files(0).into_iter().map(|(_, text)| (Digest::of(text), text.to_vec())).collect();
+        let again =
+            SourceSet::of_stored(set.sources(), |_| true, |digest| Ok(known[&digest].clone()))
+                .unwrap();
+        assert_eq!(again.files(0), set.files(0));
+        assert_eq!(again.closure_size(0), set.closure_size(0));
+        let other = SourceSet::of_stored(set.sources(), |_| true, |_| Ok(b"2".to_vec()));
+        assert!(matches!(other, Err(CompileError::ForeignSource(_))));
+        for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {
+            let mut sources = set.sources().to_vec();
+            sources[0].files[0].path = path.to_owned();
+            let outside =
+                SourceSet::of_stored(&sources, |_| true, |digest| Ok(known[&digest].clone()));
+            assert!(matches!(outside, Err(CompileError::ForeignSource(_))), "{path}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The object store: one file per job digest, each with what it takes to
 //! trust it again.
 
+mod adopt;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -216,6 +217,18 @@ impl ObjectStore {
         }
     }
 
+    /// The job's object, where it is the one that somebody knows by its
+    /// SHA-256.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also where it
+    /// is another one, which stays.
+    pub fn read_known(&self, job: Digest, sha256: Digest) -> Result<Vec<u8>, CompileError> {
+        let known = self.info(job).is_some_and(|info| info.sha256 == sha256);
+        let bytes = self.read(job)?;
+        if known { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
+    }
+
     /// Reads the jobs' objects, in parallel, so that those that are damaged
     /// are dropped.
     pub fn drop_damaged(&self, jobs: &[Digest]) {
@@ -354,8 +367,8 @@ fn deps_path(set: Digest) -> PathBuf {
     Path::new("deps").join(format!("{set}.json"))
 }
 
-/// Notes that a file was used, if it is there.
-pub(crate) fn touch(path: &Path) -> bool {
+/// Notes that a file of a cache was used, if it is there, for whoever evicts.
+pub fn touch(path: &Path) -> bool {
     File::open(path).map(|file| note_use(&file)).is_ok()
 }
 

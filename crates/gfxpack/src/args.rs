@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+mod distribute;
 mod harvest;
 mod kdb;
 mod repository;
@@ -16,6 +17,10 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use distribute::{
+    ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
+    Wait,
+};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
@@ -30,7 +35,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    3 kernel not found (lookup) or no package (install), 100 kernels that could not be compiled, \
+    3 kernel not found (lookup) or no package (install), 42 a shard is done and has refused kernels, 100 kernels that could not be compiled, \
     101 verification failed, rows were lost to `kdb repair`, \
     `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
     Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
@@ -85,6 +90,21 @@ pub(crate) enum Command {
     Build(Box<Build>),
     /// Package kdbs that exist
     Package(Box<Package>),
+    /// Put the shards of a stored plan together: assemble and verify kdbs
+    Merge(Box<Merge>),
+    /// Say which shards of a plan are done, and which to run again
+    Status(Status),
+    /// Have a cluster run the shards of a stored plan that are missing
+    #[command(subcommand)]
+    Submit(Submit),
+    /// Wait for the shards that were submitted
+    Wait(Wait),
+    /// Write a stored plan as another program's input
+    #[command(subcommand)]
+    Export(Export),
+    /// Run one job of a stored plan
+    #[command(hide = true)]
+    ExecJob(Box<ExecJob>),
     /// Make a directory of packages a repository for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs
@@ -166,12 +186,18 @@ pub(crate) struct PlanCommand {
     /// command of every compile job as a line of DIR/commands
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(crate) stage: Option<PathBuf>,
+    /// Store the plan in DIR, for any machine with this toolchain to run with
+    /// `build --plan DIR`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands"])]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) stored: FromPlan,
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]
@@ -189,16 +215,8 @@ pub(crate) struct Build {
     /// what is made says so
     #[arg(long, help_heading = "Build")]
     pub(crate) allow_partial: bool,
-    /// How code objects are stored in a kdb
-    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
-    pub(crate) blob: BlobArg,
-    /// How a kdb lays out its rows
-    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
-    pub(crate) kdb_layout: KdbLayout,
-    /// Record in the kdb what each code object was made of: compiler, source,
-    /// gfxpack version
-    #[arg(long, help_heading = "Build")]
-    pub(crate) provenance: bool,
+    #[command(flatten)]
+    pub(crate) form: KdbForm,
     /// Write a page about the build: time, memory and size of every kernel,
     /// and what failed
     #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]

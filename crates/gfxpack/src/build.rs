@@ -1,19 +1,20 @@
 //! Runs a plan and assembles its kdbs.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, CompileError, Executor, ExecutorOptions, FailureKind, History, Summary, default_jobs,
+    Cancel, CompileError, Executor, ExecutorOptions, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_package::sums;
 use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::Plan;
+use gfxpack_plan::plan;
 use gfxpack_plan::{Digest, KernelKey, Target};
 
-use crate::args::Build;
+use crate::args::{Build, KdbForm};
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::outputs::{Outputs, Recipe};
@@ -25,7 +26,7 @@ use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
-const REPAIRS: u32 = 2;
+pub(crate) const REPAIRS: u32 = 2;
 
 /// What a build made.
 pub(crate) struct Made {
@@ -88,6 +89,7 @@ fn run(
     loop {
         let executor = Executor {
             plan,
+            only: None,
             sources: &prepared.sources,
             toolchains: &prepared.toolchains,
             store: &prepared.cache.store,
@@ -108,7 +110,19 @@ fn run(
             &prepared.cache.digests,
             &summary,
         );
-        match assemble(prepared, args, cancel, outputs, &summary, progress) {
+        let read = |job: usize| prepared.cache.store.read(plan.jobs[job].digest);
+        let failures = summary.failures.iter();
+        let objects = Objects {
+            known: summary
+                .objects
+                .iter()
+                .map(|object| object.as_ref().map(|object| (object.sha256, object.size)))
+                .collect(),
+            failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
+            read: &read,
+        };
+        let assembly = Assembly { prepared, out: &args.out, form: args.form, cancel, outputs };
+        match assembly.run(&objects, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;
                 // Where one is damaged there may be more: all are found at once.
@@ -127,104 +141,120 @@ fn is_corrupt_object(error: &anyhow::Error) -> bool {
     })
 }
 
-fn assemble(
-    prepared: &Prepared,
-    args: &Build,
-    cancel: &Cancel,
-    outputs: &Outputs,
-    summary: &Summary,
-    progress: &mut dyn Progress,
-) -> anyhow::Result<Vec<MadeKdb>> {
-    let failed = |job: usize| -> Option<&FailureKind> {
-        let found = summary.failures.binary_search_by_key(&job, |(job, _)| *job);
-        found.ok().map(|position| &summary.failures[position].1)
-    };
-    let plan = &prepared.plan;
-    let progress = Mutex::new(progress);
-    let mut made = Vec::new();
-    for (index, kdb) in plan.kdbs.iter().enumerate() {
-        let path = args.out.join("kdb").join(kdb.target.kdb_file_name());
-        let mut missing: Vec<(KernelKey, String)> = kdb
-            .rows
-            .iter()
-            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row.job)?.to_string())))
-            .collect();
-        let unbuilt = prepared.unbuildable.get(&kdb.target).into_iter().flatten();
-        missing.extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
-        missing.sort();
-        let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row.job).is_none()).collect();
-        let origin = Origin::of(prepared, index);
-        let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
-        let recipe = recipe(outputs, plan, index, args, &missing, summary);
-        if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
-            progress.lock().expect("no panic inside").unchanged(plan, index, kernels);
-            made.push(MadeKdb { target, path, kernels, missing, origin });
-            continue;
-        }
-        let sized: Vec<Row<'_>> = rows
-            .iter()
-            .map(|row| Row {
-                key: &row.key,
-                size: summary.objects[row.job].as_ref().map_or(0, |object| object.size),
-            })
-            .collect();
-        let report = |done: gfxpack_kdb::Progress| {
-            progress.lock().expect("no panic inside").assembled(plan, index, done.rows, done.total);
-        };
-        let mut write_options = WriteOptions::default();
-        write_options.progress = Some(&report);
-        write_options.blob = args.blob.into();
-        write_options.layout = args.kdb_layout.into();
-        let origins = args.provenance.then(|| Provenance::of(plan, index));
-        let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
-        write_options.origin = Some(&origin_of);
-        let object = |position: usize| {
-            if cancel.is_cancelled() {
-                return Err(CompileError::Interrupted);
-            }
-            prepared.cache.store.read(plan.jobs[rows[position].job].digest)
-        };
-        let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
-            .map_err(unwrap_object_error)?;
-        if cancel.is_cancelled() {
-            return Err(CompileError::Interrupted.into());
-        }
-        verify(&path, &kdb.target)?;
-        if let Some(recipe) = &recipe {
-            outputs.remember(recipe, &sums::digest_file(&path)?);
-        }
-        made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
-    }
-    Ok(made)
+/// Where the objects of a plan's jobs are.
+pub(crate) struct Objects<'a> {
+    /// By job: SHA-256 and size; `None` where it failed.
+    pub(crate) known: Vec<Option<(Digest, u64)>>,
+    /// Jobs that have none, with the reason.
+    pub(crate) failed: HashMap<usize, String>,
+    /// Reads a job's.
+    pub(crate) read: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
 }
 
-/// What decides a kdb's bytes; none where more does than can be said.
-fn recipe(
-    outputs: &Outputs,
-    plan: &Plan,
-    kdb: usize,
-    args: &Build,
-    missing: &[(KernelKey, String)],
-    summary: &Summary,
-) -> Option<Recipe> {
-    if args.provenance {
-        return None;
+/// Makes the kdbs of a plan out of objects, wherever those were made.
+pub(crate) struct Assembly<'a> {
+    pub(crate) prepared: &'a Prepared,
+    /// kdbs go to `kdb` below.
+    pub(crate) out: &'a Path,
+    pub(crate) form: KdbForm,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) outputs: &'a Outputs,
+}
+
+impl Assembly<'_> {
+    /// Writes and verifies every kdb, but those that lie there as they would
+    /// be made.
+    pub(crate) fn run(
+        &self,
+        objects: &Objects<'_>,
+        progress: &mut dyn Progress,
+    ) -> anyhow::Result<Vec<MadeKdb>> {
+        let Self { prepared, form, cancel, outputs, .. } = *self;
+        let plan = &prepared.plan;
+        let progress = Mutex::new(progress);
+        let mut made = Vec::new();
+        for (index, kdb) in plan.kdbs.iter().enumerate() {
+            let path = self.out.join("kdb").join(kdb.target.kdb_file_name());
+            let failed = |row: &plan::Row| objects.failed.get(&row.job);
+            let mut missing: Vec<(KernelKey, String)> = kdb
+                .rows
+                .iter()
+                .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
+                .collect();
+            let unbuilt = prepared.unbuildable.get(&kdb.target).into_iter().flatten();
+            missing
+                .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
+            missing.sort();
+            let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
+            let origin = Origin::of(prepared, index);
+            let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
+            let recipe = self.recipe(index, &missing, objects);
+            if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
+                progress.lock().expect("no panic inside").unchanged(plan, index, kernels);
+                made.push(MadeKdb { target, path, kernels, missing, origin });
+                continue;
+            }
+            let size = |row: &plan::Row| objects.known[row.job].map_or(0, |(_, size)| size);
+            let sized: Vec<Row<'_>> =
+                rows.iter().map(|row| Row { key: &row.key, size: size(row) }).collect();
+            let report = |done: gfxpack_kdb::Progress| {
+                let mut progress = progress.lock().expect("no panic inside");
+                progress.assembled(plan, index, done.rows, done.total);
+            };
+            let mut write_options = WriteOptions::default();
+            write_options.progress = Some(&report);
+            write_options.blob = form.blob.into();
+            write_options.layout = form.kdb_layout.into();
+            let origins = form.provenance.then(|| Provenance::of(plan, index));
+            let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+            write_options.origin = Some(&origin_of);
+            let object = |position: usize| {
+                if cancel.is_cancelled() {
+                    return Err(CompileError::Interrupted);
+                }
+                (objects.read)(rows[position].job)
+            };
+            let written = gfxpack_kdb::write(&path, &sized, &write_options, object)
+                .map_err(unwrap_object_error)?;
+            if cancel.is_cancelled() {
+                return Err(CompileError::Interrupted.into());
+            }
+            verify(&path, &kdb.target)?;
+            if let Some(recipe) = &recipe {
+                outputs.remember(recipe, &sums::digest_file(&path)?);
+            }
+            made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
+        }
+        Ok(made)
     }
-    let slot = format!("kdb {}", plan.kdbs[kdb].target.kdb_file_name());
-    let form = format!("{:?} {:?}", args.blob, args.kdb_layout);
-    // A job's digest does not tell of the system's headers: the object does.
-    let rows = &plan.kdbs[kdb].rows;
-    let objects = Hasher::new("gfxpack objects of a kdb 1")
-        .list(rows.iter().map(|row| {
-            let object = summary.objects[row.job].as_ref();
-            object.map_or(Digest::from_bytes([0; 32]), |object| object.sha256)
-        }))
-        .finish();
-    let plan = plan.kdb_digest(kdb);
-    let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
-    let missing = missing.flatten().map(String::as_bytes);
-    let fields = [plan.as_ref(), objects.as_ref(), form.as_bytes()].into_iter().chain(missing);
-    Some(outputs.recipe(&slot, fields))
+
+    /// What decides a kdb's bytes; none where more does than can be said.
+    fn recipe(
+        &self,
+        kdb: usize,
+        missing: &[(KernelKey, String)],
+        objects: &Objects<'_>,
+    ) -> Option<Recipe> {
+        if self.form.provenance {
+            return None;
+        }
+        let plan = &self.prepared.plan;
+        let slot = format!("kdb {}", plan.kdbs[kdb].target.kdb_file_name());
+        let form = format!("{:?} {:?}", self.form.blob, self.form.kdb_layout);
+        // A job's digest does not tell of the system's headers: the object does.
+        let rows = &plan.kdbs[kdb].rows;
+        let made = Hasher::new("gfxpack objects of a kdb 1")
+            .list(rows.iter().map(|row| {
+                let object = objects.known[row.job];
+                object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
+            }))
+            .finish();
+        let plan = plan.kdb_digest(kdb);
+        let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
+        let missing = missing.flatten().map(String::as_bytes);
+        let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
+        Some(self.outputs.recipe(&slot, fields))
+    }
 }
 
 /// Puts what the store said in place of the kdb writer's wrapping of it.

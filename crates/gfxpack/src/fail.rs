@@ -4,14 +4,16 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use gfxpack_compile::CompileError;
+use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
+use gfxpack_plan::shard::{Shard, ranges};
+use gfxpack_plan::stored::StoredError;
 use gfxpack_plan::{InputError, TargetError};
-use gfxpack_tuning::MergeError;
 
 use crate::args::{Common, MessageFormat};
 use crate::output::Output;
+use crate::shards::MergeError;
 
 /// Something went wrong in gfxpack or on the machine.
 const INTERNAL: u8 = 1;
@@ -19,6 +21,9 @@ const INTERNAL: u8 = 1;
 const USAGE: u8 = 2;
 /// A lookup found no kernel, or `install` no package.
 const NOT_FOUND: u8 = 3;
+/// A shard is done and some of its kernels were refused: running it again
+/// gives the same.
+const SHARD_REFUSED: u8 = 42;
 /// Kernels could not be compiled.
 const REFUSED: u8 = 100;
 /// A kdb did not pass verification, or something is wrong on this machine.
@@ -38,6 +43,18 @@ pub(crate) enum Outcome {
     /// Kernels could not be compiled, and the user did not allow that.
     #[error("failed to compile {failed} of {total} kernels; no package was made")]
     Refused { failed: usize, total: usize },
+    /// A shard is done, and has kernels that could not be compiled.
+    #[error("failed to compile {failed} of {total} kernels of shard {shard}")]
+    ShardRefused { shard: Shard, failed: usize, total: usize },
+    /// The machine failed some of a shard's jobs.
+    #[error("failed to run {lost} jobs of shard {shard}: their compilers were killed")]
+    ShardLost { shard: Shard, lost: usize },
+    /// All shards are done, and some kernels could not be compiled.
+    #[error("failed to compile {0} kernels; all shards are done")]
+    ShardsRefused(usize),
+    /// Nothing runs any more, and shards are missing.
+    #[error("failed to finish {} of {count} shards: {}", .missing.len(), ranges(.missing))]
+    ShardsMissing { missing: Vec<u32>, count: u32 },
     /// A kdb is known to lack kernels, and the user did not allow that.
     #[error("failed to package `{file}`: {missing} of its kernels could not be compiled")]
     Partial { file: String, missing: usize },
@@ -141,6 +158,29 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                                 .to_owned(),
                         ),
                     ),
+                    Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
+                        SHARD_REFUSED,
+                        Some(
+                            "do not run it again: the compiler's words are below `failed` in --out; \
+                             `gfxpack merge --allow-partial` makes kdbs without these kernels"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::ShardLost { .. } => (
+                        INTERNAL,
+                        Some(
+                            "run the shard again, with more memory or fewer --jobs; what is \
+                             compiled is kept"
+                                .to_owned(),
+                        ),
+                    ),
+                    Outcome::ShardsMissing { .. } => (
+                        INTERNAL,
+                        Some(
+                            "submit again: only what is missing runs; the logs say what happened"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::Partial { .. } => (
                         REFUSED,
                         Some(
@@ -211,11 +251,18 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<MergeError>() {
+                Some((if error.is_usage() { USAGE } else { UNSOUND }, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<ManifestError>() {
+                Some((USAGE, Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<StoredError>() {
+                Some((USAGE, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<CopyError>() {
                 let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
                 Some((code, Some(error.hint().to_owned())))
-            } else if let Some(error) = cause.downcast_ref::<MergeError>() {
-                let code = if matches!(error, MergeError::Write(_)) { INTERNAL } else { USAGE };
+            } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::MergeError>() {
+                let unwritten = matches!(error, gfxpack_tuning::MergeError::Write(_));
+                let code = if unwritten { INTERNAL } else { USAGE };
                 Some((code, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::ReadError>() {
                 Some((USAGE, Some(error.hint())))

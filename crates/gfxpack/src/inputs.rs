@@ -1,11 +1,12 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_plan::expand::{self, KeyList, KeyRequest};
+use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
@@ -18,6 +19,9 @@ use crate::fail::{self, Outcome};
 use crate::missing_from::{Present, Share};
 use crate::prepare::Library;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+
+/// Lines of a key list that are held beside the keys.
+const LINES_AT_ONCE: usize = 32 * 1024;
 
 /// What the inputs come to.
 pub(crate) struct Read {
@@ -137,19 +141,50 @@ struct Reader {
     files: usize,
 }
 
+fn cannot_read(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    fail::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
+}
+
 fn read_text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        fail::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
-    })?;
+    let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
+    as_text(path, bytes, 0)
+}
+
+/// The bytes as text; so many lines stand before them.
+fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..valid];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = 1 + lines + before.iter().filter(|&&byte| byte == b'\n').count();
         fail::usage(
             format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
             "save the file as UTF-8",
         )
     })
+}
+
+/// Reads a key list part by part.
+fn read_keys(path: &Path, name: &str) -> anyhow::Result<KeyList> {
+    let file = std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let mut reader = KeyReader::new(name);
+    let mut lines = 0;
+    loop {
+        let mut part = Vec::new();
+        let mut ended = false;
+        for _ in 0..LINES_AT_ONCE {
+            let read = file.read_until(b'\n', &mut part);
+            ended = read.map_err(|error| cannot_read(path, &error))? == 0;
+            if ended {
+                break;
+            }
+        }
+        reader.add(&as_text(path, part, lines)?)?;
+        lines += LINES_AT_ONCE;
+        if ended {
+            return Ok(reader.finish()?);
+        }
+    }
 }
 
 impl Reader {
@@ -194,7 +229,7 @@ impl Reader {
                     *self.skipped.entry(request.target.clone()).or_default() += 1;
                     continue;
                 }
-                match indices[&key.source] {
+                match indices[&*key.source] {
                     Some(index) => request.keys.push((Arc::clone(key), index)),
                     None => {
                         self.unbuildable.entry(request.target.clone()).or_default().push(Unbuilt {
@@ -240,8 +275,7 @@ impl Reader {
 
     fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> anyhow::Result<()> {
         let name = file.display().to_string();
-        let KeyList { requests: keys, refused: none } =
-            expand::parse_keys(&name, &read_text(file)?)?;
+        let KeyList { requests: keys, refused: none } = read_keys(file, &name)?;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(none.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
@@ -328,7 +362,7 @@ impl Reader {
         dirs: &SourceDirs,
         sources: &mut HashMap<&'k Path, Result<usize, Reason>>,
     ) -> Result<usize, Reason> {
-        if let Some(known) = sources.get(key.source.as_path()) {
+        if let Some(known) = sources.get(&*key.source) {
             return known.clone();
         }
         let name = key.source.display().to_string();

@@ -23,6 +23,7 @@ mod quantity;
 mod record;
 mod report;
 mod repository;
+mod shards;
 mod signing;
 mod tools;
 mod unbuildable;

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{state_of, write_atomic};
+use gfxpack_compile::{state_of, touch, write_atomic};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
@@ -79,7 +79,10 @@ impl Outputs {
             return None;
         }
         let written = sums::digest_file(&path).ok()?;
-        (written.sha256 == record.sha256).then_some(written)
+        (written.sha256 == record.sha256).then(|| {
+            touch(&self.record(recipe));
+            written
+        })
     }
 
     /// Remembers a file that was made by this recipe. Where that is

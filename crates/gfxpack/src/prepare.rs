@@ -7,6 +7,7 @@ use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{InputError, Language, TargetId};
+use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::cache::Cache;
@@ -20,7 +21,7 @@ use crate::unbuildable::Unbuildable;
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) sources: SourceSet,
-    /// Those of the plan, in its order.
+    /// Those of the plan, in its order; none where nothing is compiled.
     pub(crate) toolchains: Vec<Toolchain>,
     pub(crate) cache: Cache,
     /// What the inputs say of themselves.
@@ -38,7 +39,7 @@ pub(crate) struct Prepared {
 }
 
 /// What the packages say of the kernels.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Library {
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
@@ -96,60 +97,99 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
     Ok(chosen)
 }
 
-/// Reads everything and makes the plan; gives what kdbs had already where
-/// nothing is left to build.
-#[expect(clippy::too_many_arguments, reason = "each comes from another part of the command line")]
-pub(crate) fn prepare(
-    inputs: &Inputs,
-    toolchain_args: &ToolchainArgs,
-    cache: &CacheArgs,
+/// The inputs with a toolchain for each target: what a plan is made of.
+pub(crate) struct Gathered {
+    pub(crate) read: Read,
+    pub(crate) toolchains: Vec<Toolchain>,
+    pub(crate) cache: Cache,
+}
+
+/// What a plan is made from.
+pub(crate) struct From<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) toolchain: &'a ToolchainArgs,
+    pub(crate) cache: &'a CacheArgs,
+    pub(crate) stated_license: Option<SourceLicense>,
+    pub(crate) allow_partial: bool,
+    pub(crate) purpose: Purpose,
+}
+
+/// Reads everything and chooses the toolchains; gives what kdbs had already
+/// where nothing is left to build.
+pub(crate) fn gather(
+    from: &From<'_>,
     environment: &Environment,
-    stated_license: Option<&SourceLicense>,
-    allow_partial: bool,
-    purpose: Purpose,
     cancel: &Cancel,
-) -> anyhow::Result<Result<Prepared, Vec<Share>>> {
-    if inputs.target.is_empty() {
+) -> anyhow::Result<Result<Gathered, Vec<Share>>> {
+    if from.inputs.target.is_empty() {
         return Err(fail::usage(
             "failed to start: no target is given",
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let mut read = inputs::read(inputs, stated_license, allow_partial)?;
+    let mut read = inputs::read(from.inputs, from.stated_license.as_ref(), from.allow_partial)?;
     if read.requests.is_empty() {
         return Ok(Err(read.shares));
     }
-    let cache = match purpose {
-        Purpose::Build => Cache::open(cache, environment)?,
-        Purpose::Look => Cache::open_to_look(cache, environment)?,
-    };
-    let search = search(toolchain_args, environment);
-    let chosen = {
+    let cache = open_cache(from.cache, environment, from.purpose)?;
+    let search = search(from.toolchain, environment);
+    let toolchains = {
         let mut found =
             Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, cancel)?;
         choose(&mut found, &mut read)?
     };
-    if purpose == Purpose::Build {
+    if from.purpose == Purpose::Build {
         cache.digests.save();
     }
-    let mut warnings = read.warnings;
-    warnings.extend(cache.warning.clone());
-    let sources = read.sources.sources().to_vec();
-    let plan = gfxpack_plan::plan::plan(
-        chosen.iter().map(Toolchain::for_plan).collect(),
-        sources,
-        &read.requests,
-    )?;
-    Ok(Ok(Prepared {
-        plan,
-        sources: read.sources,
-        toolchains: chosen,
-        cache,
-        library: read.library,
-        left_out: read.left_out,
-        shares: read.shares,
-        unbuildable: read.unbuildable,
-        problems: read.problems,
-        warnings,
-    }))
+    read.warnings.extend(cache.warning.clone());
+    Ok(Ok(Gathered { read, toolchains, cache }))
+}
+
+impl Gathered {
+    /// Makes the plan.
+    pub(crate) fn plan(self) -> anyhow::Result<Prepared> {
+        let Self { read, toolchains, cache } = self;
+        let sources = read.sources.sources().to_vec();
+        let plan = gfxpack_plan::plan::plan(
+            toolchains.iter().map(Toolchain::for_plan).collect(),
+            sources,
+            &read.requests,
+        )?;
+        Ok(Prepared {
+            plan,
+            sources: read.sources,
+            toolchains,
+            cache,
+            library: read.library,
+            left_out: read.left_out,
+            shares: read.shares,
+            unbuildable: read.unbuildable,
+            problems: read.problems,
+            warnings: read.warnings,
+        })
+    }
+}
+
+/// The cache, for a purpose.
+pub(crate) fn open_cache(
+    args: &CacheArgs,
+    environment: &Environment,
+    purpose: Purpose,
+) -> anyhow::Result<Cache> {
+    match purpose {
+        Purpose::Build => Cache::open(args, environment),
+        Purpose::Look => Cache::open_to_look(args, environment),
+    }
+}
+
+/// Reads everything and makes the plan; gives what kdbs had already where
+/// nothing is left to build.
+pub(crate) fn prepare(
+    from: &From<'_>,
+    environment: &Environment,
+    cancel: &Cancel,
+) -> anyhow::Result<Result<Prepared, Vec<Share>>> {
+    gather(from, environment, cancel)?
+        .map(Gathered::plan)
+        .map_or_else(|shares| Ok(Err(shares)), |prepared| prepared.map(Ok))
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_plan::{KernelKey, Problem, Target};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::output::Output;
@@ -12,14 +13,14 @@ use crate::output::Output;
 pub(crate) type Unbuildable = BTreeMap<Target, Vec<Unbuilt>>;
 
 /// One key, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Unbuilt {
     pub(crate) key: KernelKey,
     pub(crate) reason: Reason,
 }
 
 /// Why a key can't be compiled.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Reason {
     /// The source, or a file with its name that is the right one, is missing.
     pub(crate) no_source: bool,

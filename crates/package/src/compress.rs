@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use zstd::zstd_safe::CParameter;
 
 use crate::Error;
+use crate::gzip::{self, Gzip};
 
 /// How the payload of an archive is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +79,7 @@ impl Compression {
     pub fn memory(self, threads: usize) -> u64 {
         match self {
             Self::Xz { level } => builder_memory(level.min(9), xz_threads(level.min(9), threads)),
-            Self::Gz { .. } => 1 << 20,
+            Self::Gz { .. } => gzip::memory(threads),
             Self::Zst { level } => {
                 zstd_memory(level) * (u64::from(zstd_workers(level, threads)) + 1)
             }
@@ -106,7 +107,7 @@ impl Compression {
                 let stream = xz_builder(level, threads).encoder()?;
                 Codec::Xz(liblzma::write::XzEncoder::new_stream(out, stream))
             }
-            Self::Gz { level } => Codec::Gz(gzip(out, level)),
+            Self::Gz { level } => Codec::Gz(Gzip::new(out, level, threads)?),
             Self::Zst { level } => {
                 let signed = i32::try_from(level).map_err(io::Error::other)?;
                 let mut encoder = zstd::stream::write::Encoder::new(out, signed)?;
@@ -121,13 +122,6 @@ impl Compression {
     }
 }
 
-/// A gzip encoder whose header has no time and no name.
-fn gzip<W: Write>(out: W, level: u32) -> flate2::write::GzEncoder<W> {
-    const OS_UNIX: u8 = 3;
-    let header = flate2::GzBuilder::new().mtime(0).operating_system(OS_UNIX);
-    header.write(out, flate2::Compression::new(level))
-}
-
 /// Compresses what fits into memory as `gzip -9n` does.
 pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
     gzip_whole(bytes, 9)
@@ -140,9 +134,9 @@ pub(crate) fn gzip_stored(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn gzip_whole(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
-    let mut encoder = gzip(Vec::new(), level);
-    encoder.write_all(bytes)?;
-    encoder.finish()
+    let mut gzip = Gzip::new(Vec::new(), level, 1)?;
+    gzip.write_all(bytes)?;
+    gzip.finish()
 }
 
 /// Compresses what fits into memory.
@@ -207,11 +201,8 @@ fn builder_memory(level: u32, threads: u32) -> u64 {
     builder.preset(level).block_size(XZ_BLOCK[level as usize]).threads(threads).memusage()
 }
 
-/// Bytes that a codec is given at once.
-///
-/// What gzip's encoder writes depends on how its input is cut, so it gets
-/// pieces of one size, however the callers write. The others cut it themselves
-/// and are given small writes together only, to be called less often.
+/// Bytes of small writes that a codec is given at once, to be called less
+/// often. It cuts them as its own blocks have it.
 const PIECE: usize = 128 << 10;
 
 /// A running compressor.
@@ -223,7 +214,7 @@ pub(crate) struct Encoder<W: Write> {
 
 enum Codec<W: Write> {
     Xz(liblzma::write::XzEncoder<W>),
-    Gz(flate2::write::GzEncoder<W>),
+    Gz(Gzip<W>),
     Zst(zstd::stream::write::Encoder<'static, W>),
 }
 
@@ -257,7 +248,7 @@ impl<W: Write> Encoder<W> {
 
 impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() >= PIECE && !matches!(self.codec, Codec::Gz(_)) {
+        if bytes.len() >= PIECE {
             self.compress_piece()?;
             self.codec.write_all(bytes)?;
             return Ok(bytes.len());

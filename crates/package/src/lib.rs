@@ -15,6 +15,7 @@ mod contents;
 pub mod deb;
 mod digests;
 mod error;
+mod gzip;
 mod output;
 pub mod read;
 pub mod rpm;

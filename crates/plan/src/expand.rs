@@ -1,7 +1,7 @@
 //! From a manifest to the keys that one processor's kdb holds.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::arguments;
@@ -19,7 +19,7 @@ pub struct KeyRequest {
     /// The source's language.
     pub language: Language,
     /// The source as the manifest names it, or the bare file name of a key.
-    pub source: PathBuf,
+    pub source: Arc<Path>,
     /// The line that asked for it.
     pub location: Location,
 }
@@ -52,6 +52,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
             }));
         }
         let included = kernel.targets.matches(processor);
+        let source: Arc<Path> = kernel.source.as_path().into();
         for (options, targets, location) in option_sets(kernel)? {
             arguments::words(&options).map_err(|problem| location.error(problem))?;
             let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
@@ -66,7 +67,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
             requests.push(KeyRequest {
                 key,
                 language: kernel.language,
-                source: kernel.source.clone(),
+                source: Arc::clone(&source),
                 location,
             });
         }
@@ -166,38 +167,95 @@ pub struct KeyList {
 /// [`InputError`] with the line that is no such object or repeats a key, or
 /// where there is no key at all.
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
-    let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
-    let mut list = KeyList { requests: Vec::new(), refused: Vec::new() };
-    let file: Arc<str> = file.into();
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    let lines: Vec<(&str, usize)> = lines.collect();
-    for lines in lines.chunks(KEYS_AT_ONCE) {
-        let parsed = on_all_processors(lines, |(line, _)| {
-            serde_json::from_str::<KeyRecord>(line).map(|record| record.key)
-        });
-        for ((_, line), key) in lines.iter().zip(parsed) {
-            let location = Location { file: Arc::clone(&file), line: *line };
-            let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
-            let key = Arc::new(key);
-            if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
-                let key = key.to_string();
-                return Err(location.error(Problem::DuplicateKey { key, first }));
-            }
-            if let Err(error) = key.check() {
-                list.refused.push((KernelKey::clone(&key), location.error(error.into())));
-                continue;
-            }
-            let source_name = key.source_name().unwrap_or_default();
-            let language = Language::of_source(source_name)
-                .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
-            let source = PathBuf::from(source_name);
-            list.requests.push(KeyRequest { language, source, location, key });
+    let mut reader = KeyReader::new(file);
+    reader.add(text)?;
+    reader.finish()
+}
+
+/// Reads keys as [`parse_keys`] does, from text that comes in parts: of very
+/// many keys, the text takes as much memory as they do.
+#[derive(Debug)]
+pub struct KeyReader {
+    file: Arc<str>,
+    /// Lines so far.
+    lines: usize,
+    /// Each key with its line.
+    seen: HashMap<Arc<KernelKey>, usize>,
+    sources: HashMap<String, Arc<Path>>,
+    list: KeyList,
+}
+
+impl KeyReader {
+    /// Ready for the first line.
+    #[must_use]
+    pub fn new(file: &str) -> Self {
+        Self {
+            file: file.into(),
+            lines: 0,
+            seen: HashMap::new(),
+            sources: HashMap::new(),
+            list: KeyList { requests: Vec::new(), refused: Vec::new() },
         }
     }
-    if seen.is_empty() {
-        return Err(Location::new(&file, 1).error(Problem::NoKernels));
+
+    /// Reads whole lines.
+    ///
+    /// # Errors
+    /// As [`parse_keys`].
+    pub fn add(&mut self, text: &str) -> Result<(), InputError> {
+        let lines: Vec<&str> = text.lines().collect();
+        for lines in lines.chunks(KEYS_AT_ONCE) {
+            let parsed = on_all_processors(lines, |line| {
+                let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
+                (!line.trim().is_empty()).then(record)
+            });
+            for key in parsed {
+                self.lines += 1;
+                if let Some(key) = key {
+                    self.one(key)?;
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(list)
+
+    fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
+        let location = Location { file: Arc::clone(&self.file), line: self.lines };
+        let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+        let key = Arc::new(key);
+        if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
+            let first = Location { file: Arc::clone(&self.file), line };
+            return Err(location.error(Problem::DuplicateKey { key: key.to_string(), first }));
+        }
+        if let Err(error) = key.check() {
+            self.list.refused.push((KernelKey::clone(&key), location.error(error.into())));
+            return Ok(());
+        }
+        let source_name = key.source_name().unwrap_or_default();
+        let language = Language::of_source(source_name)
+            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
+        let source = match self.sources.get(source_name) {
+            Some(source) => Arc::clone(source),
+            None => {
+                let source: Arc<Path> = Path::new(source_name).into();
+                self.sources.insert(source_name.to_owned(), Arc::clone(&source));
+                source
+            }
+        };
+        self.list.requests.push(KeyRequest { language, source, location, key });
+        Ok(())
+    }
+
+    /// All keys that were read.
+    ///
+    /// # Errors
+    /// [`InputError`] where there are none.
+    pub fn finish(self) -> Result<KeyList, InputError> {
+        if self.seen.is_empty() {
+            return Err(Location::new(&self.file, 1).error(Problem::NoKernels));
+        }
+        Ok(self.list)
+    }
 }
 
 #[cfg(test)]
@@ -317,6 +375,9 @@ mod tests {
         assert_eq!(requests[1].location.line, 3);
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
+        let mut parts = KeyReader::new("k.jsonl");
+        text.split_inclusive('\n').for_each(|line| parts.add(line).unwrap());
+        assert_eq!(parts.finish().unwrap().requests, requests);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
     }

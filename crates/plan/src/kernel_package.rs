@@ -10,6 +10,8 @@ mod names;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use crate::processors;
 use crate::target::Target;
@@ -20,7 +22,7 @@ pub use meta::{Family, family, unversioned};
 pub use names::{DEFAULT_NAME_TEMPLATE, name};
 
 /// A licence with whose it is and what it covers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLicense {
     /// SPDX expression.
     pub license: String,

@@ -20,6 +20,8 @@ pub mod package;
 pub mod plan;
 pub mod preamble;
 pub mod processors;
+pub mod shard;
+pub mod stored;
 pub mod target;
 pub mod words;
 

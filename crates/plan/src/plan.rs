@@ -240,13 +240,14 @@ pub(crate) fn on_all_processors<T: Sync, R: Send>(
 }
 
 /// What makes one object, with its digest.
-struct Command {
-    digest: Digest,
-    program: Program,
-    arguments: Words,
+pub(crate) struct Command {
+    pub(crate) digest: Digest,
+    pub(crate) program: Program,
+    pub(crate) arguments: Words,
 }
 
-fn command(
+/// What makes the object of a key.
+pub(crate) fn command(
     key: &KeyRequest,
     source: &Source,
     source_digest: Digest,
@@ -262,13 +263,43 @@ fn command(
         &source.main,
         &source.include_dirs,
     );
-    let digest = Hasher::new("gfxpack job 1")
-        .field(toolchain.digest_for(key.language).as_ref())
+    let compiler = toolchain.digest_for(key.language);
+    let digest = job_digest(compiler, program, &arguments, source_digest);
+    Ok(Command { digest, program, arguments })
+}
+
+/// The identity of what a program makes of a source with these arguments.
+pub(crate) fn job_digest(
+    compiler: Digest,
+    program: Program,
+    arguments: &Words,
+    source: Digest,
+) -> Digest {
+    Hasher::new("gfxpack job 1")
+        .field(compiler.as_ref())
         .field(format!("{program:?}").as_bytes())
         .list(arguments.iter())
-        .field(source_digest.as_ref())
-        .finish();
-    Ok(Command { digest, program, arguments })
+        .field(source.as_ref())
+        .finish()
+}
+
+/// The identity of a kdb: its keys in their order, each with its job's.
+pub(crate) fn kdb_digest<'k>(
+    target: &Target,
+    keys: impl ExactSizeIterator<Item = &'k KernelKey> + Clone,
+    jobs: impl ExactSizeIterator<Item = Digest>,
+) -> Digest {
+    Hasher::new("gfxpack kdb plan 1")
+        .field(target.to_string().as_bytes())
+        .list(keys.clone().map(|key| key.kernel_name.as_bytes()))
+        .list(keys.map(|key| key.kernel_args.as_bytes()))
+        .list(jobs)
+        .finish()
+}
+
+/// The identity of a plan, from those of its kdbs.
+pub(crate) fn plan_digest(kdbs: impl ExactSizeIterator<Item = Digest>) -> Digest {
+    Hasher::new("gfxpack plan 1").list(kdbs).finish()
 }
 
 impl Plan {
@@ -276,8 +307,7 @@ impl Plan {
     /// keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let kdbs = 0..self.kdbs.len();
-        Hasher::new("gfxpack plan 1").list(kdbs.map(|kdb| self.kdb_digest(kdb))).finish()
+        plan_digest((0..self.kdbs.len()).map(|kdb| self.kdb_digest(kdb)))
     }
 
     /// The identity of one kdb, by its index.
@@ -287,12 +317,8 @@ impl Plan {
     #[must_use]
     pub fn kdb_digest(&self, kdb: usize) -> Digest {
         let kdb = &self.kdbs[kdb];
-        Hasher::new("gfxpack kdb plan 1")
-            .field(kdb.target.to_string().as_bytes())
-            .list(kdb.rows.iter().map(|row| row.key.kernel_name.as_bytes()))
-            .list(kdb.rows.iter().map(|row| row.key.kernel_args.as_bytes()))
-            .list(kdb.rows.iter().map(|row| self.jobs[row.job].digest))
-            .finish()
+        let keys = kdb.rows.iter().map(|row| &*row.key);
+        kdb_digest(&kdb.target, keys, kdb.rows.iter().map(|row| self.jobs[row.job].digest))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Words of a command line. None holds a NUL byte: no program could be given
 /// it.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Words {
     /// Every word with a NUL after it.
     text: String,

@@ -90,7 +90,10 @@ pub(crate) fn keys(manifest: &Manifest) -> Result<Vec<Key>> {
     let mut keys: Vec<Key> = expand::expand(manifest, PROCESSOR)?
         .into_iter()
         .filter(|request| request.language == Language::Hip)
-        .map(|request| Key { options: request.options().to_owned(), source: request.source })
+        .map(|request| Key {
+            options: request.options().to_owned(),
+            source: request.source.to_path_buf(),
+        })
         .collect();
     keys.push(rounding_key());
     for (source, _) in REFERENCES {

@@ -89,7 +89,10 @@ pub(crate) fn keys() -> Result<Vec<Key>> {
     let keys: Vec<Key> = requests
         .into_iter()
         .filter(|request| request.language == Language::OpenclC)
-        .map(|request| Key { options: request.options().to_owned(), source: request.source })
+        .map(|request| Key {
+            options: request.options().to_owned(),
+            source: request.source.to_path_buf(),
+        })
         .collect();
     ensure!(!keys.is_empty(), "failed to find any OpenCL C kernel in `{}`", path.display());
     for (source, _) in REFERENCES {

@@ -38,7 +38,8 @@ pub(crate) struct Build {
     /// Section of docs/benchmarks.md to write; none is written without
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
-    /// Only the ways whose names contain this; repeatable, or with commas
+    /// Only the ways of this name, or else whose names contain this;
+    /// repeatable, or with commas
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -69,6 +70,8 @@ struct Measured {
     cpu: f64,
     /// CPU seconds by language.
     languages: BTreeMap<String, f64>,
+    /// CPU seconds of what several kernels share.
+    shared: BTreeMap<String, f64>,
 }
 
 /// Where things lie, and what is built.
@@ -84,9 +87,8 @@ impl Build {
         let ground = self.ground(sh)?;
         let jobs = ground.stage(sh)?;
         let mut ways = ways();
-        ways.retain(|way| {
-            self.only.is_empty() || self.only.iter().any(|text| way.name.contains(text.as_str()))
-        });
+        ways.retain(|way| self.only.is_empty() || self.only.iter().any(|text| named(way, text)));
+        ensure!(!ways.is_empty(), "no way is of that name");
         for round in 1..=self.rounds {
             for way in &mut ways {
                 let measured = ground.measure(sh, &way.run)?;
@@ -152,8 +154,17 @@ impl Build {
             ));
         }
         text.push_str(&by_language(ways));
-        text.push_str(&beside_the_compilers(ways));
+        text.push_str(&profile(ways));
         text
+    }
+}
+
+/// `gfxpack` is a way of its own and part of the names of others.
+fn named(way: &Way, text: &str) -> bool {
+    if ways().iter().any(|way| way.name == text) {
+        way.name == text
+    } else {
+        way.name.contains(text)
     }
 }
 
@@ -173,6 +184,7 @@ fn ways() -> Vec<Way> {
             "gfxpack without the reduced library",
             Run::Cold(&["--no-shortcut", "reduced-library"]),
         ),
+        way("gfxpack without huge pages", Run::Cold(&["--no-shortcut", "huge-pages"])),
         way("gfxpack", Run::Cold(&[])),
         way("gfxpack, all in the cache", Run::Warm),
         way("gfxpack, planning only", Run::Plan),
@@ -200,20 +212,35 @@ fn by_language(ways: &[Way]) -> String {
     text
 }
 
-/// What a cold build spends besides compiling kernels.
-fn beside_the_compilers(ways: &[Way]) -> String {
-    let cold = ways.iter().filter(|way| way.name == "gfxpack").flat_map(|way| &way.measured);
-    let shares: Vec<f64> =
-        cold.map(|one| 1.0 - one.languages.values().sum::<f64>() / one.cpu).collect();
-    if shares.is_empty() {
-        return String::new();
+/// Where a cold build's CPU time goes.
+fn profile(ways: &[Way]) -> String {
+    let Some(way) = ways.iter().find(|way| way.name == "gfxpack") else { return String::new() };
+    let part =
+        |of: &dyn Fn(&Measured) -> f64| median(&way.measured.iter().map(of).collect::<Vec<f64>>());
+    let whole = part(&|one| one.cpu);
+    let kernels = |one: &Measured| one.languages.values().sum::<f64>();
+    let shared = |one: &Measured| one.shared.values().sum::<f64>();
+    let mut text =
+        "\n| part of a cold build | CPU seconds | share |\n| --- | ---: | ---: |\n".to_owned();
+    let mut row = |name: &str, seconds: f64| {
+        text.push_str(&format!("| {name} | {seconds:.2} | {:.1} % |\n", 100.0 * seconds / whole));
+    };
+    for (language, name) in [("hip", "HIP"), ("opencl-c", "OpenCL C"), ("assembly", "assembly")] {
+        let of = |one: &Measured| one.languages.get(language).copied().unwrap_or_default();
+        row(&format!("the compiler on kernels in {name}"), part(&of));
     }
-    format!(
-        "\nOf a cold build's CPU time {:.1} % is not the compiler's work on a kernel but gfxpack's: \
-         finding and digesting the toolchain, planning, precompiling headers, cutting the library \
-         down, trying both, staging, storing, assembling, verifying.\n",
-        100.0 * median(&shares)
-    )
+    for (what, name) in [
+        ("precompiled-headers", "precompiling headers, and trying that"),
+        ("reduced-library", "cutting the library down, and trying that"),
+    ] {
+        row(name, part(&|one| one.shared.get(what).copied().unwrap_or_default()));
+    }
+    row(
+        "the rest: asking drivers, digests, staging, storing, assembling, verifying",
+        part(&|one| one.cpu - kernels(one) - shared(one)),
+    );
+    row("above the compiler's work on kernels", part(&|one| one.cpu - kernels(one)));
+    text
 }
 
 impl Ground {
@@ -297,10 +324,14 @@ impl Ground {
         let (mut measured, said) = time(&mut Command::from(command), false)?;
         for line in said.lines() {
             let message: Value = serde_json::from_str(line)?;
-            if message["type"] == "job-finished" || message["type"] == "job-failed" {
-                let language = message["language"].as_str().unwrap_or_default();
-                let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
-                *measured.languages.entry(language.to_owned()).or_default() += cpu;
+            let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
+            let word = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
+            match message["type"].as_str() {
+                Some("job-finished" | "job-failed") => {
+                    *measured.languages.entry(word("language")).or_default() += cpu;
+                }
+                Some("prepared") => *measured.shared.entry(word("what")).or_default() += cpu,
+                _ => {}
             }
         }
         Ok(measured)
@@ -358,7 +389,7 @@ fn time(command: &mut Command, may_fail: bool) -> anyhow::Result<(Measured, Stri
     let words = fs::read_to_string(&err)?;
     ensure!(used.status.success() || may_fail, "failed to run a command: {words}{said}");
     let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
-    Ok((Measured { seconds, cpu, languages: BTreeMap::new() }, said))
+    Ok((Measured { seconds, cpu, ..Measured::default() }, said))
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

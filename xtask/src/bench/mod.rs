@@ -5,6 +5,7 @@ mod build;
 mod kdb;
 mod large;
 mod package;
+mod scale;
 mod table;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ enum What {
     Kdb(kdb::Kdb),
     Large(large::Large),
     Package(package::Package),
+    Scale(scale::Scale),
 }
 
 impl Bench {
@@ -39,6 +41,7 @@ impl Bench {
             What::Kdb(kdb) => kdb.run(sh),
             What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
+            What::Scale(scale) => scale.run(sh),
         }
     }
 }

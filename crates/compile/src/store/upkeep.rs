@@ -16,6 +16,8 @@ use crate::error::CompileError;
 /// Directories whose files may go: each can be made again.
 const KINDS: [&str; 8] =
     ["objects", "deps", "preprocessed", "twins", "history", "sources", "headers", "libraries"];
+/// The same beside the store: what toolchains said, and what was written.
+const BESIDE: [&str; 2] = ["answers", "outputs"];
 
 /// What a store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -195,9 +197,12 @@ impl ObjectStore {
 
     /// Every file that may go.
     fn entries(&self) -> Vec<Entry> {
+        let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
         KINDS
             .into_iter()
-            .flat_map(|kind| files(&self.dir.join(kind)).map(move |file| (kind, file)))
+            .map(|kind| (kind, self.dir.join(kind)))
+            .chain(beside.into_iter().flatten())
+            .flat_map(|(kind, dir)| files(&dir).map(move |file| (kind, file)))
             .filter_map(|(kind, path)| {
                 let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
                 Some(Entry { path, kind, bytes: meta.len(), used: meta.modified().ok()? })
@@ -273,6 +278,28 @@ mod tests {
         let old = Limits { age: Some(HOUR), ..Limits::default() };
         opened.evict(&old).unwrap();
         assert_eq!(left(dir.path(), &jobs), [false, true, false, false]);
+    }
+
+    #[test]
+    fn what_lies_beside_the_store_goes_by_its_use_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[3]);
+        for kind in BESIDE {
+            let file = dir.path().join(kind).join("a");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, [7; 100]).unwrap();
+            let file = File::options().append(true).open(file).unwrap();
+            file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH)).unwrap();
+        }
+        assert!(super::super::touch(&dir.path().join("answers/a")));
+        fs::create_dir_all(dir.path().join("trials")).unwrap();
+        fs::write(dir.path().join("trials/a"), "").unwrap();
+        let opened = ObjectStore::open(dir.path()).unwrap();
+        let old = Limits { age: Some(HOUR * 24), ..Limits::default() };
+        assert_eq!(opened.evict(&old).unwrap().unwrap().files, 1);
+        let there = |file: &str| dir.path().join(file).exists();
+        assert!(there("answers/a") && !there("outputs/a") && there("trials/a"));
+        assert_eq!(left(dir.path(), &jobs), [true]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use gfxpack_compile::{Cancel, Summary};
 use gfxpack_plan::Target;
+use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
 use super::plan;
@@ -11,8 +12,9 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::perfdb::Shipped;
-use crate::prepare::{self, Prepared, Purpose};
+use crate::prepare::{self, From, Prepared, Purpose};
 use crate::report::{self, Facts};
+use crate::shards::{self, Stored};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
@@ -27,20 +29,38 @@ pub(crate) fn run(
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
     rayon::ThreadPoolBuilder::new().num_threads(build::jobs(args)).build_global().ok();
-    let prepared = match prepare::prepare(
-        &args.inputs,
-        &args.toolchain,
-        &args.cache,
-        environment,
-        packaging.and_then(packages::stated_license).as_ref(),
-        args.allow_partial,
-        if args.dry_run { Purpose::Look } else { Purpose::Build },
-        cancel,
-    )? {
-        Ok(prepared) => prepared,
-        Err(shares) => {
-            plan::tell_shares(&shares, output);
-            return Ok(());
+    if let Some(shard) = args.stored.shard {
+        if packaging.is_some() {
+            return Err(fail::usage(
+                format!("failed to package shard {shard}: it is a part of the kernels only"),
+                "build shards with `gfxpack build`, then `merge` and `package` them",
+            ));
+        }
+        return shards::build::run(args, shard, environment, cancel, output);
+    }
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Build };
+    let prepared = match &args.stored.plan {
+        Some(plan) => {
+            let cache = prepare::open_cache(&args.cache, environment, purpose)?;
+            let search = prepare::search(&args.toolchain, environment);
+            Stored::open(plan)?.prepare(&Jobs::All, cache, &search, cancel)?
+        }
+        None => {
+            let from = From {
+                inputs: &args.inputs,
+                toolchain: &args.toolchain,
+                cache: &args.cache,
+                stated_license: packaging.and_then(packages::stated_license),
+                allow_partial: args.allow_partial,
+                purpose,
+            };
+            match prepare::prepare(&from, environment, cancel)? {
+                Ok(prepared) => prepared,
+                Err(shares) => {
+                    plan::tell_shares(&shares, output);
+                    return Ok(());
+                }
+            }
         }
     };
     plan::warn(&prepared, output);

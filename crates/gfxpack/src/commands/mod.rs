@@ -6,20 +6,26 @@ mod detect;
 mod dist;
 mod doctor;
 mod env;
+mod exec_job;
 mod explain;
+mod export;
 mod harvest;
 mod install;
 mod kdb;
 mod lookup;
 mod manual;
+mod merge;
 mod package;
 mod perfdb;
 mod plan;
 mod repo;
+mod status;
+mod submit;
 mod targets;
 mod toolchains;
 mod tune;
 mod verify;
+mod wait;
 mod why;
 
 pub(crate) use caches::Caches;
@@ -45,6 +51,16 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Merge(merge) => {
+            merge::run(&merge, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Status(status) => status::run(&status, output),
+        Command::Submit(submit) => submit::run(&submit, output),
+        Command::Wait(wait) => wait::run(&wait, &cancel_on_signal(output)?, output),
+        Command::Export(export) => export::run(&export, output),
+        Command::ExecJob(job) => {
+            exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
         }
         Command::Repo(repo) => repo::run(&repo, environment, output),
         Command::Install(install) => install::run(&install, output),

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{Cancel, write_atomic};
-use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::{Digest, InputError};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -17,9 +17,11 @@ use crate::args::PlanCommand;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
+use crate::inputs::{LeftOut, Read};
 use crate::missing_from::Share;
 use crate::output::Output;
-use crate::prepare::{self, Prepared, Purpose};
+use crate::prepare::{self, From, Gathered, Prepared, Purpose};
+use crate::shards::stored;
 use crate::unbuildable;
 
 /// Makes the plan and prints it.
@@ -29,23 +31,26 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let prepared = match prepare::prepare(
-        &args.inputs,
-        &args.toolchain,
-        &args.cache,
-        environment,
-        None,
-        false,
+    let from = From {
+        inputs: &args.inputs,
+        toolchain: &args.toolchain,
+        cache: &args.cache,
+        stated_license: None,
+        allow_partial: false,
         // What the commands name has to stay.
-        if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        cancel,
-    )? {
-        Ok(prepared) => prepared,
+        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
+    };
+    let gathered = match prepare::gather(&from, environment, cancel)? {
+        Ok(gathered) => gathered,
         Err(shares) => {
             tell_shares(&shares, output);
             return Ok(());
         }
     };
+    if let Some(dir) = &args.out {
+        return store(gathered, dir, output);
+    }
+    let prepared = gathered.plan()?;
     warn(&prepared, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
@@ -57,6 +62,25 @@ pub(crate) fn run(
             Ok(())
         }
     }
+}
+
+/// Stores the plan, and says in short what it is.
+fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> {
+    let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
+    warn_of(left_out, warnings, problems, output);
+    tell_shares(shares, output);
+    unbuildable::tell(unbuildable, output);
+    let header = stored::write(dir, gathered)?;
+    let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
+    output.message(
+        "plan-stored",
+        &json!({ "digest": header.digest, "directory": dir, "jobs": header.jobs, "kdbs": kdbs }),
+    );
+    if !output.json {
+        output.data(&format!("plan      {}", header.digest));
+        output.data(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
+    }
+    Ok(())
 }
 
 /// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
@@ -98,15 +122,19 @@ pub(crate) fn tell_shares(shares: &[Share], output: &Output) {
 
 /// What is wrong without stopping a build.
 pub(crate) fn warn(prepared: &Prepared, output: &Output) {
-    for (source, reason) in &prepared.left_out {
-        output.warn(&format!("left out `{source}`: {reason}"));
-    }
-    let problems = prepared.problems.iter().map(ToString::to_string);
-    for warning in prepared.warnings.iter().cloned().chain(problems) {
-        output.warn(&warning);
-    }
+    warn_of(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
     tell_shares(&prepared.shares, output);
     unbuildable::tell(&prepared.unbuildable, output);
+}
+
+fn warn_of(left_out: &LeftOut, warnings: &[String], problems: &[InputError], output: &Output) {
+    for (source, reason) in left_out {
+        output.warn(&format!("left out `{source}`: {reason}"));
+    }
+    let problems = problems.iter().map(ToString::to_string);
+    for warning in warnings.iter().cloned().chain(problems) {
+        output.warn(&warning);
+    }
 }
 
 /// Prints a plan: a summary with one line a target, or with `commands` every

@@ -62,7 +62,7 @@ pub(crate) fn keys(manifest: &Manifest) -> Result<Vec<Key>> {
         for request in expand::expand(manifest, processor)? {
             if request.language == Language::Assembly {
                 let options = request.options().to_owned();
-                found.entry((request.source, options)).or_default().push(processor);
+                found.entry((request.source.to_path_buf(), options)).or_default().push(processor);
             }
         }
     }

@@ -1,0 +1,114 @@
+//! Runs jobs on this machine: sources staged by whoever needs them first, an
+//! earlier object taken where it is the same, else a compiler started.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::crew::{Outcome, Runner};
+use crate::engine::{Engine, Preparation, Starter};
+use crate::error::CompileError;
+use crate::job;
+use crate::preprocessed::Earlier;
+use crate::store::ObjectInfo;
+use crate::twins::Twins;
+use crate::usage::Usage;
+use crate::work::WorkDir;
+
+/// What the workers of this machine share.
+pub(crate) struct Shop<'a> {
+    engine: Engine<'a>,
+    earlier: Earlier<'a>,
+    twins: Twins<'a>,
+    work: &'a WorkDir,
+    stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
+}
+
+/// One worker of this machine.
+pub(crate) struct Local<'a> {
+    shop: &'a Shop<'a>,
+    starter: Starter,
+}
+
+impl<'a> Shop<'a> {
+    /// Ready to run these jobs of the plan.
+    pub(crate) fn new(
+        engine: Engine<'a>,
+        earlier: Earlier<'a>,
+        twins: Twins<'a>,
+        work: &'a WorkDir,
+        jobs: &[usize],
+    ) -> Self {
+        let stages =
+            jobs.iter().map(|job| (engine.plan.jobs[*job].source, OnceLock::new())).collect();
+        Self { engine, earlier, twins, work, stages }
+    }
+
+    pub(crate) fn runner(&self) -> Local<'_> {
+        Local { shop: self, starter: Starter::default() }
+    }
+
+    /// Makes what several jobs share.
+    pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
+        self.engine.prepare(preparation)
+    }
+
+    /// An object that was made of other text or other macros and is the same.
+    fn reused(
+        &self,
+        starter: &mut Starter,
+        index: usize,
+        stage: &Path,
+        scratch: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
+            return Ok(Some(info));
+        }
+        self.twins.find(&self.engine, starter, index, (stage, scratch))
+    }
+
+    /// The directory of a staged source, made by whoever needs it first.
+    fn stage(&self, source: usize) -> Result<PathBuf, CompileError> {
+        let mut error = None;
+        let staged = self.stages[&source].get_or_init(|| {
+            let dir = self.work.path().join(format!("source-{source}"));
+            let made = fs::create_dir(&dir)
+                .map_err(CompileError::io("create", &dir))
+                .and_then(|()| self.engine.sources.stage(source, &dir));
+            made.map(|()| dir).map_err(|fatal| error = Some(fatal))
+        });
+        match (staged, error) {
+            (Ok(dir), _) => Ok(dir.clone()),
+            (Err(()), Some(error)) => Err(error),
+            (Err(()), None) => Err(CompileError::Interrupted),
+        }
+    }
+}
+
+impl Runner for Local<'_> {
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
+        let Self { shop, starter } = self;
+        let stage = shop.stage(shop.engine.plan.jobs[index].source)?;
+        let parent = shop.work.path();
+        let scratch = tempfile::Builder::new()
+            .prefix("job-")
+            .tempdir_in(parent)
+            .map_err(CompileError::io("create", parent))?;
+        if let Some(info) = shop.reused(starter, index, &stage, scratch.path())? {
+            return Ok(Outcome::Reused(info));
+        }
+        Ok(match job::run(&shop.engine, starter, index, &stage, scratch.path())? {
+            Ok(object) => Outcome::Made(object),
+            Err(failure) => Outcome::Failed(failure),
+        })
+    }
+
+    fn stored(&mut self, index: usize) -> Result<(), CompileError> {
+        self.shop.twins.made(index)
+    }
+}

@@ -1,0 +1,89 @@
+//! Takes objects from one store into another: from the cache into what a
+//! shard hands on, and back.
+
+use std::io;
+
+use gfxpack_plan::Digest;
+
+use super::{ObjectInfo, ObjectStore, deps_path, object_path};
+use crate::error::CompileError;
+
+impl ObjectStore {
+    /// Copies a job's object from another store, unless it is here already.
+    /// Its bytes are checked on the way; `None` where the other store does
+    /// not have it, or has it no more because it was damaged.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be read or written.
+    pub fn adopt(&self, from: &Self, job: Digest) -> Result<Option<ObjectInfo>, CompileError> {
+        if let Some(info) = self.info(job) {
+            return Ok(Some(info));
+        }
+        let path = object_path(job);
+        let raw = match from.read_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            raw => raw.map_err(CompileError::io("read", from.dir.join(&path)))?,
+        };
+        let Some(info) = whole(&raw) else {
+            from.drop_one(job, &path)?;
+            return Ok(None);
+        };
+        if let Some(set) = info.deps {
+            let deps = deps_path(set);
+            if !self.dir.join(&deps).exists() {
+                let text = from.read_file(&deps);
+                let text = text.map_err(CompileError::io("read", from.dir.join(&deps)))?;
+                self.write(&deps, &[&text])?;
+            }
+        }
+        self.write(&path, &[&raw])?;
+        Ok(Some(info))
+    }
+}
+
+/// What a file of the store tells, if every byte of it is there.
+fn whole(raw: &[u8]) -> Option<ObjectInfo> {
+    let header = raw.iter().position(|byte| *byte == b'\n')? + 1;
+    let info: ObjectInfo = serde_json::from_slice(&raw[..header]).ok()?;
+    let object = raw[header..].get(..usize::try_from(info.size).ok()?)?;
+    let complete = info.length(header as u64) == Some(raw.len() as u64);
+    (complete && Digest::of(object) == info.sha256).then_some(info)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::store::About;
+    use gfxpack_plan::KernelKey;
+
+    #[test]
+    fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [from, to] = [&dirs[0], &dirs[1]].map(|dir| ObjectStore::open(dir.path()).unwrap());
+        let header = dirs[0].path().join("x.h");
+        fs::write(&header, "1").unwrap();
+        let about = About {
+            key: KernelKey { kernel_name: "a.cl.o".into(), kernel_args: " -mcpu=gfx906".into() },
+            target_id: "gfx906".parse().unwrap(),
+            arguments: ["-O3"].into_iter().collect(),
+        };
+        let digests = crate::FileDigests::open(&dirs[0].path().join("digests"));
+        let deps = vec![(header.clone(), digests.digest(&header).unwrap())];
+        let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
+        let info = from.insert(job, b"object", &about, deps).unwrap();
+        assert_eq!(to.adopt(&from, other).unwrap(), None);
+        assert_eq!(to.adopt(&from, job).unwrap(), Some(info.clone()));
+        assert_eq!(to.lookup(job, &digests), Some(info));
+        assert_eq!(to.read(job).unwrap(), b"object");
+        assert_eq!(to.about(job), Some(about.clone()));
+
+        from.insert(other, b"object", &about, Vec::new()).unwrap();
+        let file = dirs[0].path().join("v1").join(object_path(other));
+        let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
+        fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();
+        assert_eq!(to.adopt(&from, other).unwrap(), None, "damaged");
+        assert!(to.info(other).is_none() && !file.exists());
+    }
+}

@@ -1,0 +1,189 @@
+//! The arguments of what runs a stored plan on several machines.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use gfxpack_plan::Digest;
+use gfxpack_plan::shard::Shard;
+
+use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
+
+/// A stored plan in place of inputs.
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Stored plan")]
+pub(crate) struct FromPlan {
+    /// Run the plan that `gfxpack plan --out DIR` stored
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["Inputs"])]
+    pub(crate) plan: Option<PathBuf>,
+    /// Run a part of it, as 3/8, and leave its objects and a manifest in
+    /// --out for `gfxpack merge`
+    #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, conflicts_with = "dry_run")]
+    pub(crate) shard: Option<Shard>,
+    /// Part the jobs so that every shard takes as long, by what an earlier
+    /// build printed with --message-format json, or its cache's costs.jsonl;
+    /// the same file for every shard
+    #[arg(long, value_name = "FILE", requires = "shard")]
+    pub(crate) costs: Option<PathBuf>,
+    /// Compile kernels again that an earlier run of the shard saw refused
+    #[arg(long, requires = "shard")]
+    pub(crate) retry_refused: bool,
+}
+
+/// The form of a kdb.
+#[derive(Debug, Clone, Copy, Default, ClapArgs)]
+pub(crate) struct KdbForm {
+    /// How code objects are stored in a kdb
+    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
+    pub(crate) blob: BlobArg,
+    /// How a kdb lays out its rows
+    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
+    pub(crate) kdb_layout: KdbLayout,
+    /// Record in the kdb what each code object was made of: compiler, source,
+    /// gfxpack version
+    #[arg(long, help_heading = "Build")]
+    pub(crate) provenance: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Merge {
+    /// Directories that shards were built into
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The plan that they are of
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: PathBuf,
+    /// Where to put what is made; kdbs go to DIR/kdb
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Merge what is there although shards or kernels are missing; what is
+    /// made says so, and is not packaged without leave
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
+    #[command(flatten)]
+    pub(crate) form: KdbForm,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+/// Where shards are, and how many there should be.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct ShardsIn {
+    /// Directories that shards are built into
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The plan that they are of [default: whatever the first one found is of]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: Option<PathBuf>,
+    /// How many shards there are [default: what was submitted, or the shards
+    /// found say]
+    #[arg(long, value_name = "N")]
+    pub(crate) shards: Option<NonZeroU32>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) shards: ShardsIn,
+    /// Print only which shards to run: one a line as 3/8, or as a scheduler's
+    /// array, 1,4-6
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
+          default_missing_value = "list")]
+    pub(crate) missing: Option<Missing>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Missing {
+    /// One a line.
+    List,
+    /// 1,4-6.
+    Ranges,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Submit {
+    /// Write an array job for Slurm, and submit the shards that are neither
+    /// done nor on their way
+    Slurm(Box<SlurmArgs>),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SlurmArgs {
+    /// The stored plan, in a directory that every node sees
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: PathBuf,
+    /// Where shards are built into, likewise; the script is DIR/slurm/shards.sbatch
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How many shards: 8 to 16 for each node even slow nodes out
+    #[arg(long, value_name = "N")]
+    pub(crate) shards: NonZeroU32,
+    /// Processors for each shard
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) cpus: NonZeroU32,
+    /// Part the jobs by their costs, as `build --costs` does
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
+    /// How long one kernel may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    pub(crate) timeout: u64,
+    /// A line for the script's head, as --partition=gpu; repeatable
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub(crate) sbatch: Vec<String>,
+    /// Write the script, say what would be submitted, and submit nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    pub(crate) shards: ShardsIn,
+    /// How often to ask the cluster, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) poll: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Export {
+    /// A build.ninja with an edge for every job, and the kdbs at the end
+    Ninja(Ninja),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Ninja {
+    /// The stored plan
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: PathBuf,
+    /// Where to write build.ninja, which leaves all it makes beside it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExecJob {
+    /// The job's digest
+    #[arg(value_name = "JOB")]
+    pub(crate) job: Digest,
+    /// The stored plan
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: PathBuf,
+    /// Where its object goes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How long it may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+fn parse_shard(text: &str) -> Result<Shard, String> {
+    text.parse::<Shard>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
+}

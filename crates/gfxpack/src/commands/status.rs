@@ -1,0 +1,80 @@
+//! `status`: which shards are done, and which to run again.
+
+use std::collections::BTreeMap;
+
+use gfxpack_plan::shard::{Shard, ranges};
+use serde_json::json;
+
+use crate::args::{Missing, ShardsIn, Status};
+use crate::output::Output;
+use crate::shards::slurm;
+use crate::shards::state::State;
+
+/// Prints the shards, or only the missing ones.
+pub(crate) fn run(args: &Status, output: &Output) -> anyhow::Result<()> {
+    let state = State::of(&args.shards)?;
+    let active = active(&args.shards, output);
+    if args.missing.is_some() && !output.json {
+        state.strange.iter().for_each(|strange| output.warn(strange));
+    }
+    tell(&state, &active, args.missing, output);
+    Ok(())
+}
+
+/// Shards that a cluster still has; none where it can't be asked.
+pub(crate) fn active(args: &ShardsIn, output: &Output) -> BTreeMap<u32, String> {
+    let mut active = BTreeMap::new();
+    for submitted in args.dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
+        match slurm::active(&submitted) {
+            Ok(more) => active.extend(more),
+            Err(error) => output.warn(&format!("Slurm can't be asked: {error:#}")),
+        }
+    }
+    active
+}
+
+/// Tells of every shard.
+pub(crate) fn tell(
+    state: &State,
+    active: &BTreeMap<u32, String>,
+    form: Option<Missing>,
+    output: &Output,
+) {
+    let missing = state.missing();
+    if output.json {
+        for (shard, words) in state.lines(active) {
+            let to_run = missing.contains(&shard.index());
+            output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
+        }
+        output.message(
+            "shards",
+            &json!({
+                "plan": state.plan, "count": state.count, "missing": missing,
+                "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
+            }),
+        );
+        return;
+    }
+    match form {
+        Some(Missing::List) => {
+            for index in missing {
+                let shard = Shard::new(index, state.count).expect("counted from 1");
+                output.data(&shard.to_string());
+            }
+        }
+        Some(Missing::Ranges) if missing.is_empty() => {}
+        Some(Missing::Ranges) => output.data(&ranges(&missing)),
+        None => {
+            for (shard, words) in state.lines(active) {
+                output.data(&format!("{:<10}{words}", shard.to_string()));
+            }
+            state.strange.iter().for_each(|strange| output.warn(strange));
+            let done = state.count as usize - missing.len();
+            let again = match missing.len() {
+                0 => String::new(),
+                _ => format!("; to run: {}", ranges(&missing)),
+            };
+            output.data(&format!("{done} of {} shards are done{again}", state.count));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `wait`: follows what was submitted until nothing of it is on its way.
+
+use std::time::Duration;
+
+use gfxpack_compile::Cancel;
+use gfxpack_compile::CompileError;
+
+use super::status;
+use crate::args::Wait;
+use crate::fail::{self, Outcome};
+use crate::output::Output;
+use crate::shards::slurm;
+use crate::shards::state::State;
+
+/// How often in a row the cluster may fail to answer: its controller may be
+/// starting anew.
+const FAILURES: u32 = 30;
+/// How soon a signal is heard.
+const STEP: Duration = Duration::from_millis(200);
+
+/// Waits, then tells how the shards are.
+pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    let submitted = args.shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
+    let submitted = submitted.ok_or_else(|| {
+        fail::usage(
+            "failed to find what was submitted",
+            "give the directory that `gfxpack submit` was given with --out",
+        )
+    })?;
+    let mut said = (usize::MAX, usize::MAX);
+    let mut failures = 0;
+    loop {
+        match slurm::active(&submitted) {
+            Ok(active) => {
+                failures = 0;
+                let state = State::of(&args.shards)?;
+                let now = (state.missing().len(), active.len());
+                if now != said {
+                    said = now;
+                    let done = state.count as usize - now.0;
+                    let count = state.count;
+                    output
+                        .say(&format!("{done} of {count} shards are done, {} on their way", now.1));
+                }
+                if active.is_empty() {
+                    status::tell(&state, &active, None, output);
+                    return outcome(&state);
+                }
+            }
+            Err(error) if failures < FAILURES => {
+                failures += 1;
+                output.warn(&format!("Slurm can't be asked: {error:#}"));
+            }
+            Err(error) => return Err(error),
+        }
+        for _ in 0..args.poll * 1000 / STEP.as_millis() as u64 {
+            if cancel.is_cancelled() {
+                return Err(CompileError::Interrupted.into());
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+fn outcome(state: &State) -> anyhow::Result<()> {
+    let missing = state.missing();
+    if !missing.is_empty() {
+        return Err(Outcome::ShardsMissing { missing, count: state.count }.into());
+    }
+    match state.refused() {
+        0 => Ok(()),
+        refused => Err(Outcome::ShardsRefused(refused).into()),
+    }
+}

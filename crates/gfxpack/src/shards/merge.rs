@@ -1,0 +1,274 @@
+//! Puts shards together: every job of the plan from exactly one of them, each
+//! object the one that its shard's manifest says.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use gfxpack_compile::{CompileError, Ended, JobState, ObjectStore};
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::shard::{Shard, ranges};
+use gfxpack_plan::{Digest, KernelKey};
+
+use super::state::Found;
+
+/// Why shards can't be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum MergeError {
+    /// Nothing is there.
+    #[error("failed to find a shard's manifest")]
+    None,
+    /// A shard of another plan.
+    #[error("failed to merge `{path}`: it is of plan {found}, not of {expected}")]
+    OtherPlan { path: String, found: Digest, expected: Digest },
+    /// Shards of two ways to part the plan.
+    #[error("failed to merge `{path}`: it is shard {shard}, and `{first}` is {other}, {reason}")]
+    OtherParting { path: String, shard: Shard, first: String, other: Shard, reason: &'static str },
+    /// The same shard in two places.
+    #[error("failed to merge shard {shard} twice: `{first}` and `{second}`")]
+    Twice { shard: Shard, first: String, second: String },
+    /// Not all are there.
+    #[error("failed to find {} of {count} shards: {}", .missing.len(), ranges(.missing))]
+    Missing { missing: Vec<u32>, count: u32 },
+    /// A manifest with a job that the plan does not have.
+    #[error("failed to merge `{path}`: it has job `{job}`, which the plan has not")]
+    ForeignJob { path: String, job: Digest },
+    /// A job in two shards.
+    #[error("failed to merge `{first}` and `{second}`: both have `{key}`")]
+    Overlap { key: String, first: String, second: String },
+    /// Two shards made two things of one job.
+    #[error(
+        "failed to merge two different objects of `{key}`: {} in `{first}`, {} in `{second}`",
+        .objects[0], .objects[1]
+    )]
+    Differ { key: String, first: String, second: String, objects: Box<[Digest; 2]> },
+    /// No shard has a job that its shard should have.
+    #[error("failed to find {count} of the plan's jobs in any shard, `{key}` the first")]
+    NoShard { count: usize, key: String },
+    /// A shard has jobs that its machine failed.
+    #[error("failed to merge shard {shard}: its machine lost {lost} of its jobs")]
+    Lost { shard: Shard, lost: usize },
+    /// An object is not what the manifest says.
+    #[error("failed to merge shard {shard}: the object of `{key}` in `{dir}` is damaged or gone")]
+    Damaged { shard: Shard, key: String, dir: String },
+}
+
+impl MergeError {
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::None => "give directories that `gfxpack build --shard` wrote into".to_owned(),
+            Self::OtherPlan { .. } => {
+                "build that shard from this plan; what both have in common is not compiled again"
+                    .to_owned()
+            }
+            Self::OtherParting { .. } => {
+                "run all shards with the same I/N and the same --costs, or give only the \
+                 directories that belong together"
+                    .to_owned()
+            }
+            Self::Twice { .. } => "give each shard once".to_owned(),
+            Self::Missing { missing, count } => format!(
+                "run `gfxpack build --shard I/{count}` for {}; --allow-partial merges without them",
+                ranges(missing)
+            ),
+            Self::ForeignJob { .. } | Self::Overlap { .. } | Self::NoShard { .. } => {
+                "remove that shard's manifest and run it again: what is compiled is kept".to_owned()
+            }
+            Self::Differ { .. } => {
+                "the machines differ in something that no digest covers, as the headers of the C++ \
+                 library, or the compiler does not repeat itself: docs/toolchains.md"
+                    .to_owned()
+            }
+            Self::Lost { shard, .. } => format!(
+                "run `gfxpack build --shard {shard}` again; --allow-partial merges without them"
+            ),
+            Self::Damaged { shard, .. } => {
+                format!("run `gfxpack build --shard {shard}` again: it compiles what is damaged")
+            }
+        }
+    }
+
+    /// Whether the input is at fault, and not what lies on a disk.
+    pub(crate) fn is_usage(&self) -> bool {
+        !matches!(self, Self::Damaged { .. } | Self::Differ { .. })
+    }
+}
+
+/// Where the objects of a plan's jobs are.
+pub(crate) struct Merged {
+    shards: Vec<(Shard, PathBuf, ObjectStore)>,
+    /// By job: the shard that has it, with the object's SHA-256 and size.
+    jobs: Vec<Option<(u32, Digest, u64)>>,
+    /// Jobs without an object, with the reason.
+    pub(crate) failed: HashMap<usize, String>,
+    /// What was passed over, in words.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Merged {
+    /// Holds shards against the plan and each other. With `allow_partial`,
+    /// what is foreign, repeated or missing is passed over.
+    pub(crate) fn of(
+        plan: &Plan,
+        digest: Digest,
+        found: Vec<Found>,
+        allow_partial: bool,
+    ) -> Result<Self, MergeError> {
+        let mut warnings = Vec::new();
+        let mut pass = |error: MergeError| match allow_partial {
+            true => {
+                warnings.push(format!("passed over: {error}"));
+                Ok(())
+            }
+            false => Err(error),
+        };
+        let mut shards: BTreeMap<u32, Found> = BTreeMap::new();
+        let mut repeated: Vec<Found> = Vec::new();
+        for found in found {
+            let manifest = &found.manifest;
+            let path = found.path.display().to_string();
+            if manifest.plan != digest {
+                pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
+                continue;
+            }
+            if let Some(first) = shards.values().next()
+                && let Some(reason) = differently_parted(&found, first)
+            {
+                pass(MergeError::OtherParting {
+                    path,
+                    shard: manifest.shard,
+                    first: first.path.display().to_string(),
+                    other: first.manifest.shard,
+                    reason,
+                })?;
+                continue;
+            }
+            if let Some(first) = shards.get(&manifest.shard.index()) {
+                let first = first.path.display().to_string();
+                // Two different objects of one job are worth more words.
+                repeated.push(found.clone());
+                differ(plan, shards.values().chain(&repeated))?;
+                pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
+                continue;
+            }
+            shards.insert(manifest.shard.index(), found);
+        }
+        let count = shards.values().next().ok_or(MergeError::None)?.manifest.shard.count();
+        let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
+        let complete = missing.is_empty();
+        if !complete {
+            pass(MergeError::Missing { missing, count })?;
+        }
+        for found in shards.values() {
+            let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
+            if lost > 0 {
+                pass(MergeError::Lost { shard, lost })?;
+            }
+        }
+        let by_job = differ(plan, shards.values())?;
+        let mut merged = Self {
+            shards: Vec::new(),
+            jobs: vec![None; plan.jobs.len()],
+            failed: HashMap::new(),
+            warnings: Vec::new(),
+        };
+        let found: Vec<&Found> = shards.values().collect();
+        let mut nowhere = Vec::new();
+        for (index, job) in by_job.iter().enumerate() {
+            match job {
+                Some((place, Ended { result: Ok((sha256, size)), .. })) => {
+                    merged.jobs[index] = Some((*place, *sha256, *size));
+                }
+                Some((_, Ended { result: Err(reason), .. })) => {
+                    merged.failed.insert(index, reason.clone());
+                }
+                None => {
+                    nowhere.push(index);
+                    merged.failed.insert(index, "its shard was not there".to_owned());
+                }
+            }
+        }
+        if complete && let Some(first) = nowhere.first() {
+            let key = plan.jobs[*first].key.to_string();
+            pass(MergeError::NoShard { count: nowhere.len(), key })?;
+        }
+        merged.shards = found
+            .iter()
+            .map(|found| {
+                let store = ObjectStore::open_to_look(&found.dir);
+                (found.manifest.shard, found.dir.clone(), store)
+            })
+            .collect();
+        merged.warnings = warnings;
+        Ok(merged)
+    }
+
+    /// By job: SHA-256 and size of its object.
+    pub(crate) fn known(&self) -> Vec<Option<(Digest, u64)>> {
+        self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
+    }
+
+    /// Reads a job's object, which must be the one that its manifest says.
+    pub(crate) fn read(&self, plan: &Plan, job: usize) -> Result<Vec<u8>, CompileError> {
+        let digest = plan.jobs[job].digest;
+        let (place, sha256, _) = self.jobs[job].ok_or(CompileError::CorruptObject(digest))?;
+        self.shards[place as usize].2.read_known(digest, sha256)
+    }
+
+    /// What is told of an object that could not be read.
+    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest) -> MergeError {
+        let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
+        let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
+        let (shard, dir, _) = &self.shards[place];
+        let (key, dir) = (plan.jobs[job].key.to_string(), dir.display().to_string());
+        MergeError::Damaged { shard: *shard, key, dir }
+    }
+}
+
+fn differently_parted(a: &Found, b: &Found) -> Option<&'static str> {
+    if a.manifest.shard.count() != b.manifest.shard.count() {
+        Some("of another number")
+    } else if a.manifest.costs != b.manifest.costs {
+        Some("parted by other costs")
+    } else {
+        None
+    }
+}
+
+/// Each job of the plan with the place of the shard that has it.
+fn differ<'f>(
+    plan: &Plan,
+    shards: impl Iterator<Item = &'f Found>,
+) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
+    let shards: Vec<&Found> = shards.collect();
+    let numbers: HashMap<Digest, usize> =
+        plan.jobs.iter().enumerate().map(|(index, job)| (job.digest, index)).collect();
+    let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
+    let mut overlap = None;
+    for (place, found) in shards.iter().enumerate() {
+        let path = || found.path.display().to_string();
+        for ended in &found.manifest.jobs {
+            let Some(&index) = numbers.get(&ended.job) else {
+                return Err(MergeError::ForeignJob { path: path(), job: ended.job });
+            };
+            let Some((other, before)) = &jobs[index] else {
+                jobs[index] = Some((place as u32, ended));
+                continue;
+            };
+            let first = shards[*other as usize].path.display().to_string();
+            let key = KernelKey::to_string(&plan.jobs[index].key);
+            match (&before.result, &ended.result) {
+                (Ok((one, _)), Ok((other, _))) if one != other => {
+                    let (objects, second) = (Box::new([*one, *other]), path());
+                    return Err(MergeError::Differ { key, first, second, objects });
+                }
+                _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
+                _ => {
+                    overlap.get_or_insert(MergeError::Overlap { key, first, second: path() });
+                }
+            }
+        }
+    }
+    overlap.map_or(Ok(jobs), Err)
+}

@@ -1,0 +1,101 @@
+//! A stored plan as a build.ninja: an edge for every job, one that sums them
+//! up, and one that makes the kdbs.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_compile::ShardManifest;
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::shard::Shard;
+
+use super::Stored;
+use crate::args::Ninja;
+use crate::fail;
+use crate::record::replace;
+
+/// Where the kdbs go, beside the objects.
+const KDBS: &str = "merged";
+
+/// Writes `build.ninja`, and gives the number of its jobs.
+pub(crate) fn write(args: &Ninja) -> anyhow::Result<usize> {
+    let stored = Stored::open(&args.plan)?;
+    let plan = stored.load_keys()?;
+    fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
+    let program = std::env::current_exe().map_err(fail::io("find", Path::new("gfxpack")))?;
+    let dir = fs::canonicalize(stored.dir()).map_err(fail::io("find", stored.dir()))?;
+    let toolchain = &args.toolchain;
+    let mut options: Vec<String> = Vec::new();
+    for (option, paths) in [
+        ("--hipcc", &toolchain.hipcc),
+        ("--clang", &toolchain.clang),
+        ("--device-libs", &toolchain.device_libs),
+        ("--rocm-path", &toolchain.rocm_path),
+    ] {
+        for path in paths {
+            let path = std::path::absolute(path).map_err(fail::io("find", path))?;
+            options.extend([option.to_owned(), text(&path)?]);
+        }
+    }
+    let options = shlex::try_join(options.iter().map(String::as_str))?;
+    let ninja = build_ninja(&text(&program)?, &text(&dir)?, &options, &plan);
+    let path = args.out.join("build.ninja");
+    replace(&path, ninja.as_bytes()).map_err(fail::io("write", &path))?;
+    Ok(plan.jobs.len())
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        fail::usage(
+            format!("failed to write `{}` into build.ninja: it is not UTF-8", path.display()),
+            "choose another directory",
+        )
+    })
+}
+
+/// A word of a command, for the shell that ninja starts.
+fn word(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.replace('$', "$$"))
+}
+
+/// A path among ninja's own words.
+fn path(text: &str) -> String {
+    text.replace('$', "$$").replace(' ', "$ ").replace(':', "$:")
+}
+
+fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
+    let manifest = ShardManifest::file_name(Shard::new(1, 1).expect("one of one"));
+    let options = options.replace('$', "$$");
+    let (program, plan_word) = (word(program), word(dir));
+    let header = path(&format!("{dir}/plan.json"));
+    let mut out = format!(
+        "# Written by `gfxpack export ninja`. Objects are named by all that decides them, so an\n\
+         # edge is done once its file is there; `ninja -k 0` goes on after a kernel is refused.\n\
+         ninja_required_version = 1.5\n\
+         rule job\n  command = {program} exec-job --plan {plan_word} --out . $job {options}\n  \
+         description = $kernel\n\
+         rule shard\n  command = {program} build --plan {plan_word} --shard 1/1 --out . {options}\n  \
+         description = summing up\n\
+         rule merge\n  command = {program} merge --plan {plan_word} --out {KDBS} .\n  \
+         description = assembling kdbs\n"
+    );
+    for job in &plan.jobs {
+        let digest = job.digest.to_string();
+        let kernel = job.key.kernel_name.replace('$', "$$");
+        writeln!(
+            out,
+            "build v1/objects/{}/{digest}: job\n  job = {digest}\n  kernel = {kernel} {}",
+            &digest[..2],
+            job.target_id
+        )
+        .expect("a String takes all");
+    }
+    write!(out, "build {manifest}: shard | {header} ||").expect("a String takes all");
+    for job in &plan.jobs {
+        let digest = job.digest.to_string();
+        write!(out, " v1/objects/{}/{digest}", &digest[..2]).expect("a String takes all");
+    }
+    write!(out, "\nbuild {KDBS}/manifest.json: merge {manifest}\ndefault {KDBS}/manifest.json\n")
+        .expect("a String takes all");
+    out
+}

@@ -1,0 +1,251 @@
+//! Runs jobs of a stored plan into an outbox: what is there stays, what the
+//! compiler refused is not asked again, what the machine failed is tried once
+//! more.
+
+use std::collections::{BTreeMap, HashSet};
+
+use gfxpack_compile::{
+    Cancel, CompileError, Ended, Event, Executor, ExecutorOptions, Failure, JobState,
+};
+use gfxpack_plan::{Digest, KernelKey};
+use rayon::prelude::*;
+
+use super::Outbox;
+use super::outbox::Note;
+use crate::build::REPAIRS;
+use crate::output::Output;
+use crate::prepare::Prepared;
+use crate::progress::Progress;
+use crate::report::Facts;
+
+/// How much longer a kernel may take that ran out of time.
+const MORE_TIME: u32 = 2;
+
+/// What jobs are run with.
+pub(crate) struct Run<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) outbox: &'a Outbox,
+    pub(crate) options: ExecutorOptions,
+    pub(crate) retry_refused: bool,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) output: &'a Output,
+}
+
+/// How a job is, as far as it is known.
+enum Known {
+    Made,
+    Noted(Note),
+    ToDo,
+}
+
+/// What came of running some jobs.
+#[derive(Default)]
+struct Pass {
+    /// Objects that were there.
+    cached: Vec<usize>,
+    compiled: Vec<usize>,
+    failed: BTreeMap<usize, Failure>,
+}
+
+impl Run<'_> {
+    /// Runs every job of the plan to its end, and says of each how that was,
+    /// by digest.
+    pub(crate) fn run(
+        &self,
+        progress: &mut dyn Progress,
+        facts: &mut Facts,
+    ) -> anyhow::Result<Vec<Ended>> {
+        let plan = &self.prepared.plan;
+        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job.digest)).collect();
+        let mut ended: BTreeMap<Digest, Ended> = BTreeMap::new();
+        let (mut there, mut to_do) = (Vec::new(), Vec::new());
+        for (index, known) in known.into_iter().enumerate() {
+            let job = plan.jobs[index].digest;
+            match known {
+                Known::Made => {
+                    ended.insert(job, self.made(index, JobState::Cached)?);
+                    there.push(index);
+                }
+                Known::Noted(note) => {
+                    ended.insert(job, Ended { job, state: note.state, result: Err(note.reason) });
+                    there.push(index);
+                }
+                Known::ToDo => to_do.push(index),
+            }
+        }
+        let mut first = self.pass(&to_do, 1, Some(&there), progress, facts)?;
+        let again: Vec<usize> = first
+            .failed
+            .iter()
+            .filter(|(_, failure)| is_tried_again(failure))
+            .map(|(job, _)| *job)
+            .collect();
+        if !again.is_empty() {
+            self.output.say(&format!("trying {} kernels once more", again.len()));
+            let second = self.pass(&again, MORE_TIME, None, progress, facts)?;
+            again.iter().for_each(|job| drop(first.failed.remove(job)));
+            first.cached.extend(second.cached);
+            first.compiled.extend(second.compiled);
+            first.failed.extend(second.failed);
+        }
+        for (jobs, state) in [(&first.cached, JobState::Cached), (&first.compiled, JobState::Ok)] {
+            for &index in jobs {
+                ended.insert(plan.jobs[index].digest, self.made(index, state)?);
+            }
+        }
+        for (index, failure) in &first.failed {
+            let job = plan.jobs[*index].digest;
+            let (state, reason) = (JobState::of(&failure.kind), failure.kind.to_string());
+            ended.insert(job, Ended { job, state, result: Err(reason) });
+        }
+        Ok(ended.into_values().collect())
+    }
+
+    fn known(&self, job: Digest) -> Known {
+        if self.outbox.has(job, &self.prepared.cache.digests) {
+            return Known::Made;
+        }
+        match self.outbox.note(job).filter(|_| !self.retry_refused) {
+            Some(note) => Known::Noted(note),
+            None => Known::ToDo,
+        }
+    }
+
+    /// Keeps the compiler's words, and spares the next run the question.
+    fn note(&self, index: usize, failure: &Failure) -> anyhow::Result<()> {
+        let job = &self.prepared.plan.jobs[index];
+        let note = Note {
+            state: JobState::of(&failure.kind),
+            key: KernelKey::clone(&job.key),
+            reason: failure.kind.to_string(),
+            output: failure.output.clone(),
+        };
+        self.outbox.write_note(job.digest, &note)
+    }
+
+    fn made(&self, index: usize, state: JobState) -> anyhow::Result<Ended> {
+        let job = self.prepared.plan.jobs[index].digest;
+        let info = self.outbox.store.info(job).ok_or(CompileError::CorruptObject(job))?;
+        self.outbox.forget(job);
+        Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
+    }
+
+    /// Runs some jobs. With `there`, jobs that need no run, failures that are
+    /// tried again are not told yet.
+    fn pass(
+        &self,
+        jobs: &[usize],
+        more_time: u32,
+        there: Option<&[usize]>,
+        progress: &mut dyn Progress,
+        facts: &mut Facts,
+    ) -> anyhow::Result<Pass> {
+        let Prepared { plan, sources, toolchains, cache, .. } = self.prepared;
+        let cancel = self.cancel.child();
+        let mut pass = Pass::default();
+        let mut left: Vec<usize> = jobs.to_vec();
+        let time_limit = self.options.time_limit.saturating_mul(more_time);
+        let options = ExecutorOptions { time_limit, ..self.options.clone() };
+        for _ in 0..=REPAIRS {
+            let executor = Executor {
+                plan,
+                only: Some(&left),
+                sources,
+                toolchains,
+                store: &cache.store,
+                digests: &cache.digests,
+                options: &options,
+                cancel: &cancel,
+            };
+            let mut lost: HashSet<usize> = HashSet::new();
+            let mut error: Option<anyhow::Error> = None;
+            let adopt = |job: usize| self.outbox.store.adopt(&cache.store, plan.jobs[job].digest);
+            let summary = executor.run(&mut |event| {
+                let adopted: Vec<(usize, _)> = match &event {
+                    Event::Looked { cached } => {
+                        cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
+                    }
+                    Event::Finished { job, .. } => vec![(*job, adopt(*job))],
+                    _ => Vec::new(),
+                };
+                for (job, adopted) in adopted {
+                    match adopted {
+                        Ok(Some(_)) => {}
+                        // Damaged in the cache, which has dropped it.
+                        Ok(None) => drop(lost.insert(job)),
+                        Err(io) => {
+                            error.get_or_insert(io.into());
+                            cancel.cancel();
+                        }
+                    }
+                }
+                match event {
+                    Event::Looked { cached } => {
+                        pass.cached.extend(cached.iter().map(|(job, _)| *job));
+                        let Some(there) = there else { return };
+                        let size = |job: usize| {
+                            self.outbox
+                                .store
+                                .info(plan.jobs[job].digest)
+                                .map_or(0, |info| info.size)
+                        };
+                        let there = there.iter().map(|job| (*job, size(*job)));
+                        let event =
+                            Event::Looked { cached: cached.into_iter().chain(there).collect() };
+                        facts.event(&event);
+                        progress.event(plan, &event);
+                    }
+                    Event::Failed { job, failure, .. }
+                        if there.is_some() && is_tried_again(&failure) =>
+                    {
+                        pass.failed.insert(job, failure);
+                    }
+                    event => {
+                        match &event {
+                            Event::Finished { job, .. } => pass.compiled.push(*job),
+                            Event::Failed { job, failure, .. } => {
+                                if let Err(io) = self.note(*job, failure) {
+                                    error.get_or_insert(io);
+                                    cancel.cancel();
+                                }
+                                pass.failed.insert(*job, failure.clone());
+                            }
+                            _ => {}
+                        }
+                        facts.event(&event);
+                        progress.event(plan, &event);
+                    }
+                }
+            });
+            if let Some(error) = error {
+                return Err(error);
+            }
+            summary?;
+            cache.digests.save();
+            if lost.is_empty() {
+                return Ok(pass);
+            }
+            pass.cached.retain(|job| !lost.contains(job));
+            pass.compiled.retain(|job| !lost.contains(job));
+            left = lost.into_iter().collect();
+            left.sort_unstable();
+        }
+        Err(CompileError::CorruptObject(plan.jobs[left[0]].digest).into())
+    }
+}
+
+fn is_tried_again(failure: &Failure) -> bool {
+    matches!(JobState::of(&failure.kind), JobState::Infra | JobState::Timeout)
+}
+
+/// Says of a job that is known to be refused what was said of it then.
+pub(crate) fn say_refused(outbox: &Outbox, job: Digest, output: &Output) {
+    if let Some(note) = outbox.note(job) {
+        output.stderr(&format!(
+            "failed to compile `{}`: {}\n{}",
+            note.key,
+            note.reason,
+            note.output.trim_end()
+        ));
+    }
+}

@@ -1,0 +1,138 @@
+//! Which shards of a plan are done, by the manifests that lie there. Exit
+//! codes of schedulers are not asked: a manifest is there or it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{JobState, ManifestError, ShardManifest};
+use gfxpack_plan::Digest;
+use gfxpack_plan::shard::Shard;
+
+use super::{Stored, slurm};
+use crate::args::ShardsIn;
+use crate::fail;
+
+/// A shard's manifest with where it lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) manifest: ShardManifest,
+    pub(crate) path: PathBuf,
+    /// The directory with its objects.
+    pub(crate) dir: PathBuf,
+}
+
+/// The manifests in these directories, and what is wrong with others.
+pub(crate) fn find(dirs: &[PathBuf]) -> anyhow::Result<(Vec<Found>, Vec<ManifestError>)> {
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for dir in dirs {
+        let listed = ShardManifest::list(dir).map_err(|error| {
+            fail::usage(fail::in_full(&error), "give directories that shards were built into")
+        })?;
+        for path in listed {
+            match ShardManifest::read(&path) {
+                Ok(manifest) => found.push(Found { manifest, path, dir: dir.clone() }),
+                Err(error) => wrong.push(error),
+            }
+        }
+    }
+    Ok((found, wrong))
+}
+
+/// How the shards of a plan are.
+pub(crate) struct State {
+    pub(crate) plan: Option<Digest>,
+    pub(crate) count: u32,
+    /// Done or to be retried, by index.
+    pub(crate) shards: BTreeMap<u32, Found>,
+    /// Manifests that do not count, in words.
+    pub(crate) strange: Vec<String>,
+}
+
+impl State {
+    /// Looks at the manifests.
+    pub(crate) fn of(args: &ShardsIn) -> anyhow::Result<Self> {
+        let (found, wrong) = find(&existing(&args.dirs))?;
+        let mut strange: Vec<String> = wrong.iter().map(|error| fail::in_full(error)).collect();
+        let submitted = args.dirs.iter().find_map(|dir| slurm::submitted(dir));
+        let plan = match &args.plan {
+            Some(plan) => Some(Stored::open(plan)?.digest()),
+            None => submitted
+                .as_ref()
+                .map(|submitted| submitted.plan)
+                .or_else(|| found.first().map(|found| found.manifest.plan)),
+        };
+        let count = args
+            .shards
+            .map(u32::from)
+            .or_else(|| submitted.as_ref().map(|submitted| submitted.shards))
+            .or_else(|| found.first().map(|found| found.manifest.shard.count()))
+            .ok_or_else(|| {
+                fail::usage(
+                    "failed to tell how many shards there are: none is done yet",
+                    "say it with --shards N",
+                )
+            })?;
+        let mut shards: BTreeMap<u32, Found> = BTreeMap::new();
+        for found in found {
+            let shard = found.manifest.shard;
+            let path = found.path.display();
+            if Some(found.manifest.plan) != plan {
+                strange.push(format!("`{path}` is of another plan, {}", found.manifest.plan));
+            } else if shard.count() != count {
+                strange.push(format!("`{path}` is of {} shards, not of {count}", shard.count()));
+            } else if let Some(other) = shards.get(&shard.index()) {
+                strange.push(format!("`{path}` repeats `{}`", other.path.display()));
+            } else {
+                shards.insert(shard.index(), found);
+            }
+        }
+        Ok(Self { plan, count, shards, strange })
+    }
+
+    /// Shards that have to run, or to run again.
+    pub(crate) fn missing(&self) -> Vec<u32> {
+        let is_missing = |shard: &u32| {
+            let found = self.shards.get(shard);
+            found.is_none_or(|found| found.manifest.count(JobState::Infra) > 0)
+        };
+        (1..=self.count).filter(is_missing).collect()
+    }
+
+    /// Kernels that were refused or took too long, in all shards.
+    pub(crate) fn refused(&self) -> usize {
+        let manifests = self.shards.values().map(|found| &found.manifest);
+        manifests
+            .map(|manifest| manifest.count(JobState::Refused) + manifest.count(JobState::Timeout))
+            .sum()
+    }
+
+    /// Every shard with how it is, in words. `active` are on their way.
+    pub(crate) fn lines(&self, active: &BTreeMap<u32, String>) -> Vec<(Shard, String)> {
+        let shard = |index| Shard::new(index, self.count).expect("counted from 1");
+        let words = |index: &u32| match (self.shards.get(index), active.get(index)) {
+            (_, Some(active)) => active.to_lowercase(),
+            (None, None) => "missing".to_owned(),
+            (Some(found), None) => {
+                let count = |state| found.manifest.count(state);
+                let mut words = format!("done, {} jobs", found.manifest.jobs.len());
+                for (state, what) in [
+                    (JobState::Refused, "refused"),
+                    (JobState::Timeout, "out of time"),
+                    (JobState::Infra, "lost by the machine: to run again"),
+                ] {
+                    if count(state) > 0 {
+                        words.push_str(&format!(", {} {what}", count(state)));
+                    }
+                }
+                words
+            }
+        };
+        (1..=self.count).map(|index| (shard(index), words(&index))).collect()
+    }
+}
+
+/// Directories that are not made yet hold nothing.
+fn existing(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let unique: BTreeSet<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+    unique.into_iter().filter(|dir| dir.exists()).map(Path::to_owned).collect()
+}

@@ -1,0 +1,205 @@
+//! Reads a stored plan: all of it, or some of its jobs as a stream.
+
+use std::io::BufRead;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
+use crate::arguments;
+use crate::digest::Digest;
+use crate::key::KernelKey;
+use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
+use crate::words::Words;
+
+/// Which jobs are wanted.
+pub enum Jobs<'a> {
+    /// All, and the kdbs.
+    All,
+    /// All without their arguments, and the kdbs: enough for what does not
+    /// compile.
+    Keys,
+    /// Those that are chosen by their digests; no kdbs.
+    Only(&'a dyn Fn(Digest) -> bool),
+    /// One, which is all that is checked; no kdbs.
+    One(Digest),
+}
+
+/// Where the digest stands in a line, after `["`.
+const DIGEST: std::ops::Range<usize> = 2..66;
+
+/// Reads the jobs that are wanted from their lines. Everything is checked:
+/// the lines' digest, each job's, and the plan's where all of it is read.
+///
+/// # Errors
+/// [`StoredError`] where the format is another one, the lines can't be read,
+/// or anything is not what its digest says.
+pub fn read<A>(
+    header: &Header<A>,
+    lines: &mut dyn BufRead,
+    wanted: &Jobs<'_>,
+) -> Result<Plan, StoredError> {
+    if header.format != FORMAT {
+        return Err(StoredError::Format(header.format));
+    }
+    check_indices(header)?;
+    let sources: Vec<Digest> = header.sources.iter().map(Source::digest).collect();
+    if let Jobs::One(digest) = wanted {
+        return one(header, &sources, lines, *digest);
+    }
+    let mut sha256 = Sha256::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut count = 0;
+    let mut block: Vec<Vec<u8>> = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let end = lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0;
+        if !end {
+            sha256.update(&line);
+            count += 1;
+            if is_wanted(&line, wanted)? {
+                block.push(line.clone());
+            }
+        }
+        if block.len() == KEYS_AT_ONCE || end {
+            let bare = matches!(wanted, Jobs::Keys);
+            let (groups, toolchains) = (&header.groups[..], &header.toolchains[..]);
+            let read = plan::on_all_processors(&block, |line| {
+                job(groups, toolchains, &sources, line, bare)
+            });
+            jobs.reserve(read.len());
+            for job in read {
+                jobs.push(job?);
+            }
+            block.clear();
+        }
+        if end {
+            break;
+        }
+    }
+    if count != header.jobs || Digest::from_bytes(sha256.finalize().into()) != header.jobs_sha256 {
+        return Err(damaged("its jobs are not those that its header was written for"));
+    }
+    let kdbs = match wanted {
+        Jobs::All | Jobs::Keys => kdbs(header, &jobs)?,
+        Jobs::Only(_) | Jobs::One(_) => Vec::new(),
+    };
+    let plan = made(header, jobs, kdbs);
+    if matches!(wanted, Jobs::All | Jobs::Keys) && plan.digest() != header.digest {
+        return Err(damaged("its kdbs are not those that its digest says"));
+    }
+    Ok(plan)
+}
+
+fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
+    let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
+    Plan { toolchains, sources: header.sources.clone(), jobs, kdbs }
+}
+
+/// Whoever runs one job of many asks often, and no further than that.
+fn one<A>(
+    header: &Header<A>,
+    sources: &[Digest],
+    lines: &mut dyn BufRead,
+    digest: Digest,
+) -> Result<Plan, StoredError> {
+    let begin = format!("[\"{digest}\"");
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0 {
+            return Err(StoredError::NoJob(digest));
+        }
+        if line.starts_with(begin.as_bytes()) {
+            let job = job(&header.groups, &header.toolchains, sources, &line, false)?;
+            return Ok(made(header, vec![job], Vec::new()));
+        }
+    }
+}
+
+fn damaged(reason: &str) -> StoredError {
+    StoredError::Damaged(reason.to_owned())
+}
+
+fn check_indices<A>(header: &Header<A>) -> Result<(), StoredError> {
+    let groups = header.groups.iter().all(|group| {
+        group.source < header.sources.len() && group.toolchain < header.toolchains.len()
+    });
+    let rows = header.kdbs.iter().all(|kdb| {
+        kdb.toolchain < header.toolchains.len()
+            && kdb.rows.iter().all(|rows| match rows {
+                Rows::Run(first, count) => {
+                    first.checked_add(*count).is_some_and(|end| end <= header.jobs)
+                }
+                Rows::Other(job, ..) => *job < header.jobs,
+            })
+    });
+    if groups && rows { Ok(()) } else { Err(damaged("it refers to what is not in it")) }
+}
+
+fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
+    let Jobs::Only(chosen) = wanted else { return Ok(true) };
+    let digest = line.get(DIGEST).and_then(|text| std::str::from_utf8(text).ok());
+    let digest = digest.and_then(|text| text.parse().ok());
+    digest.map(chosen).ok_or_else(|| damaged("a line does not begin with a job's digest"))
+}
+
+fn job(
+    groups: &[Group],
+    toolchains: &[StoredToolchain],
+    sources: &[Digest],
+    line: &[u8],
+    bare: bool,
+) -> Result<Job, StoredError> {
+    let (digest, group, kernel_args): (Digest, usize, String) =
+        serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
+    let group = groups.get(group).ok_or_else(|| damaged("a job is of no group"))?;
+    let key = KernelKey { kernel_name: group.kernel_name.clone(), kernel_args };
+    let options = key.split_device().map_or("", |(options, _)| options);
+    let mut words = group.before.clone();
+    let own = arguments::words(options)
+        .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
+    words.extend(&own);
+    words.extend(&group.after);
+    let toolchain = &toolchains[group.toolchain].toolchain;
+    let compiler = toolchain.digest_for(group.language);
+    if plan::job_digest(compiler, group.program, &words, sources[group.source]) != digest {
+        return Err(damaged(&format!("job `{digest}` is not what its digest says")));
+    }
+    Ok(Job {
+        digest,
+        language: group.language,
+        target_id: group.target_id.clone(),
+        source: group.source,
+        toolchain: group.toolchain,
+        program: group.program,
+        arguments: if bare { Words::default() } else { words },
+        key: Arc::new(key),
+    })
+}
+
+fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError> {
+    let one = |kdb: &super::StoredKdb| {
+        let mut rows: Vec<Row> = Vec::new();
+        for stored in &kdb.rows {
+            match stored {
+                Rows::Run(first, count) => rows.extend(
+                    (*first..first + count).map(|job| Row { key: Arc::clone(&jobs[job].key), job }),
+                ),
+                Rows::Other(job, name, args) => rows.push(Row {
+                    key: Arc::new(KernelKey {
+                        kernel_name: name.clone(),
+                        kernel_args: args.clone(),
+                    }),
+                    job: *job,
+                }),
+            }
+        }
+        if !rows.is_sorted_by(|a, b| a.key < b.key) {
+            return Err(damaged("the rows of a kdb are not in their order"));
+        }
+        Ok(KdbPlan { target: kdb.target.clone(), toolchain: kdb.toolchain, rows })
+    };
+    header.kdbs.iter().map(one).collect()
+}

@@ -1,0 +1,197 @@
+//! What is stored comes back as it was planned, and nothing else comes back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::*;
+use crate::arguments::CompilerFacts;
+use crate::expand::parse_keys;
+use crate::plan::{Plan, StagedFile, TargetRequest, plan};
+
+fn toolchain() -> PlanToolchain {
+    PlanToolchain {
+        identity: "test".to_owned(),
+        digest: Digest::of(b"all"),
+        opencl_c: Digest::of(b"some"),
+        assembly: Digest::of(b"least"),
+        supplied: Vec::new(),
+        facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 0]) },
+    }
+}
+
+fn source(name: &str) -> Source {
+    Source {
+        name: name.to_owned(),
+        main: format!("d/{name}"),
+        include_dirs: vec!["i0".to_owned()],
+        files: vec![StagedFile { path: format!("d/{name}"), digest: Digest::of(b"text") }],
+    }
+}
+
+/// Two kdbs that share jobs and a third that does not, keys in this order or
+/// the other one.
+fn requests(reversed: bool) -> Vec<TargetRequest> {
+    let options = [" -DA=1", "  -DA=1 ", " -DA=2 -std=c++14", " -DS=\"x y\"", "", " -DA=\u{e9}"];
+    let keys = |gfx: &str| {
+        let mut keys = Vec::new();
+        for (number, name) in ["a.cpp", "b.cl", "c.s"].iter().enumerate() {
+            let lines: Vec<String> = options
+                .iter()
+                .filter(|options| !(*name == "c.s" && options.contains("std")))
+                .map(|options| {
+                    let key = KernelKeyText {
+                        kernel_name: format!("{name}.o"),
+                        kernel_args: format!("{options} -mcpu={gfx}"),
+                    };
+                    serde_json::to_string(&key).unwrap()
+                })
+                .collect();
+            let parsed = parse_keys("k", &lines.join("\n")).unwrap();
+            keys.extend(parsed.requests.into_iter().map(|key| (Arc::new(key), number)));
+        }
+        if reversed {
+            keys.reverse();
+        }
+        keys
+    };
+    let request = |target: &str, gfx: &str| TargetRequest {
+        target: target.parse().unwrap(),
+        toolchain: 0,
+        keys: keys(gfx),
+    };
+    vec![
+        request("gfx906_60", "gfx906"),
+        request("gfx906_64", "gfx906"),
+        request("gfx90a@104", "gfx90a"),
+    ]
+}
+
+#[derive(Serialize)]
+struct KernelKeyText {
+    kernel_name: String,
+    kernel_args: String,
+}
+
+fn sources() -> Vec<Source> {
+    ["a.cpp", "b.cl", "c.s"].map(source).to_vec()
+}
+
+fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
+    let mut lines = Vec::new();
+    let written = write_jobs(&[toolchain()], &sources(), &requests(reversed), &mut lines).unwrap();
+    let header = Header {
+        format: FORMAT,
+        generator: "test".to_owned(),
+        digest: written.digest,
+        jobs: written.jobs,
+        jobs_sha256: written.jobs_sha256,
+        toolchains: vec![StoredToolchain {
+            toolchain: toolchain(),
+            closure: vec![("clang".to_owned(), Digest::of(b"all"))],
+        }],
+        sources: sources(),
+        groups: written.groups,
+        kdbs: written.kdbs,
+        about: "more".to_owned(),
+    };
+    (header, lines)
+}
+
+fn planned() -> Plan {
+    plan(vec![toolchain()], sources(), &requests(false)).unwrap()
+}
+
+fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, usize)> {
+    let mut jobs: Vec<_> = plan
+        .jobs
+        .iter()
+        .map(|job| {
+            let key = (job.key.kernel_name.clone(), job.key.split_device().map(|(_, d)| d.into()));
+            (job.digest, job.arguments.clone(), key, job.source)
+        })
+        .collect();
+    jobs.sort_by_key(|(digest, ..)| *digest);
+    jobs
+}
+
+type KernelKeyOf = (String, Option<String>);
+
+#[test]
+fn what_is_read_is_what_was_planned() {
+    let (header, lines) = stored(false);
+    let text = serde_json::to_string(&header).unwrap();
+    let header: Header<String> = serde_json::from_str(&text).unwrap();
+    let read = read(&header, &mut &lines[..], &Jobs::All).unwrap();
+    let planned = planned();
+    assert_eq!(read.digest(), planned.digest());
+    assert_eq!(read.digest(), header.digest);
+    assert_eq!(by_digest(&read), by_digest(&planned));
+    assert!(read.jobs.len() < read.kdbs.iter().map(|kdb| kdb.rows.len()).sum());
+    for (a, b) in read.kdbs.iter().zip(&planned.kdbs) {
+        let keys = |kdb: &crate::plan::KdbPlan| -> Vec<crate::KernelKey> {
+            kdb.rows.iter().map(|row| (*row.key).clone()).collect()
+        };
+        assert_eq!((&a.target, keys(a)), (&b.target, keys(b)));
+    }
+}
+
+#[test]
+fn the_order_of_keys_does_not_show() {
+    assert_eq!(stored(false), stored(true));
+}
+
+#[test]
+fn some_jobs_and_bare_jobs_are_parts_of_all() {
+    let (header, lines) = stored(false);
+    let chosen = |digest: Digest| digest.as_ref()[0].is_multiple_of(2);
+    let some = read(&header, &mut &lines[..], &Jobs::Only(&chosen)).unwrap();
+    let all = planned();
+    let expected: BTreeSet<Digest> =
+        all.jobs.iter().map(|job| job.digest).filter(|digest| chosen(*digest)).collect();
+    assert!(!expected.is_empty() && expected.len() < all.jobs.len());
+    assert_eq!(some.jobs.iter().map(|job| job.digest).collect::<BTreeSet<_>>(), expected);
+    let last = all.jobs.last().unwrap().digest;
+    let one = read(&header, &mut &lines[..], &Jobs::One(last)).unwrap();
+    assert_eq!(one.jobs.iter().map(|job| job.digest).collect::<Vec<_>>(), [last]);
+    let none = read(&header, &mut &lines[..], &Jobs::One(Digest::of(b"none")));
+    assert!(matches!(none, Err(StoredError::NoJob(_))));
+    let bare = read(&header, &mut &lines[..], &Jobs::Keys).unwrap();
+    assert_eq!(bare.digest(), all.digest());
+    assert!(bare.jobs.iter().all(|job| job.arguments.is_empty()));
+}
+
+#[test]
+fn nothing_that_was_changed_is_read() {
+    let (header, lines) = stored(false);
+    let text = String::from_utf8(lines).unwrap();
+    let fails = |header: &Header<String>, text: &str| {
+        for wanted in [Jobs::All, Jobs::Keys, Jobs::Only(&|_| true)] {
+            read(header, &mut text.as_bytes(), &wanted).unwrap_err();
+        }
+    };
+    for changed in [
+        text.replacen("-DA=1", "-DA=7", 1),
+        text.lines().skip(1).map(|line| format!("{line}\n")).collect(),
+        text.replacen("[\"", "[\"0", 1),
+        format!("{text}{text}"),
+        String::new(),
+    ] {
+        fails(&header, &changed);
+    }
+    let change = |change: &dyn Fn(&mut Header<String>)| {
+        let mut header = header.clone();
+        change(&mut header);
+        fails(&header, &text);
+    };
+    change(&|header| header.format = 2);
+    change(&|header| header.groups[0].after = Words::from_iter(["another"]));
+    change(&|header| header.groups[0].source = 9);
+    change(&|header| header.groups.clear());
+    change(&|header| header.toolchains[0].toolchain.digest = Digest::of(b"x"));
+    change(&|header| header.sources[1].files[0].digest = Digest::of(b"x"));
+    change(&|header| header.kdbs[0].rows.push(Rows::Run(1, usize::MAX)));
+    // What says which rows a kdb has is read with the kdbs alone.
+    let mut header = header.clone();
+    header.kdbs[0].rows.pop();
+    read(&header, &mut text.as_bytes(), &Jobs::All).unwrap_err();
+}

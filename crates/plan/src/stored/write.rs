@@ -1,0 +1,172 @@
+//! Writes a plan's jobs as a stream: no more than their digests is held of
+//! them, so that a million take little more memory than their keys.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Group, Rows, StoredKdb};
+use crate::arguments::compile_target;
+use crate::digest::Digest;
+use crate::expand::KeyRequest;
+use crate::key::KernelKey;
+use crate::location::InputError;
+use crate::plan::{self, KEYS_AT_ONCE, PlanToolchain, Source, TargetRequest};
+use crate::words::Words;
+
+/// Why a plan could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A key's options can't be given to a compiler.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The jobs could not be written.
+    #[error("failed to write the plan's jobs")]
+    Io(#[source] io::Error),
+}
+
+/// What the header says of jobs that were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The plan's identity.
+    pub digest: Digest,
+    /// How many jobs there are.
+    pub jobs: usize,
+    /// SHA-256 of their lines.
+    pub jobs_sha256: Digest,
+    /// What many of them have in common.
+    pub groups: Vec<Group>,
+    /// One per target.
+    pub kdbs: Vec<StoredKdb>,
+}
+
+/// Plans as [`plan::plan`] does and writes every job as a line. Jobs come in
+/// the order of the first kdb's rows, so that the order in which keys were
+/// given does not show.
+///
+/// # Errors
+/// [`WriteError`] where a key's options can't be given to a compiler, or
+/// nothing can be written.
+///
+/// # Panics
+/// Where a request names a toolchain or source that is not there.
+pub fn write_jobs(
+    toolchains: &[PlanToolchain],
+    sources: &[Source],
+    requests: &[TargetRequest],
+    out: &mut dyn Write,
+) -> Result<Written, WriteError> {
+    let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
+    let mut writer = Writer { out, sha256: Sha256::new(), groups: Groups::default() };
+    let mut jobs: Vec<(Digest, Arc<KernelKey>)> = Vec::new();
+    let mut by_digest: HashMap<Digest, u32> = HashMap::new();
+    let mut kdbs = Vec::new();
+    let mut kdb_digests = Vec::new();
+    for request in requests {
+        let toolchain = &toolchains[request.toolchain];
+        let mut order: Vec<&(Arc<KeyRequest>, usize)> = request.keys.iter().collect();
+        order.sort_by(|(a, _), (b, _)| a.key.cmp(&b.key));
+        let mut numbers: Vec<u32> = Vec::with_capacity(order.len());
+        let mut rows = Vec::new();
+        for keys in order.chunks(KEYS_AT_ONCE) {
+            let commands = plan::on_all_processors(keys, |(key, source)| {
+                let digest = source_digests[*source];
+                plan::command(key, &sources[*source], digest, toolchain, request.target.id())
+            });
+            for ((key, source), command) in keys.iter().copied().zip(commands) {
+                let plan::Command { digest, program, arguments } = command?;
+                let number = match by_digest.get(&digest) {
+                    Some(number) => *number,
+                    None => {
+                        let (before, after) = without_options(&arguments, key);
+                        let group = writer.groups.number(Group {
+                            kernel_name: key.key.kernel_name.clone(),
+                            language: key.language,
+                            target_id: compile_target(key.language, request.target.id()),
+                            source: *source,
+                            toolchain: request.toolchain,
+                            program,
+                            before,
+                            after,
+                        });
+                        writer.line(digest, group, &key.key.kernel_args)?;
+                        let number = jobs.len() as u32;
+                        jobs.push((digest, Arc::clone(&key.key)));
+                        by_digest.insert(digest, number);
+                        number
+                    }
+                };
+                add(&mut rows, number as usize, &key.key, &jobs[number as usize].1);
+                numbers.push(number);
+            }
+        }
+        let keys = order.iter().map(|(key, _)| &*key.key);
+        let digests = numbers.iter().map(|number| jobs[*number as usize].0);
+        kdb_digests.push(plan::kdb_digest(&request.target, keys, digests));
+        kdbs.push(StoredKdb { target: request.target.clone(), toolchain: request.toolchain, rows });
+    }
+    writer.out.flush().map_err(WriteError::Io)?;
+    Ok(Written {
+        digest: plan::plan_digest(kdb_digests.into_iter()),
+        jobs: jobs.len(),
+        jobs_sha256: Digest::from_bytes(writer.sha256.finalize().into()),
+        groups: writer.groups.list,
+        kdbs,
+    })
+}
+
+/// A job's arguments before and after those that its key's options are.
+fn without_options(arguments: &Words, key: &KeyRequest) -> (Words, Words) {
+    // The source's path is the one word after the options.
+    let own = crate::arguments::words(key.options()).map_or(0, |words| words.len());
+    let before = arguments.len() - own - 1;
+    let parts = |from: usize, count: usize| arguments.iter().skip(from).take(count).collect();
+    (parts(0, before), parts(before + own, 1))
+}
+
+/// Adds a row, to the last run of rows where it continues that.
+fn add(rows: &mut Vec<Rows>, job: usize, key: &KernelKey, own: &KernelKey) {
+    if key != own {
+        rows.push(Rows::Other(job, key.kernel_name.clone(), key.kernel_args.clone()));
+        return;
+    }
+    match rows.last_mut() {
+        Some(Rows::Run(first, count)) if *first + *count == job => *count += 1,
+        _ => rows.push(Rows::Run(job, 1)),
+    }
+}
+
+#[derive(Default)]
+struct Groups {
+    list: Vec<Group>,
+    numbers: HashMap<Group, usize>,
+}
+
+impl Groups {
+    fn number(&mut self, group: Group) -> usize {
+        if let Some(number) = self.numbers.get(&group) {
+            return *number;
+        }
+        self.list.push(group.clone());
+        self.numbers.insert(group, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}
+
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    sha256: Sha256,
+    groups: Groups,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, digest: Digest, group: usize, arguments: &str) -> Result<(), WriteError> {
+        let mut line = serde_json::to_vec(&(digest, group, arguments)).expect("plain data");
+        line.push(b'\n');
+        self.sha256.update(&line);
+        self.out.write_all(&line).map_err(WriteError::Io)
+    }
+}

@@ -1,0 +1,173 @@
+//! What can go wrong with shards: each ends right or says which, nothing is
+//! lost, and nothing is compiled twice that was already there.
+
+use std::fs;
+use std::process::Stdio;
+
+use gfxpack_tests::project::{Project, tool};
+
+use super::lab::{calls, faulty, finished, merge, plan, shard, shard_arguments};
+
+/// Three shards of six kernels, built.
+fn three_shards() -> Project {
+    let project = faulty(&[""; 6]);
+    for index in 1..=3 {
+        shard(&project, &format!("{index}/3"), "s", &[]).expect_code(0);
+    }
+    assert_eq!(calls(&project), 6);
+    project
+}
+
+/// The shard with a job, and the file of its object.
+fn some_object(project: &Project) -> (String, String) {
+    let (name, _) = project.tree("s/v1/objects").remove(0);
+    let job = name.rsplit('/').next().unwrap().to_owned();
+    let shard = (1..=3)
+        .find(|index| project.text(&format!("s/shard-{index}-of-3.manifest")).contains(&job))
+        .expect("some shard has it");
+    (format!("{shard}/3"), format!("s/v1/objects/{name}"))
+}
+
+#[test]
+fn shards_that_do_not_belong_together_are_refused_by_name() {
+    let project = three_shards();
+    let refused = |dirs: &[&str], words: &[&str]| {
+        let run = merge(&project, dirs, &[]).expect_code(2);
+        for word in words {
+            assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+        }
+        assert!(run.stderr.contains("hint: "), "{}", run.stderr);
+        assert!(!project.path().join("merged/kdb").exists(), "nothing is made of them");
+    };
+    let copy = |name: &str| {
+        fs::create_dir_all(project.path().join("t")).unwrap();
+        fs::copy(project.path().join("s").join(name), project.path().join("t").join(name)).unwrap();
+    };
+    copy("shard-2-of-3.manifest");
+    refused(&["s", "t"], &["shard 2/3 twice", "s/shard-2-of-3", "t/shard-2-of-3"]);
+    refused(&["t"], &["2 of 3 shards: 1,3"]);
+    let text = project.text("s/shard-2-of-3.manifest");
+    project.write("t/shard-2-of-3.manifest", &text[..text.len() - 30]);
+    refused(&["t"], &["t/shard-2-of-3", "cut off"]);
+    fs::remove_dir_all(project.path().join("t")).unwrap();
+    fs::create_dir(project.path().join("t")).unwrap();
+    refused(&["t"], &["find a shard"]);
+    refused(&["nowhere"], &["nowhere"]);
+
+    shard(&project, "1/2", "t", &[]).expect_code(0);
+    refused(&["s", "t"], &["is shard 1/2", "of another number"]);
+    fs::remove_file(project.path().join("t/shard-1-of-2.manifest")).unwrap();
+
+    // A plan with one kernel more: what both have in common is not compiled.
+    let before = calls(&project);
+    let manifest = project.text("kernels.toml").replace("options = [", "options = [\"-DN=9\", ");
+    fs::rename(project.path().join("plan"), project.path().join("old-plan")).unwrap();
+    project.write("kernels.toml", &manifest);
+    plan(&project, &["--hipcc", "bin/hipcc", "--target", "gfx906_60"]);
+    refused(&["s"], &["of plan", "s/shard-1-of-3"]);
+    for index in 1..=3 {
+        shard(&project, &format!("{index}/3"), "s", &[]).expect_code(0);
+    }
+    assert_eq!(calls(&project), before + 1);
+    merge(&project, &["s"], &[]).expect_code(0);
+}
+
+#[test]
+fn a_damaged_object_names_its_shard_which_then_compiles_it_alone() {
+    let project = three_shards();
+    merge(&project, &["s"], &[]).expect_code(0);
+    let whole = project.tree("merged");
+    fs::remove_dir_all(project.path().join("merged")).unwrap();
+    let (name, object) = some_object(&project);
+    let path = project.path().join(&object);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let run = merge(&project, &["s"], &[]).expect_code(101);
+    assert!(run.stderr.contains(&format!("shard {name}")), "{}", run.stderr);
+    assert!(!project.path().join("merged/kdb/gfx906_60.kdb").exists());
+    let run = shard(&project, &name, "s", &[]).expect_code(0);
+    assert_eq!(finished(&run)["ok"], 1);
+    assert_eq!(calls(&project), 7);
+    merge(&project, &["s"], &[]).expect_code(0);
+    assert!(project.tree("merged") == whole);
+}
+
+#[test]
+fn two_objects_of_one_job_are_both_shown() {
+    let project = three_shards();
+    // Shard 1 as another machine might have made it, of other headers.
+    let text = project.text("s/shard-1-of-3.manifest");
+    let line = text.lines().find(|line| line.contains("\"ok\"")).expect("it compiled one");
+    let sha256 = line.split('"').nth(5).unwrap();
+    let other = "0123456789abcdef".repeat(4);
+    let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
+    let body = format!("{}\n", body.replace(sha256, &other));
+    let digest = gfxpack_plan::Digest::of(body.as_bytes());
+    project.write("t/shard-1-of-3.manifest", &format!("{body}{{\"sha256\":\"{digest}\"}}\n"));
+    for more in [&[][..], &["--allow-partial"]] {
+        let run = merge(&project, &["s", "t"], more).expect_code(101);
+        for words in ["two different objects", sha256, &other, "s/shard-1", "t/shard-1"] {
+            assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn another_toolchain_is_refused_with_what_differs() {
+    let project = faulty(&[""]);
+    let stand_in = project.text("bin/hipcc");
+    project.write("bin/hipcc", &stand_in.replace("exec hipcc", "# newer\nexec hipcc"));
+    let run = shard(&project, "1/1", "s", &[]).expect_code(2);
+    assert!(run.stdout.contains("differs in hipcc"), "{}", run.stdout);
+    assert!(run.stdout.contains("container image"), "the hint says what to do: {}", run.stdout);
+    assert_eq!(calls(&project), 0);
+    project.write("bin/hipcc", &stand_in);
+    shard(&project, "1/1", "s", &[]).expect_code(0);
+}
+
+#[test]
+fn a_killed_shard_goes_on_where_it_stopped() {
+    let project = faulty(&["", "", "-DFAULT=wait", ""]);
+    let wait = project.write("bin/wait", "");
+    let arguments = shard_arguments("1/1", "s", "killed-cache");
+    let arguments: Vec<&str> =
+        arguments.iter().map(String::as_str).chain(["--jobs", "2"]).collect();
+    let mut child =
+        project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let objects =
+        || project.tree("s/v1/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
+    while objects() < 3 || !project.path().join("bin/waiting").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!project.path().join("s/shard-1-of-1.manifest").exists(), "the manifest comes last");
+    let status = project.run(&["status", "s", "--shards", "1", "--missing"]).expect_code(0);
+    assert_eq!(status.stdout, "1/1\n");
+    merge(&project, &["s"], &[]).expect_code(2);
+    fs::remove_file(wait).unwrap();
+    let before = calls(&project);
+    let run = shard(&project, "1/1", "s", &[]).expect_code(0);
+    assert_eq!((&finished(&run)["ok"], &finished(&run)["cached"]), (&1.into(), &3.into()));
+    assert_eq!(calls(&project), before + 1);
+    merge(&project, &["s"], &[]).expect_code(0);
+}
+
+#[test]
+fn an_interrupted_shard_stops_its_compilers_and_writes_no_manifest() {
+    let project = faulty(&["-DFAULT=wait"]);
+    project.write("bin/wait", "");
+    let arguments = shard_arguments("1/1", "s", "cache");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut child = project.start(&arguments);
+    while !project.path().join("bin/waiting").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        std::thread::yield_now();
+    }
+    tool("kill", &["-TERM", &child.id().to_string()], project.path());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!project.path().join("s/shard-1-of-1.manifest").exists());
+}

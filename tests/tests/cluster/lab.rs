@@ -1,0 +1,107 @@
+//! Projects with a stored plan, and a hipcc that misbehaves on request and
+//! counts how often it is asked.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use gfxpack_tests::project::{Project, Run};
+
+/// The real hipcc, but for faults that a define asks for. Each kernel that it
+/// is asked for leaves a line in `bin/calls`.
+const STAND_IN: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+once() { if [ -e "$here/$1" ]; then return 1; else : > "$here/$1"; return 0; fi; }
+for word in "$@"; do
+    case $word in
+        -DN=*) echo "$word" >> "$here/calls" ;;
+    esac
+done
+for word in "$@"; do
+    case $word in
+        -DFAULT=hang-once) if once hung; then sleep 100000; fi ;;
+        -DFAULT=kill-once) if once killed; then kill -KILL $$; fi ;;
+        -DFAULT=kill) if [ -e "$here/kill" ]; then kill -KILL $$; fi ;;
+        -DFAULT=wait)
+            : > "$here/waiting"
+            while [ -e "$here/wait" ]; do sleep 0.05; done ;;
+    esac
+done
+exec hipcc "$@"
+"#;
+
+const SOURCE: &str = "#include <hip/hip_runtime.h>\n\
+    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+
+/// A kernel for each of these texts of defines, with the stand-in in bin.
+pub(crate) fn faulty(defines: &[&str]) -> Project {
+    let project = Project::new();
+    let stand_in = project.write("bin/hipcc", STAND_IN);
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    project.write("k.cpp", SOURCE);
+    let options: Vec<String> = defines
+        .iter()
+        .enumerate()
+        .map(|(number, define)| format!("\"-DN={number} {define}\""))
+        .collect();
+    project.write(
+        "kernels.toml",
+        &format!(
+            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
+            options.join(", ")
+        ),
+    );
+    plan(&project, &["--hipcc", "bin/hipcc", "--target", "gfx906_60"]);
+    project
+}
+
+/// Stores the plan of a project's manifest in `plan`.
+pub(crate) fn plan(project: &Project, more: &[&str]) -> Run {
+    let arguments = ["plan", "--manifest", "kernels.toml", "--out", "plan"];
+    project.run(&[&arguments, more].concat()).expect_code(0)
+}
+
+/// How many kernels the stand-in was asked for.
+pub(crate) fn calls(project: &Project) -> usize {
+    let calls = fs::read_to_string(project.path().join("bin/calls")).unwrap_or_default();
+    calls.lines().count()
+}
+
+/// Runs a shard with the stand-in, with an empty cache of its own so that
+/// only what lies in `out` can be taken from there.
+pub(crate) fn shard(project: &Project, shard: &str, out: &str, more: &[&str]) -> Run {
+    let cache = project.path().join("caches").join(format!("{}", calls_of_shards(project)));
+    let cache = cache.to_str().expect("a plain path").to_owned();
+    let arguments = shard_arguments(shard, out, &cache);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(more.to_vec()).collect();
+    project.run(&arguments)
+}
+
+/// The words that run a shard with the stand-in.
+pub(crate) fn shard_arguments(shard: &str, out: &str, cache: &str) -> Vec<String> {
+    let words = "build --plan plan --via hipcc --hipcc bin/hipcc --message-format json --shard";
+    let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+    words.extend([shard, "--out", out, "--cache-dir", cache].map(str::to_owned));
+    words
+}
+
+/// A number that no earlier shard of the project was given.
+fn calls_of_shards(project: &Project) -> usize {
+    let caches = project.path().join("caches");
+    fs::create_dir_all(&caches).expect("made");
+    let next = fs::read_dir(&caches).expect("readable").count();
+    fs::create_dir(caches.join(next.to_string())).expect("made");
+    next
+}
+
+/// Merges directories of shards into `merged`.
+pub(crate) fn merge(project: &Project, dirs: &[&str], more: &[&str]) -> Run {
+    let arguments = ["merge", "--plan", "plan", "--out", "merged"];
+    project.run(&[&arguments, dirs, more].concat())
+}
+
+/// What the last run of a shard said that it came to.
+pub(crate) fn finished(run: &Run) -> serde_json::Value {
+    run.of_type("shard-finished").pop().expect("a shard that finished says so")
+}

@@ -1,0 +1,86 @@
+//! Kernels that have no object: refused ones are never asked for again, those
+//! that the machine failed are, and what is merged without them says so.
+
+use std::fs;
+
+use super::lab::{calls, faulty, finished, merge, shard};
+
+#[test]
+fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
+    let project = faulty(&["", "-DBROKEN", ""]);
+    let arguments = "build --manifest kernels.toml --target gfx906_60 --hipcc bin/hipcc --via hipcc --out local --allow-partial";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    project.run(&arguments).expect_code(0);
+    let before = calls(&project);
+    let run = shard(&project, "1/1", "s", &[]).expect_code(42);
+    assert_eq!((&finished(&run)["ok"], &finished(&run)["refused"]), (&2.into(), &1.into()));
+    let error = &run.of_type("error")[0];
+    assert_eq!(error["exit_code"], 42);
+    assert!(error["hint"].as_str().unwrap().contains("do not run it again"), "{error}");
+    assert_eq!(calls(&project), before + 3);
+    // The same exit code, from what is noted.
+    shard(&project, "1/1", "s", &[]).expect_code(42);
+    assert_eq!(calls(&project), before + 3);
+    let notes = project.tree("s/failed");
+    let note = String::from_utf8(notes[0].1.clone()).unwrap();
+    assert!(notes.len() == 1 && note.contains("error: this kernel is broken"), "{note}");
+    let status = project.run(&["status", "s", "--missing=ranges"]).expect_code(0);
+    assert_eq!(status.stdout, "", "it is done");
+    let status = project.run(&["status", "s"]).expect_code(0);
+    assert!(status.stdout.contains("1 refused"), "{}", status.stdout);
+
+    merge(&project, &["s"], &[]).expect_code(100);
+    merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
+    assert!(project.tree("merged") == project.tree("local"));
+    assert!(project.text("merged/manifest.json").contains("\"complete\": false"));
+    shard(&project, "1/1", "s", &["--retry-refused"]).expect_code(42);
+    assert_eq!(calls(&project), before + 4, "only what was refused is asked again");
+}
+
+#[test]
+fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
+    let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
+    let kill = project.write("bin/kill", "");
+    let run = shard(&project, "1/1", "s", &[]).expect_code(1);
+    let last = finished(&run);
+    assert_eq!((&last["ok"], &last["infra"]), (&2.into(), &1.into()), "{last}");
+    let status = project.run(&["status", "s", "--missing=ranges"]).expect_code(0);
+    assert_eq!(status.stdout, "1\n");
+    let refused = merge(&project, &["s"], &[]).expect_code(2);
+    assert!(refused.stderr.contains("its machine lost 1"), "{}", refused.stderr);
+    fs::remove_file(kill).unwrap();
+    let before = calls(&project);
+    shard(&project, "1/1", "s", &[]).expect_code(0);
+    assert_eq!(calls(&project), before + 1);
+    merge(&project, &["s"], &[]).expect_code(0);
+}
+
+#[test]
+fn a_kernel_out_of_time_gets_twice_as_much_once() {
+    let project = faulty(&["-DFAULT=hang-once"]);
+    let run = shard(&project, "1/1", "s", &["--timeout", "15"]).expect_code(0);
+    assert_eq!(finished(&run)["ok"], 1);
+    assert_eq!(calls(&project), 2);
+}
+
+#[test]
+fn a_missing_shard_is_marked_and_blocks_packages() {
+    let project = faulty(&[""; 4]);
+    let shards: Vec<u32> = (1..=4).collect();
+    for index in &shards {
+        shard(&project, &format!("{index}/4"), "s", &[]).expect_code(0);
+    }
+    let has_jobs =
+        |index: &&u32| project.text(&format!("s/shard-{index}-of-4.manifest")).contains("\"ok\"");
+    let gone = shards.iter().find(has_jobs).expect("some shard has jobs");
+    fs::remove_file(project.path().join(format!("s/shard-{gone}-of-4.manifest"))).unwrap();
+    merge(&project, &["s"], &[]).expect_code(2);
+    let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
+    assert!(run.stderr.contains("warning: passed over"), "{}", run.stderr);
+    let manifest = project.text("merged/manifest.json");
+    assert!(manifest.contains("its shard was not there"), "{manifest}");
+    let package =
+        ["package", "merged/kdb/gfx906_60.kdb", "--out", "packages", "--format", "tar.gz"];
+    let refused = project.run(&package).expect_code(100);
+    assert!(refused.stderr.contains("could not be compiled"), "{}", refused.stderr);
+}
