@@ -21,9 +21,10 @@ for word in "$@"; do
             set -- $(echo "$@" | sed 's/gfx906/gfx908/g') ;;
         -DFAULT=wait)
             here=$(dirname "$0")
-            while [ -e "$here/wait" ]; do sleep 0.05; done
-            # Orphaned by a kill: nobody wants its object any more.
-            if [ -e "$here/orphan" ]; then mv "$here/orphan" "$here/gone"; exit 1; fi ;;
+            # Orphaned by a kill: the library that programs are to load went with who
+            # started this, nobody reads what they say of it, and nobody wants the object.
+            while [ -e "$here/wait" ]; do sleep 0.05 2> /dev/null; done
+            if [ -e "$here/orphan" ]; then mv "$here/orphan" "$here/gone" 2> /dev/null; exit 1; fi ;;
     esac
 done
 exec hipcc "$@"

@@ -316,11 +316,11 @@ fn what_tuning_found_becomes_the_systems() {
     let (a, b, c) = (problem(64), problem(128), problem(256));
     let values = "1,8,4,64,2,1,1";
     project.write(
-        "tune/db/gfx906_60.HIP.3_3_0_.udb.txt",
+        "tune/incremental-db/gfx906_60.HIP.3_3_0_.udb.txt",
         &format!("{b}=ConvAsm1x1U:{values},2\n{a}=ConvAsm1x1U:{values},3\n"),
     );
     project.write(
-        "tune/db/gfx906_60.HIP.3_3_0_.ufdb.txt",
+        "tune/incremental-db/gfx906_60.HIP.3_3_0_.ufdb.txt",
         &format!("{a}=ConvAsm1x1U:0.1,0,miopenConvolutionFwdAlgoDirect\n"),
     );
     project.write("tune/incremental.done", "conv -n 1\n");

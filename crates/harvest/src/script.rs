@@ -61,13 +61,14 @@ pub fn plain(commands: &[DriverCommand]) -> String {
 
 /// A script that has MIOpen tune for the commands, all of which should be
 /// [tunable](DriverCommand::is_tunable). It keeps everything in its own
-/// directory, which may be moved: databases in `db`, lists of what is done and
-/// of what failed.
+/// directory, which may be moved: lists of what is done and of what failed, and
+/// databases, apart for each way of tuning, since MIOpen searches for nothing
+/// that the user's find database has.
 #[must_use]
 pub fn tuning(commands: &[DriverCommand], tuning: Tuning) -> String {
     let head = "\
 # Tunes MIOpen for these problems, on the GPU that the results are for. They go
-# to `db` in this script's directory, for `gfxpack tune collect`.
+# to this script's directory, for `gfxpack tune collect`.
 ";
     let name = tuning.name();
     let state = format!(
@@ -77,7 +78,7 @@ done=$dir/{name}.done
 failures=$dir/{name}.failed
 
 {}\
-export MIOPEN_USER_DB_PATH=\"$dir/db\"
+export MIOPEN_USER_DB_PATH=\"$dir/{name}-db\"
 # These would keep MIOpen from searching, from noting what it finds, or from
 # keeping what it compiles. MIOPEN_SYSTEM_DB_PATH stays as it is.
 unset MIOPEN_DEBUG_DISABLE_FIND_DB MIOPEN_DEBUG_FIND_ONLY_SOLVER

@@ -169,6 +169,7 @@ __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(vo
     if (getenv("GFXPACK_FORK_SERVER") != NULL) {
         unsetenv("GFXPACK_FORK_SERVER");
         unsetenv("LD_PRELOAD");
+        unsetenv("LD_BIND_NOW");
         compiler_main = main_function;
         main_function = serve;
     }

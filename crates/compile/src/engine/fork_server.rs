@@ -82,6 +82,8 @@ impl ForkServer {
             .env_clear()
             .envs(environment)
             .env("GFXPACK_FORK_SERVER", "1")
+            // Functions are looked up here once instead of in every job.
+            .env("LD_BIND_NOW", "1")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -195,7 +197,10 @@ mod tests {
     #[test]
     fn every_job_is_a_fresh_process_with_its_own_words() {
         let mut server = shell();
-        let first = run(&mut server, "x=1; pwd; echo $TMPDIR $A $LD_PRELOAD; echo err >&2; exit 3");
+        let first = run(
+            &mut server,
+            "x=1; pwd; echo $TMPDIR $A $LD_PRELOAD$LD_BIND_NOW; echo err >&2; exit 3",
+        );
         assert!(matches!(first.end, End::Exited(3)));
         assert_eq!((first.stdout.as_str(), first.stderr.as_str()), ("/usr\n/tmp b\n", "err\n"));
         let second = run(&mut server, "echo \"[$x]\"; kill -SEGV $$");

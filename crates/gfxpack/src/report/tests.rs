@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
+use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Prepared, Site, Usage};
 use gfxpack_plan::arguments::{CompilerFacts, Program};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use gfxpack_plan::words::Words;
@@ -260,6 +260,41 @@ fn ten_thousand_jobs_are_shown_sorted_filtered_and_zoomed() {
     assert_eq!(tile("Failed"), Some("200".into()));
     assert_eq!(tile("Compiled"), Some("9,800".into()));
     assert_eq!(tile("Not done"), None);
+}
+
+#[test]
+fn what_kernels_share_takes_its_place_among_them() {
+    let plan = plan(1);
+    let mut facts = Facts::new();
+    let second = Duration::from_secs(1);
+    let usage = Usage { cpu: second, peak_memory: 300 << 20 };
+    let begun = facts.begun;
+    let run = |after| JobRun { worker: 0, started: begun + after };
+    let (first, then) = (run(Duration::ZERO), run(second));
+    facts.event(&Event::Looked { cached: Vec::new() });
+    facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
+    let what = Prepared::PrecompiledHeaders;
+    facts.event(&Event::Prepared { what, job: 0, run: first, duration: second, usage });
+    let built = Built { size: 5000, duration: second, usage };
+    facts.event(&Event::Finished { job: 0, run: then, built });
+    let script = "
+        const tip = (share) => {
+            const { left, top, width } = byId('lanes').getBoundingClientRect();
+            const place = { clientX: left + width * share, clientY: top + 5 };
+            byId('lanes').dispatchEvent(new PointerEvent('pointermove', place));
+            return byId('tip').textContent;
+        };
+        setTimeout(() => done({
+            tips: [tip(0.25), tip(0.75)], view: document.documentElement.dataset.view,
+            rows: all('#jobs tbody tr').length,
+        }), 100);
+    ";
+    let (seen, _) = open(&page_of(&facts, &plan, None), &[], script);
+    assert_eq!((&seen["view"], &seen["rows"]), (&json!("0-2000"), &json!(1)), "{seen}");
+    let tip = |number: usize| seen["tips"][number].as_str().unwrap();
+    assert!(tip(0).starts_with("precompiled headers"), "{seen}");
+    assert!(tip(0).contains("315 MB") && !tip(0).contains("size"), "{seen}");
+    assert!(tip(1).contains("size 5.0 kB"), "{seen}");
 }
 
 #[test]

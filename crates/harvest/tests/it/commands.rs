@@ -128,19 +128,24 @@ fn tuning_sets_what_miopen_asks_for() {
     let commands: Vec<DriverCommand> =
         only(&found(&[at("app.log")])).into_iter().filter(DriverCommand::is_tunable).collect();
     assert_eq!(commands.len(), 2);
-    let database = at("db").display().to_string();
-    let expected = |enforce: &str, mode: &str| {
+    let expected = |enforce: &str, mode: &str, database: &str| {
+        let database = at(database).display().to_string();
         ["conv -n 128 -c 3 -F 1 -t 1 -V 0", "convfp16 -n 1 -c 3 -F 1 -t 1 -V 0"].map(|command| {
             format!("{command} ENFORCE={enforce} MODE={mode} DB={database} OFF= SYSTEM=/system")
         })
     };
     std::fs::write(at("tune.sh"), script::tuning(&commands, Tuning::Incremental)).unwrap();
     let first = run(&at("tune.sh"), "none", 0);
-    assert_eq!((first.code, &first.asked[..]), (Some(0), &expected("3", "")[..]), "{}", first.said);
-    assert!(at("db").is_dir());
+    assert_eq!(
+        (first.code, &first.asked[..]),
+        (Some(0), &expected("3", "", "incremental-db")[..]),
+        "{}",
+        first.said
+    );
+    assert!(at("incremental-db").is_dir());
     // The other way is not done because this one is.
     std::fs::write(at("tune.sh"), script::tuning(&commands, Tuning::Exhaustive)).unwrap();
     let second = run(&at("tune.sh"), "none", 0);
-    assert_eq!(second.asked[..], expected("4", "1"), "{}", second.said);
+    assert_eq!(second.asked[..], expected("4", "1", "exhaustive-db"), "{}", second.said);
     assert_eq!(run(&at("tune.sh"), "none", 0).asked.len(), 0);
 }
