@@ -275,7 +275,7 @@ fn what_kernels_share_takes_its_place_among_them() {
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
     let what = Prepared::PrecompiledHeaders;
     facts.event(&Event::Prepared { what, job: 0, run: first, duration: second, usage });
-    let built = Built { size: 5000, duration: second, usage };
+    let built = Built { size: 5000, duration: second, usage, site: Site::Here };
     facts.event(&Event::Finished { job: 0, run: then, built });
     let script = "
         const tip = (share) => {
