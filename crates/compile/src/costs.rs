@@ -351,7 +351,8 @@ mod tests {
 
     fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> Record {
         let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
-        let built = Built { size: 1, duration: Duration::from_secs(100), usage };
+        let (duration, site) = (Duration::from_secs(100), crate::remote::Site::Here);
+        let built = Built { size: 1, duration, usage, site };
         Record::new(plan, &plan.jobs[job], &built)
     }
 

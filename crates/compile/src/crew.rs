@@ -1,18 +1,20 @@
 //! The workers of a build: they share a schedule, and each has a runner that
 //! makes its jobs' objects.
 
-use std::sync::mpsc;
-use std::time::Instant;
+use std::sync::{Condvar, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 
+use crate::costs::usual_memory;
 use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Failure, Object};
-use crate::local::Shop;
+use crate::local::{Local, Shop};
 use crate::process::Cancel;
+use crate::remote::{RemoteShop, Site};
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::usage::Usage;
@@ -43,6 +45,45 @@ pub(crate) enum Outcome {
     Made(Object),
     /// None could be made.
     Failed(Failure),
+    /// It has to be run on this machine; why, if the user should hear that.
+    Here(Option<String>),
+}
+
+/// How many jobs may run on this machine besides its own workers'.
+pub(crate) struct Seats {
+    free: Mutex<usize>,
+    left: Condvar,
+}
+
+/// Given back when it is dropped.
+struct Seat<'a>(&'a Seats);
+
+/// How often a waiting worker looks whether the build was cancelled.
+const AGAIN: Duration = Duration::from_millis(200);
+
+impl Seats {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { free: Mutex::new(count.max(1)), left: Condvar::new() }
+    }
+
+    fn take(&self, cancel: &Cancel) -> Option<Seat<'_>> {
+        let mut free = self.free.lock().expect("no panic inside");
+        while *free == 0 {
+            free = self.left.wait_timeout(free, AGAIN).expect("no panic inside").0;
+            if cancel.is_cancelled() {
+                return None;
+            }
+        }
+        *free -= 1;
+        Some(Seat(self))
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().expect("no panic inside") += 1;
+        self.0.left.notify_one();
+    }
 }
 
 /// What a worker reports.
@@ -63,12 +104,20 @@ pub(crate) struct Crew<'a> {
     pub(crate) preparations: &'a [Preparation],
     pub(crate) gate: Gate<'a>,
     pub(crate) shop: &'a Shop<'a>,
+    /// Workers of this machine; those with higher numbers are elsewhere.
+    pub(crate) here: usize,
+    /// For jobs that came back from elsewhere.
+    pub(crate) seats: Seats,
+    pub(crate) remote: Option<RemoteShop<'a>>,
 }
 
 impl Crew<'_> {
     /// The runner of a worker.
-    fn runner(&self, _worker: usize) -> Box<dyn Runner + '_> {
-        Box::new(self.shop.runner())
+    fn runner(&self, worker: usize) -> Box<dyn Runner + '_> {
+        match &self.remote {
+            Some(remote) if worker >= self.here => Box::new(remote.runner()),
+            _ => Box::new(self.shop.runner()),
+        }
     }
 
     /// What to do next, with leave to take memory of this machine if that
@@ -86,11 +135,12 @@ impl Crew<'_> {
     /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
+        let mut spare = self.shop.runner();
         while let Some((task, _ticket)) = self.take(runner.is_here()) {
             let made = match task {
                 _ if self.cancel.is_cancelled() => Err(CompileError::Interrupted),
                 Task::Prepare(index) => self.prepare(worker, index, sender),
-                Task::Job(job) => self.one(worker, job, runner.as_mut(), sender),
+                Task::Job(job) => self.one(worker, job, runner.as_mut(), &mut spare, sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
@@ -119,11 +169,36 @@ impl Crew<'_> {
         Ok(())
     }
 
+    /// What becomes of a job, and who made its object.
+    fn run<'r>(
+        &self,
+        index: usize,
+        runner: &'r mut dyn Runner,
+        spare: &'r mut Local<'_>,
+        sender: &Sender,
+    ) -> Result<(Outcome, &'r mut dyn Runner), CompileError> {
+        match runner.run(index)? {
+            Outcome::Here(warning) => {
+                if let Some(message) = warning {
+                    let event = Event::Warning { message };
+                    sender.send(Ok(Done { event, object: None, reused: false })).ok();
+                }
+                let _seat = self.seats.take(self.cancel).ok_or(CompileError::Interrupted)?;
+                let memory = usual_memory(self.plan.jobs[index].language);
+                let leave = self.gate.enter(self.cancel, || Some(((), memory)));
+                let _leave = leave.ok_or(CompileError::Interrupted)?;
+                Ok((spare.run(index)?, spare))
+            }
+            outcome => Ok((outcome, runner)),
+        }
+    }
+
     fn one(
         &self,
         worker: usize,
         index: usize,
         runner: &mut dyn Runner,
+        spare: &mut Local<'_>,
         sender: &Sender,
     ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
@@ -134,10 +209,12 @@ impl Crew<'_> {
         let started = Instant::now();
         let run = JobRun { worker, started };
         report(Event::Started { job: index, run }, None, false);
-        match runner.run(index)? {
+        let (outcome, runner) = self.run(index, runner, spare, sender)?;
+        match outcome {
+            Outcome::Here(_) => unreachable!("this machine's own workers run every job"),
             Outcome::Reused(info) => {
-                let built =
-                    Built { size: info.size, duration: started.elapsed(), usage: Usage::default() };
+                let (duration, usage) = (started.elapsed(), Usage::default());
+                let built = Built { size: info.size, duration, usage, site: Site::Here };
                 report(Event::Finished { job: index, run, built }, Some(info), true);
             }
             Outcome::Made(object) => {
@@ -148,7 +225,8 @@ impl Crew<'_> {
                 if runner.is_here() {
                     self.schedule.used(index, object.usage.peak_memory);
                 }
-                let built = Built { size, duration: object.duration, usage: object.usage };
+                let Object { duration, usage, site, .. } = object;
+                let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info), false);
             }
             Outcome::Failed(failure) => {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use gfxpack_plan::Language;
 
+use crate::remote::RemoteError;
+
 /// Why compiling could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,6 +73,9 @@ pub enum CompileError {
     /// An object of the store was found damaged; it has been dropped.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_plan::Digest),
+    /// The remote-execution service can't be used.
+    #[error(transparent)]
+    Remote(RemoteError),
     /// A source file that came with a plan is not the one that was planned
     /// with.
     #[error("failed to trust source `{0}`: it is not the one that the plan was made with")]
@@ -117,6 +122,8 @@ impl CompileError {
                 _ => "check that the path exists and may be used".to_owned(),
             },
             Self::CorruptObject(_) => "run again: it is compiled anew".to_owned(),
+            Self::Remote(RemoteError::Service { hint, .. }) => hint.clone(),
+            Self::Remote(_) => "run the same command again: what is built already is kept".to_owned(),
             Self::ForeignSource(_) => {
                 "copy the plan again, or make it anew with `gfxpack plan --out`".to_owned()
             }

@@ -2,16 +2,16 @@
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
-use crate::crew::{Crew, Done};
+use crate::crew::{Crew, Done, Seats};
 use crate::engine::{Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
@@ -20,7 +20,9 @@ use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
 use crate::preprocessed::Earlier;
 use crate::process::Cancel;
+use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
+use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
@@ -42,6 +44,19 @@ pub struct ExecutorOptions {
     pub cache_dir: PathBuf,
     /// Which shortcuts to take.
     pub shortcuts: Shortcuts,
+    /// Who runs jobs elsewhere.
+    pub remote: Option<Remote>,
+    /// Where objects are shared with other machines.
+    pub shared: Option<Arc<SharedCache>>,
+}
+
+/// Who runs jobs elsewhere, and what is left for this machine.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Those who run them.
+    pub workers: Arc<dyn RemoteWorkers>,
+    /// Whether this machine runs only what can't run there.
+    pub alone: bool,
 }
 
 /// What happens while a plan runs, in the order it happens. Jobs are indices
@@ -52,6 +67,11 @@ pub enum Event {
     Looked {
         /// Jobs whose objects the store has, with their sizes.
         cached: Vec<(usize, u64)>,
+    },
+    /// Something that the user should hear, and that ends nothing.
+    Warning {
+        /// In words.
+        message: String,
     },
     /// In this order the others will start; not sent if there are none.
     Queued {
@@ -117,8 +137,12 @@ pub struct Summary {
     /// Kernels that could not be made, by job, ascending; events had the
     /// compiler's words.
     pub failures: Vec<(usize, FailureKind)>,
-    /// Jobs that the store had.
+    /// Jobs that the store had, or the shared cache.
     pub cached: usize,
+    /// Of those, the ones that the shared cache had.
+    pub shared: usize,
+    /// Of the compiled ones, those made elsewhere.
+    pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
     /// Jobs that were given an earlier object, since their source differs in
@@ -180,7 +204,30 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
     };
     let lookup = |job: &usize| store.lookup(plan.jobs[*job].digest, digests);
-    let found: Vec<Option<ObjectInfo>> = pool.install(|| wanted.par_iter().map(lookup).collect());
+    let mut found: Vec<Option<ObjectInfo>> =
+        pool.install(|| wanted.par_iter().map(lookup).collect());
+    let shared = options.shared.as_deref();
+    let fetched = shared.map_or(0, |shared| {
+        let (had, lacked): (Vec<usize>, Vec<usize>) =
+            (0..wanted.len()).partition(|&place| found[place].is_some());
+        if shared.takes_all() {
+            let had: Vec<usize> = had.iter().map(|&place| wanted[place]).collect();
+            shared.top_up(plan, &had, store, cancel);
+        }
+        let jobs: Vec<usize> = lacked.iter().map(|&place| wanted[place]).collect();
+        let fetched = shared.fetch(plan, &jobs, store, digests, cancel);
+        let count = fetched.len();
+        let mut fetched: HashMap<usize, ObjectInfo> = fetched.into_iter().collect();
+        for place in lacked {
+            found[place] = fetched.remove(&wanted[place]);
+        }
+        count
+    });
+    let warn = |on_event: &mut dyn FnMut(Event)| {
+        let warnings = shared.map(SharedCache::warnings).unwrap_or_default();
+        warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
+    };
+    warn(on_event);
     let mut objects = vec![None; plan.jobs.len()];
     let (mut cached, mut missing) = (Vec::new(), Vec::new());
     for (&index, object) in wanted.iter().zip(found) {
@@ -190,7 +237,8 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
         objects[index] = object;
     }
-    let mut summary = Summary { cached: cached.len(), objects, ..Summary::default() };
+    let mut summary =
+        Summary { cached: cached.len(), shared: fetched, objects, ..Summary::default() };
     on_event(Event::Looked { cached });
     if missing.is_empty() {
         return Ok(summary);
@@ -220,9 +268,13 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         headers: Default::default(),
         libraries: Default::default(),
     };
-    let preparations = engine.preparations(&missing);
+    let remote = options.remote.as_ref();
+    let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
+    let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
+    // Nobody else has a use for them.
+    let preparations = if here > 0 { engine.preparations(&missing) } else { Vec::new() };
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
-    on_event(Event::Queued { workers: pool.current_num_threads(), jobs });
+    on_event(Event::Queued { workers: here + elsewhere, jobs });
     let earlier = Earlier::of(plan, &missing, store, digests);
     let twins = Twins::of(plan, sources, &missing, store, digests);
     let shop = Shop::new(engine, earlier, twins, &work, &missing);
@@ -234,6 +286,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         preparations: &preparations,
         gate: Gate::new(&ThisMachine),
         shop: &shop,
+        here,
+        seats: Seats::new(options.jobs),
+        remote: remote.map(|remote| RemoteShop::new(&*remote.workers, shop.engine())),
     };
     let mut costs = Vec::new();
     // Costs are a help and no more: a build does without where they can't be kept.
@@ -245,44 +300,63 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     };
     let (sender, receiver) = mpsc::channel();
     let mut error = None;
-    std::thread::scope(|scope| {
-        let crew = &crew;
-        let pool = &pool;
-        scope.spawn(move || pool.broadcast(|worker| crew.work(worker.index(), &sender.clone())));
-        for message in receiver {
-            match message {
-                Ok(Done { event, object, reused }) => {
-                    match &event {
-                        Event::Finished { job, built, .. } => {
-                            summary.compiled += usize::from(!reused);
-                            summary.reused += usize::from(reused);
-                            summary.objects[*job] = object;
-                            if !reused {
-                                costs.push(Record::new(plan, &plan.jobs[*job], built));
+    let run = |upload: &dyn Fn(usize)| {
+        std::thread::scope(|scope| {
+            let crew = &crew;
+            let pool = &pool;
+            for worker in here..here + elsewhere {
+                let sender = sender.clone();
+                scope.spawn(move || crew.work(worker, &sender));
+            }
+            if here > 0 {
+                scope.spawn(move || {
+                    pool.broadcast(|worker| crew.work(worker.index(), &sender.clone()));
+                });
+            } else {
+                drop(sender);
+            }
+            for message in receiver {
+                match message {
+                    Ok(Done { event, object, reused }) => {
+                        match &event {
+                            Event::Finished { job, built, .. } => {
+                                upload(*job);
+                                let here = built.site == Site::Here;
+                                summary.remote += usize::from(!here);
+                                summary.compiled += usize::from(!reused);
+                                summary.reused += usize::from(reused);
+                                summary.objects[*job] = object;
+                                // What a job costs elsewhere, it does not cost here.
+                                if !reused && here {
+                                    costs.push(Record::new(plan, &plan.jobs[*job], built));
+                                }
+                                if costs.len() >= COSTS_AT_ONCE {
+                                    keep(&mut costs);
+                                }
                             }
-                            if costs.len() >= COSTS_AT_ONCE {
-                                keep(&mut costs);
+                            Event::Failed { job, failure, .. } => {
+                                summary.failures.push((*job, failure.kind.clone()));
                             }
+                            Event::Looked { .. }
+                            | Event::Queued { .. }
+                            | Event::Warning { .. }
+                            | Event::Prepared { .. }
+                            | Event::Started { .. } => {}
                         }
-                        Event::Failed { job, failure, .. } => {
-                            summary.failures.push((*job, failure.kind.clone()));
-                        }
-                        Event::Looked { .. }
-                        | Event::Queued { .. }
-                        | Event::Prepared { .. }
-                        | Event::Started { .. } => {}
+                        on_event(event);
                     }
-                    on_event(event);
-                }
-                // The first one tells; that others were stopped follows from it.
-                Err(fatal) => {
-                    if matches!(error, None | Some(CompileError::Interrupted)) {
-                        error = Some(fatal);
+                    // The first one tells; that others were stopped follows from it.
+                    Err(fatal) => {
+                        if matches!(error, None | Some(CompileError::Interrupted)) {
+                            error = Some(fatal);
+                        }
                     }
                 }
             }
-        }
-    });
+        })
+    };
+    SharedCache::uploading(shared, plan, store, run);
+    warn(on_event);
     keep(&mut costs);
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.

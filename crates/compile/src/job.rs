@@ -12,6 +12,7 @@ use gfxpack_plan::{Digest, code_object};
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
 use crate::process::End;
+use crate::remote::Site;
 use crate::usage::Usage;
 
 /// A code object, as made.
@@ -23,6 +24,8 @@ pub struct Built {
     pub duration: Duration,
     /// What it used.
     pub usage: Usage,
+    /// Where it was made.
+    pub site: Site,
 }
 
 /// A kernel that could not be made, with the compiler's words.
@@ -36,6 +39,8 @@ pub struct Failure {
     pub duration: Duration,
     /// What it used.
     pub usage: Usage,
+    /// Where it was tried.
+    pub site: Site,
 }
 
 /// Why a kernel could not be made.
@@ -101,6 +106,7 @@ pub(crate) struct Object {
     pub(crate) deps: Vec<(PathBuf, Digest)>,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
+    pub(crate) site: Site,
 }
 
 /// Runs a job in the directory of its staged source; `scratch` is its own.
@@ -157,9 +163,12 @@ fn attempt(
     let kind = match run.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let mut deps = outside_deps(engine, job, stage, &deps_file)?;
+                let listed = listed(&deps_file)?;
+                let within = |path: &PathBuf| path.starts_with(stage);
+                let paths = listed.into_iter().filter(|path| !within(path));
+                let mut deps = outside_deps(engine, job, paths)?;
                 deps.extend(run.deps);
-                return Ok(Some(Ok(Object { bytes, deps, duration, usage })));
+                return Ok(Some(Ok(Object { bytes, deps, duration, usage, site: Site::Here })));
             }
             Err(kind) => kind,
         },
@@ -168,47 +177,52 @@ fn attempt(
         End::TimedOut => FailureKind::TimedOut(engine.time_limit),
         End::Cancelled => return Err(CompileError::Interrupted),
     };
-    Ok(Some(Err(Failure { kind, output: run.words, duration, usage })))
+    Ok(Some(Err(Failure { kind, output: run.words, duration, usage, site: Site::Here })))
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
-    let bytes = match fs::read(file) {
-        Ok(bytes) if !bytes.is_empty() => bytes,
-        Ok(_) => return Ok(Err(FailureKind::NoOutput)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Err(FailureKind::NoOutput));
-        }
-        Err(error) => return Err(CompileError::io("read", file)(error)),
-    };
-    Ok(match code_object::targets(&bytes) {
+    match fs::read(file) {
+        Ok(bytes) => Ok(checked(job, bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Err(FailureKind::NoOutput)),
+        Err(error) => Err(CompileError::io("read", file)(error)),
+    }
+}
+
+/// The bytes, if they are an object for the job's target.
+pub(crate) fn checked(job: &Job, bytes: Vec<u8>) -> Result<Vec<u8>, FailureKind> {
+    if bytes.is_empty() {
+        return Err(FailureKind::NoOutput);
+    }
+    match code_object::targets(&bytes) {
         Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
         Ok(targets) if targets.iter().all(|target| target.serves(&job.target_id)) => Ok(bytes),
         Ok(targets) => Err(FailureKind::WrongTarget {
             expected: job.target_id.to_string(),
             found: targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         }),
-    })
+    }
 }
 
-/// The files that the compiler read and neither the source's digest nor the
-/// toolchain's covers: the C and C++ libraries' headers.
-fn outside_deps(
+/// What a compiler lists as read; nothing where it lists nothing.
+fn listed(deps_file: &Path) -> Result<Vec<PathBuf>, CompileError> {
+    match fs::read_to_string(deps_file) {
+        Ok(text) => Ok(depfile_paths(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(CompileError::io("read", deps_file)(error)),
+    }
+}
+
+/// Of the files that the compiler read, those that neither the source's digest
+/// nor the toolchain's covers: the C and C++ libraries' headers.
+pub(crate) fn outside_deps(
     engine: &Engine<'_>,
     job: &Job,
-    stage: &Path,
-    deps_file: &Path,
+    paths: impl Iterator<Item = PathBuf>,
 ) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
-    let text = match fs::read_to_string(deps_file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(CompileError::io("read", deps_file)(error)),
-    };
     let toolchain = &engine.toolchains[job.toolchain];
     let mut deps = Vec::new();
-    for path in depfile_paths(&text) {
-        let covered =
-            !path.is_absolute() || path.starts_with(stage) || toolchain.covers(&path, job.language);
-        if !covered {
+    for path in paths {
+        if path.is_absolute() && !toolchain.covers(&path, job.language) {
             let digest = engine.digests.digest(&path)?;
             deps.push((path, digest));
         }

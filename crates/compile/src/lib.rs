@@ -28,8 +28,10 @@ mod pipe;
 mod preprocessed;
 mod probe;
 mod process;
+mod remote;
 mod schedule;
 mod shard;
+mod shared;
 mod source;
 mod store;
 mod support;
@@ -47,14 +49,19 @@ pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use engine::{Prepared, Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, JobRun, Summary};
+pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::{FileDigests, state_of};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
 pub use process::Cancel;
+pub use remote::{
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
+    ToolchainSource,
+};
 pub use shard::{Ended, JobState, ManifestError, ShardManifest};
+pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
 pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};
 pub use support::{Buildable, first_support};

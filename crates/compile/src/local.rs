@@ -45,6 +45,10 @@ impl<'a> Shop<'a> {
         Self { engine, earlier, twins, work, stages }
     }
 
+    pub(crate) fn engine(&self) -> &Engine<'a> {
+        &self.engine
+    }
+
     pub(crate) fn runner(&self) -> Local<'_> {
         Local { shop: self, starter: Starter::default() }
     }

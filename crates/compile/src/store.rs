@@ -338,7 +338,50 @@ impl ObjectStore {
     }
 }
 
+/// A stored file taken apart, its object checked.
+pub(crate) struct Entry<'a> {
+    pub(crate) info: ObjectInfo,
+    pub(crate) object: &'a [u8],
+    pub(crate) about: About,
+}
+
+impl<'a> Entry<'a> {
+    /// `None` where the bytes are not those of a whole file.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (info, header) = read_header(&mut &*bytes).ok()?;
+        if info.length(header) != Some(bytes.len() as u64) {
+            return None;
+        }
+        let (object, about) = bytes[header as usize..].split_at_checked(info.size as usize)?;
+        let about = serde_json::from_slice(about).ok()?;
+        (Digest::of(object) == info.sha256).then_some(Self { info, object, about })
+    }
+}
+
+impl ObjectStore {
+    /// Where a job's object is, below the store's directory.
+    pub(crate) fn entry_name(job: Digest) -> String {
+        object_path(job).to_str().expect("hexadecimal").to_owned()
+    }
+
+    /// Whether there is a file of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.open_file(name.as_ref()).is_ok()
+    }
+
+    /// Whether a text is the set of files that its name says.
+    pub(crate) fn is_deps(name: &str, text: &[u8]) -> bool {
+        let set = Hasher::new("gfxpack deps 1").field(text).finish();
+        Path::new(name) == deps_path(set)
+    }
+}
+
 impl ObjectInfo {
+    /// The name of the file that lists the system's files that went in.
+    pub(crate) fn deps_name(&self) -> Option<String> {
+        self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
+    }
+
     /// Bytes of the file with a header of that length.
     fn length(&self, header: u64) -> Option<u64> {
         header.checked_add(self.size)?.checked_add(self.about)

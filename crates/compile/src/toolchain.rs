@@ -233,6 +233,11 @@ impl Toolchain {
         closure(&self.files, &self.covered, digests)
     }
 
+    /// The programs behind all links, with their shared libraries.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
     /// Whether a file is part of the digest that decides a language's objects.
     pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
         let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);

@@ -3,6 +3,7 @@
 mod distribute;
 mod harvest;
 mod kdb;
+mod remote;
 mod repository;
 
 use std::path::PathBuf;
@@ -25,6 +26,11 @@ pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+#[cfg(feature = "remote-cache")]
+pub(crate) use remote::CacheUpload;
+#[cfg(feature = "remote")]
+pub(crate) use remote::RemoteToolchain;
+pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 
 /// A week, in seconds: whoever wants more means none.
@@ -202,6 +208,10 @@ pub(crate) struct Build {
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) shared: SharedCacheArgs,
     /// Where to put what is made; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) out: PathBuf,

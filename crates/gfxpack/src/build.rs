@@ -22,6 +22,7 @@ use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
 use crate::provenance::Provenance;
 use crate::record::Origin;
+use crate::remote::Beyond;
 use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
@@ -57,6 +58,7 @@ pub(crate) fn jobs(args: &Build) -> usize {
 pub(crate) fn build(
     prepared: &Prepared,
     args: &Build,
+    beyond: &Beyond,
     cancel: &Cancel,
     output: &Output,
     facts: &mut Facts,
@@ -65,7 +67,7 @@ pub(crate) fn build(
     std::fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
     let outputs = prepared.cache.outputs(&args.out)?;
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
-    let made = run(prepared, args, cancel, &outputs, progress.as_mut(), facts);
+    let made = run(prepared, args, beyond, cancel, &outputs, progress.as_mut(), facts);
     progress.finish();
     made
 }
@@ -73,6 +75,7 @@ pub(crate) fn build(
 fn run(
     prepared: &Prepared,
     args: &Build,
+    beyond: &Beyond,
     cancel: &Cancel,
     outputs: &Outputs,
     progress: &mut dyn Progress,
@@ -83,6 +86,8 @@ fn run(
         time_limit: Duration::from_secs(args.timeout),
         cache_dir: prepared.cache.scratch.clone(),
         shortcuts: args.shortcuts(),
+        remote: beyond.workers.clone(),
+        shared: beyond.cache.clone(),
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

@@ -128,13 +128,13 @@ fn push_without_numbers(normal: &mut String, word: &str) {
 mod tests {
     use std::time::Duration;
 
-    use gfxpack_compile::{FailureKind, Usage};
+    use gfxpack_compile::{FailureKind, Site, Usage};
 
     use super::*;
 
     fn failure(kind: FailureKind, output: &str) -> Failure {
         let (duration, usage) = (Duration::ZERO, Usage::default());
-        Failure { kind, output: output.to_owned(), duration, usage }
+        Failure { kind, output: output.to_owned(), duration, usage, site: Site::Here }
     }
 
     fn refused(output: &str) -> Failure {

@@ -21,6 +21,7 @@ mod progress;
 mod provenance;
 mod quantity;
 mod record;
+mod remote;
 mod report;
 mod repository;
 mod shards;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, JobRun, Usage};
+use gfxpack_compile::{Event, JobRun, Site, Usage};
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
@@ -58,6 +58,13 @@ fn used(body: &mut Value, duration: Duration, usage: Usage) {
     body["peak_memory"] = usage.peak_memory.into();
 }
 
+/// Says of a job that did not run on this machine where it did.
+fn ran(body: &mut Value, site: &Site) {
+    if let Site::Remote { worker, cached } = site {
+        body["remote"] = json!({ "worker": worker, "cached": cached });
+    }
+}
+
 impl Progress for Messages<'_> {
     fn event(&mut self, plan: &Plan, event: &Event) {
         let output = self.output;
@@ -71,6 +78,7 @@ impl Progress for Messages<'_> {
                     output.message("job-cached", &body);
                 }
             }
+            Event::Warning { message } => output.warn(message),
             Event::Queued { workers, jobs } => {
                 let now = self.now();
                 let queue = jobs.iter().map(|(job, expected)| {
@@ -107,6 +115,7 @@ impl Progress for Messages<'_> {
                 body["size"] = built.size.into();
                 self.place(&mut body, run);
                 used(&mut body, built.duration, built.usage);
+                ran(&mut body, &built.site);
                 self.ended(&mut body, *job);
                 output.message("job-finished", &body);
             }
@@ -117,6 +126,7 @@ impl Progress for Messages<'_> {
                 body["output"] = failure.output.as_str().into();
                 self.place(&mut body, run);
                 used(&mut body, failure.duration, failure.usage);
+                ran(&mut body, &failure.site);
                 self.ended(&mut body, *job);
                 output.message("job-failed", &body);
             }

@@ -95,7 +95,7 @@ impl Count {
                 });
                 self.estimator.queued(*workers, queue, now);
             }
-            Event::Prepared { .. } => {}
+            Event::Warning { .. } | Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;
@@ -242,6 +242,7 @@ impl Progress for Lines<'_> {
             }
             Event::Queued { .. } => self.said = Instant::now(),
             Event::Prepared { .. } | Event::Started { .. } => {}
+            Event::Warning { message } => self.output.warn(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan.jobs[*job].key));

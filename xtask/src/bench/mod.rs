@@ -5,6 +5,7 @@ mod build;
 mod kdb;
 mod large;
 mod package;
+mod remote;
 mod scale;
 mod table;
 
@@ -28,6 +29,7 @@ enum What {
     Kdb(kdb::Kdb),
     Large(large::Large),
     Package(package::Package),
+    Remote(remote::Remote),
     Scale(scale::Scale),
 }
 
@@ -41,6 +43,7 @@ impl Bench {
             What::Kdb(kdb) => kdb.run(sh),
             What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
+            What::Remote(remote) => remote.run(sh),
             What::Scale(scale) => scale.run(sh),
         }
     }

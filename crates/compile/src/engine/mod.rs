@@ -6,6 +6,7 @@
 //! bytes, and whatever fails by a shortcut is run again by the driver, whose
 //! word counts.
 
+mod action;
 mod command;
 mod fork_server;
 mod precompiled;
@@ -25,7 +26,9 @@ use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, Language};
 use object::{Object, ObjectSymbol};
 
-use self::command::{Asking, Command, Commands, Filling, Shape, deps_arguments};
+pub(crate) use self::action::{Recipe, path_here};
+pub(crate) use self::command::Command;
+use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
 pub(crate) use self::precompiled::add_identifiers;
 pub(crate) use self::prepare::Preparation;
@@ -254,11 +257,18 @@ impl Engine<'_> {
         if !self.shortcuts.direct {
             return None;
         }
-        let (shape, defines) = Shape::of(job)?;
+        self.direct(job)
+    }
+
+    fn asked(
+        &self,
+        shape: Shape,
+        job: &Job,
+        defines: &[Vec<command::Define>],
+    ) -> Option<Arc<Vec<Command>>> {
         let toolchain = &self.toolchains[job.toolchain];
         let asking = Asking { toolchain, work: self.work, cancel: self.cancel };
-        let commands = self.commands.of(&asking, shape, job, &defines)?;
-        Some((defines, commands))
+        self.commands.of(&asking, shape, job, defines)
     }
 }
 

@@ -13,6 +13,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// Compiled by the build script; empty where there is none for this system.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
+/// The library, for compilers elsewhere; none where there is none for this
+/// system.
+pub(crate) fn bytes() -> Option<&'static [u8]> {
+    Some(LIBRARY).filter(|bytes| !bytes.is_empty())
+}
+
 type Environment = Vec<(OsString, OsString)>;
 
 /// Has the C library take memory in large steps and ask for huge pages, which

@@ -13,6 +13,7 @@ use crate::fail::{self, Outcome};
 use crate::output::{Output, size};
 use crate::perfdb::Shipped;
 use crate::prepare::{self, From, Prepared, Purpose};
+use crate::remote::Beyond;
 use crate::report::{self, Facts};
 use crate::shards::{self, Stored};
 use crate::signing::Signer;
@@ -82,6 +83,7 @@ pub(crate) fn run(
         return Ok(());
     }
     args.report.as_deref().map_or(Ok(()), report::check)?;
+    let beyond = Beyond::of(args)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     for (index, toolchain) in prepared.toolchains.iter().enumerate() {
         let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
@@ -90,7 +92,7 @@ pub(crate) fn run(
     }
     output.building();
     let mut facts = Facts::new();
-    let made = build::build(&prepared, args, cancel, output, &mut facts);
+    let made = build::build(&prepared, args, &beyond, cancel, output, &mut facts);
     let told = report::tell(&facts, &prepared, args.report.as_deref(), made.as_ref().err(), output);
     let made = made?;
     told?;
@@ -158,7 +160,8 @@ fn summarise(
     }
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "reused": summary.reused, "failed": summary.failures.len(),
+        "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
+        "reused": summary.reused, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -175,8 +178,16 @@ fn summarise(
         0 => String::new(),
         reused => format!(", {reused} as before but for their text"),
     };
+    let remote = match summary.remote {
+        0 => String::new(),
+        remote => format!(" ({remote} remotely)"),
+    };
+    let shared = match summary.shared {
+        0 => String::new(),
+        shared => format!(" ({shared} of them from the shared one)"),
+    };
     output.say(&format!(
-        "{} compiled{reused}, {} from the cache{failed}{packages}: {}",
+        "{} compiled{remote}{reused}, {} from the cache{shared}{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()

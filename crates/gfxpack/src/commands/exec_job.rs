@@ -36,6 +36,8 @@ pub(crate) fn run(
             time_limit: Duration::from_secs(args.timeout),
             cache_dir: prepared.cache.scratch.clone(),
             shortcuts: Shortcuts::default(),
+            remote: None,
+            shared: None,
         },
         retry_refused: false,
         cancel,

@@ -124,6 +124,7 @@ impl Progress for Bars<'_> {
                     self.all.set_position(1);
                 }
             }
+            Event::Warning { message } => self.multi.suspend(|| self.output.warn(message)),
             // The time left runs while nothing happens.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
             Event::Prepared { .. } => {}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, JobRun, Prepared, Usage};
+use gfxpack_compile::{Event, Failure, JobRun, Prepared, Site, Usage};
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
@@ -39,6 +39,8 @@ pub(crate) struct Fact {
     pub(crate) start: Duration,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
+    /// Where it ran, if not on this machine.
+    pub(crate) remote: Option<Arc<str>>,
     /// What the compiler wrote of one that failed, within limits.
     pub(crate) output: Option<Arc<str>>,
 }
@@ -96,13 +98,14 @@ impl Facts {
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
-        let ran = |run: &JobRun, duration, usage, begun: Instant| Fact {
+        let ran = |run: &JobRun, duration, usage, site: &Site, begun: Instant| Fact {
             ended: Ended::Compiled,
             size: 0,
             worker: run.worker,
             start: run.started.saturating_duration_since(begun),
             duration,
             usage,
+            remote: place(site),
             output: None,
         };
         match event {
@@ -116,6 +119,7 @@ impl Facts {
                         start: Duration::ZERO,
                         duration: Duration::ZERO,
                         usage: Usage::default(),
+                        remote: None,
                         output: None,
                     });
                 }
@@ -134,14 +138,15 @@ impl Facts {
                     usage: *usage,
                 });
             }
-            Event::Started { .. } => {}
+            Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
-                let fact = ran(run, built.duration, built.usage, self.begun);
+                let fact = ran(run, built.duration, built.usage, &built.site, self.begun);
                 self.jobs.insert(*job, Fact { size: built.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);
-                let fact = ran(run, failure.duration, failure.usage, self.begun);
+                let Failure { duration, usage, site, .. } = failure;
+                let fact = ran(run, *duration, *usage, site, self.begun);
                 let output = self.keep(&failure.output);
                 self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
             }
@@ -191,6 +196,13 @@ impl Facts {
         body["failures"] = failures.into();
         body
     }
+}
+
+/// Where a job ran, in words; none for this machine.
+fn place(site: &Site) -> Option<Arc<str>> {
+    let Site::Remote { worker, cached } = site else { return None };
+    let worker = if worker.is_empty() { "a remote worker" } else { worker };
+    Some(if *cached { format!("{worker}, earlier").into() } else { worker.into() })
 }
 
 fn cut(output: &str) -> String {

@@ -20,6 +20,7 @@ const jobs = detail.rows.map((row) => ({
   size: row[9],
   group: row[10],
   output: row[11],
+  place: detail.places[row[12]],
 }));
 
 // What was made for several jobs takes time and memory like one.
@@ -322,6 +323,7 @@ function showTip(event) {
       textContent: [
         `${languageName(job.language)} for ${job.target}`,
         `${time(job.time)} (CPU ${time(job.cpu)}) from ${time(job.start)}`,
+        ...(job.place ? [`on ${job.place}`] : []),
         `memory ${bytes(job.memory)}`,
         job.group >= 0 ? "failed" : job.size !== undefined && `size ${bytes(job.size)}`,
       ].filter(Boolean).join(" · "),

@@ -43,6 +43,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     let (mut names, mut arguments, mut targets) =
         (Words::default(), Words::default(), Words::default());
     let (mut languages, mut outputs) = (Words::default(), Words::default());
+    let mut places = Words::default();
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
         let group: i64 = match fact.ended {
@@ -66,6 +67,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             fact.size,
             group,
             output,
+            fact.remote.as_ref().map_or(-1, |place| places.number(place.to_string()) as i64),
         ]));
     }
     let shared: Vec<Value> = facts
@@ -82,7 +84,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
         .collect();
     json!({
         "shared": shared, "names": names.list, "arguments": arguments.list, "targets": targets.list,
-        "languages": languages.list, "outputs": outputs.list, "rows": rows,
+        "languages": languages.list, "outputs": outputs.list, "places": places.list, "rows": rows,
     })
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Prepared, Usage};
+use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Prepared, Site, Usage};
 use gfxpack_plan::arguments::{CompilerFacts, Program};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use gfxpack_plan::words::Words;
@@ -94,10 +94,14 @@ fn facts(plan: &Plan) -> Facts {
                 format!("x{job}.s:7:1: error: register index is out of range ({job})")
             };
             let (kind, output) = (FailureKind::Refused(1), words);
-            Event::Failed { job, run, failure: Failure { kind, output, duration, usage } }
+            Event::Failed {
+                job,
+                run,
+                failure: Failure { kind, output, duration, usage, site: Site::Here },
+            }
         } else {
             let size = 4096 + job as u64;
-            Event::Finished { job, run, built: Built { size, duration, usage } }
+            Event::Finished { job, run, built: Built { size, duration, usage, site: Site::Here } }
         });
     }
     facts
@@ -271,7 +275,7 @@ fn what_kernels_share_takes_its_place_among_them() {
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
     let what = Prepared::PrecompiledHeaders;
     facts.event(&Event::Prepared { what, job: 0, run: first, duration: second, usage });
-    let built = Built { size: 5000, duration: second, usage };
+    let built = Built { size: 5000, duration: second, usage, site: Site::Here };
     facts.event(&Event::Finished { job: 0, run: then, built });
     let script = "
         const tip = (share) => {
@@ -315,6 +319,7 @@ fn words_from_a_build_are_only_words() {
             output: format!("error: {HOSTILE}\nmore {job}"),
             duration,
             usage,
+            site: Site::Here,
         };
         facts.event(&Event::Failed { job, run, failure });
     }
@@ -441,7 +446,7 @@ fn much_output_is_cut_and_every_failure_is_there() {
         facts.event(&Event::Failed {
             job,
             run,
-            failure: Failure { kind, output, duration, usage },
+            failure: Failure { kind, output, duration, usage, site: Site::Here },
         });
     }
     let page = page_of(&facts, &plan, None);

@@ -19,6 +19,7 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::prepare::{self, Purpose};
 use crate::progress;
+use crate::remote::Beyond;
 use crate::report::{self, Facts};
 
 /// Reads the costs that jobs are parted by.
@@ -72,6 +73,7 @@ pub(crate) fn run(
     output.building();
     let mut facts = Facts::new();
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
+    let beyond = Beyond::of(args)?;
     let runner = Run {
         prepared: &prepared,
         outbox: &outbox,
@@ -80,6 +82,8 @@ pub(crate) fn run(
             time_limit: Duration::from_secs(args.timeout),
             cache_dir: prepared.cache.scratch.clone(),
             shortcuts: args.shortcuts(),
+            remote: beyond.workers,
+            shared: beyond.cache,
         },
         retry_refused: args.stored.retry_refused,
         cancel,

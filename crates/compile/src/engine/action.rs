@@ -1,0 +1,414 @@
+//! A job as another machine can run it: the commands of its driver with every
+//! path below one directory tree, and that tree.
+//!
+//! ```text
+//! gfxpack/src/            the staged source; commands run here
+//! gfxpack/src/.gfxpack/   what they write
+//! gfxpack/bin/  lib/      programs, and the libraries that they are started with
+//! gfxpack/files/          bitcode and whatever else is named as a single file
+//! gfxpack/sys/            headers, under the paths they have here
+//! ```
+//!
+//! All lies below one directory since workers may lay the tree over a root
+//! with a `lib` of its own. Headers keep their paths because these show in objects (`__FILE__`, debug
+//! information); what stands before them is mapped away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use gfxpack_plan::include::{self, Include};
+use gfxpack_plan::plan::Job;
+use gfxpack_plan::{Digest, Language};
+
+use super::command::{Command, Defines, Filling, Shape, Word};
+use super::{Engine, preload};
+use crate::error::CompileError;
+use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
+use crate::toolchain::Toolchain;
+
+/// What the tree consists of.
+const TOP: &str = "gfxpack";
+/// Where commands run.
+const SOURCE_DIR: &str = "gfxpack/src";
+/// What they write, below that.
+const SCRATCH: &str = ".gfxpack";
+const OBJECT: &str = ".gfxpack/o";
+const DEPS: &str = ".gfxpack/d";
+/// Where headers lie.
+const HEADERS: &str = "gfxpack/sys/";
+/// Before the path of a header, as commands see it.
+const SYSTEM: &str = "../sys";
+/// The library that every compiler is started with.
+const PRELOAD: &str = "gfxpack-preload.so";
+const PRELOAD_FROM_SOURCE: &str = "../lib/gfxpack-preload.so";
+/// Options of the compiler whose next word is an include directory.
+const INCLUDE_OPTIONS: [&str; 6] =
+    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
+/// Headers that the compiler reads although nothing names them.
+///
+/// Source: llvm-project, clang/lib/Headers/opencl-c-base.h and
+/// clang/lib/Frontend/InitPreprocessor.cpp, `InitializeStandardPredefinedMacros`.
+const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
+
+/// What all jobs of one shape and source share.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    commands: Vec<Command>,
+    root: Arc<InputRoot>,
+}
+
+/// A job's macros and what its driver would run.
+pub(crate) type Direct = (Defines, Arc<Vec<Command>>);
+
+impl Engine<'_> {
+    /// What a job's driver would run, whatever shortcuts are taken here.
+    pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
+        let (shape, defines) = Shape::of(job)?;
+        let commands = self.asked(shape, job, &defines)?;
+        Some((defines, commands))
+    }
+
+    /// How jobs with these commands and this source run elsewhere; `None`
+    /// where they can't.
+    pub(crate) fn recipe(
+        &self,
+        job: &Job,
+        commands: &[Command],
+        headers: &Headers,
+        toolchain: ToolchainSource,
+    ) -> Result<Option<Recipe>, CompileError> {
+        let mut tree = Tree::new(self, job);
+        let commands = match toolchain {
+            ToolchainSource::Installed => Some(commands.to_vec()),
+            ToolchainSource::Sent => tree.send(commands, headers)?,
+        };
+        let Some(commands) = commands else {
+            tracing::debug!(key = %job.key, "it can't run elsewhere");
+            return Ok(None);
+        };
+        Ok(Some(Recipe { commands, root: Arc::new(tree.finish()) }))
+    }
+
+    /// The action of a job.
+    pub(crate) fn action(
+        &self,
+        job: &Job,
+        defines: &Defines,
+        recipe: &Recipe,
+        toolchain: ToolchainSource,
+    ) -> Option<Action> {
+        let filling = Filling {
+            input: &self.plan.sources[job.source].main,
+            defines,
+            output: Path::new(OBJECT),
+            deps_file: Path::new(DEPS),
+            scratch: Path::new(SCRATCH),
+        };
+        let mut lines = Vec::new();
+        for command in &recipe.commands {
+            let words: Vec<String> = command
+                .fill(&filling)
+                .into_iter()
+                .map(|word| word.into_string().ok())
+                .collect::<Option<_>>()?;
+            lines.push(words);
+        }
+        // A service runs one program; only a shell runs several in turn.
+        let arguments = match lines.as_slice() {
+            [one] => one.clone(),
+            several => {
+                let lines = several
+                    .iter()
+                    .map(|words| shlex::try_join(words.iter().map(String::as_str)).ok())
+                    .collect::<Option<Vec<_>>>()?;
+                ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into()
+            }
+        };
+        let digest = self.toolchains[job.toolchain].digest;
+        Some(Action {
+            arguments,
+            directory: SOURCE_DIR,
+            outputs: [OBJECT, DEPS],
+            root: Arc::clone(&recipe.root),
+            time_limit: self.time_limit,
+            salt: (toolchain == ToolchainSource::Installed).then_some(digest),
+            name: job.key.kernel_name.clone(),
+            target: job.target_id.to_string(),
+        })
+    }
+}
+
+/// A path of a list of what was read elsewhere, as it is here.
+pub(crate) fn path_here(path: &Path) -> PathBuf {
+    path.strip_prefix(SYSTEM).map_or_else(|_| path.to_owned(), |rest| Path::new("/").join(rest))
+}
+
+/// An input root in the making.
+struct Tree<'a> {
+    engine: &'a Engine<'a>,
+    job: &'a Job,
+    toolchain: &'a Toolchain,
+    files: BTreeMap<String, InputFile>,
+    directories: BTreeSet<String>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(engine: &'a Engine<'a>, job: &'a Job) -> Self {
+        let mut tree = Self {
+            engine,
+            job,
+            toolchain: &engine.toolchains[job.toolchain],
+            files: BTreeMap::new(),
+            directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
+        };
+        let source = &engine.plan.sources[job.source];
+        for (path, bytes) in engine.sources.files(job.source) {
+            let path = format!("{SOURCE_DIR}/{path}");
+            let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+            let content = Content::Bytes(bytes.into());
+            let file = InputFile { path: path.clone(), digest, size, executable: false, content };
+            tree.files.insert(path, file);
+        }
+        let dirs = source.include_dirs.iter().map(|dir| format!("{SOURCE_DIR}/{dir}"));
+        tree.directories.extend(dirs.filter_map(|dir| include::join("", &dir)));
+        tree
+    }
+
+    fn finish(self) -> InputRoot {
+        let directories = self.directories.into_iter().collect();
+        InputRoot::new(self.files.into_values().collect(), directories)
+    }
+
+    /// Commands that find everything in the tree, which gets it; `None` where
+    /// a word is not understood.
+    fn send(
+        &mut self,
+        commands: &[Command],
+        headers: &Headers,
+    ) -> Result<Option<Vec<Command>>, CompileError> {
+        let loader = self.libraries()?;
+        let mut dirs = BTreeSet::new();
+        let mut names = Vec::new();
+        let mut sent = Vec::with_capacity(commands.len());
+        for command in commands {
+            let Some(words) = self.words(command, &loader, &mut dirs, &mut names)? else {
+                return Ok(None);
+            };
+            sent.push(Command { words });
+        }
+        names.extend(self.named_by_source());
+        let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+        for header in headers.reachable(&names, &dirs) {
+            if !self.add_header(&header)? {
+                return Ok(None);
+            }
+        }
+        for dir in dirs {
+            let Some((_, passed)) = normal(dir) else { return Ok(None) };
+            self.directories.extend(passed);
+        }
+        Ok(Some(sent))
+    }
+
+    /// What the source and its files include besides each other.
+    fn named_by_source(&self) -> Vec<Include> {
+        let files = self.engine.sources.files(self.job.source);
+        let mut names: BTreeSet<Include> = BTreeSet::new();
+        for (_, text) in files {
+            names.extend(include::scan(text, self.job.language));
+        }
+        if self.job.language == Language::OpenclC {
+            names.extend(IMPLICIT.map(|name| Include { path: name.to_owned(), quoted: false }));
+        }
+        names.into_iter().collect()
+    }
+
+    /// The libraries of the toolchain's programs, side by side; gives the
+    /// words that start a program with them and nothing of the worker's own.
+    fn libraries(&mut self) -> Result<Vec<Word>, CompileError> {
+        let mut loader = None;
+        for file in self.toolchain.files() {
+            let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
+            if !name.contains(".so") {
+                continue;
+            }
+            let path = format!("lib/{name}");
+            if name.starts_with("ld-") || name.starts_with("ld64") {
+                loader = Some(format!("../{path}"));
+            }
+            self.add(format!("{TOP}/{path}"), file)?;
+        }
+        let Some(loader) = loader else { return Ok(Vec::new()) };
+        let mut words = vec![loader.as_str(), "--inhibit-cache", "--library-path", "../lib"];
+        // What makes a compiler here repeat itself does so there.
+        if let Some(bytes) = preload::bytes() {
+            let path = format!("{TOP}/lib/{PRELOAD}");
+            let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+            let content = Content::Bytes(bytes.into());
+            let file = InputFile { path: path.clone(), digest, size, executable: true, content };
+            self.files.insert(path, file);
+            words.extend(["--preload", PRELOAD_FROM_SOURCE]);
+        }
+        Ok(words.into_iter().map(|word| Word::Text(word.to_owned())).collect())
+    }
+
+    fn words(
+        &mut self,
+        command: &Command,
+        loader: &[Word],
+        dirs: &mut BTreeSet<PathBuf>,
+        names: &mut Vec<Include>,
+    ) -> Result<Option<Vec<Word>>, CompileError> {
+        let mut words = loader.to_vec();
+        let mut previous = "";
+        for (at, word) in command.words.iter().enumerate() {
+            let Word::Text(text) = word else {
+                words.push(word.clone());
+                previous = "";
+                continue;
+            };
+            let sent = if at == 0 {
+                self.add_named("bin", Path::new(text))?
+            } else if previous == "-D" || previous == "-U" {
+                Some(text.clone())
+            } else if previous == "-include" && !text.starts_with('/') {
+                names.push(Include { path: text.clone(), quoted: true });
+                Some(text.clone())
+            } else {
+                self.word(text, previous, dirs)?
+            };
+            let Some(sent) = sent else { return Ok(None) };
+            words.push(Word::Text(sent));
+            if at > 0 && text == "-cc1" {
+                let maps = ["-fmacro-prefix-map", "-fdebug-prefix-map"];
+                words.extend(maps.map(|map| Word::Text(format!("{map}={SYSTEM}/=/"))));
+            }
+            previous = text;
+        }
+        Ok(Some(words))
+    }
+
+    /// A word with the paths that it has in the tree.
+    fn word(
+        &mut self,
+        text: &str,
+        previous: &str,
+        dirs: &mut BTreeSet<PathBuf>,
+    ) -> Result<Option<String>, CompileError> {
+        let path = Path::new(text);
+        if text.contains("-prefix-map=") {
+            return Ok(None);
+        }
+        if INCLUDE_OPTIONS.contains(&previous) && path.is_absolute() {
+            dirs.insert(path.to_owned());
+            return Ok(Some(format!("{SYSTEM}{text}")));
+        }
+        if previous == "-resource-dir" {
+            // Searched although no option says so.
+            dirs.insert(path.join("include"));
+            return Ok(Some(format!("{SYSTEM}{text}")));
+        }
+        let (before, path) = match text.split_once("=/") {
+            _ if path.is_absolute() => ("", text),
+            Some((option, _)) if option.starts_with('-') => text.split_at(option.len() + 1),
+            _ => return Ok(Some(text.to_owned())),
+        };
+        if path == "/dev/null" {
+            return Ok(Some(text.to_owned()));
+        }
+        let sent = self.add_named("files", Path::new(path))?;
+        Ok(sent.map(|sent| format!("{before}{sent}")))
+    }
+
+    /// Puts a file below `dir` by its name; gives its path as commands see
+    /// it, or `None` where it is no file.
+    fn add_named(&mut self, dir: &str, file: &Path) -> Result<Option<String>, CompileError> {
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let digest = self.engine.digests.digest(file)?;
+        let mut path = format!("{dir}/{name}");
+        let taken = self.files.get(&format!("{TOP}/{path}"));
+        if taken.is_some_and(|other| other.digest != digest) {
+            path = format!("{dir}/{digest}/{name}");
+        }
+        self.add(format!("{TOP}/{path}"), file)?;
+        Ok(Some(format!("../{path}")))
+    }
+
+    /// Puts a header where its includers find it; whether that can be done.
+    fn add_header(&mut self, header: &Path) -> Result<bool, CompileError> {
+        let Some((place, passed)) = normal(header) else { return Ok(false) };
+        let here = Path::new("/").join(place.strip_prefix(HEADERS).unwrap_or(&place));
+        // Where a link was passed on the way back, `..` means another place.
+        if fs::canonicalize(&here).ok() != fs::canonicalize(header).ok() {
+            return Ok(false);
+        }
+        self.directories.extend(passed);
+        self.add(place, header)?;
+        Ok(true)
+    }
+
+    fn add(&mut self, path: String, file: &Path) -> Result<(), CompileError> {
+        if self.files.contains_key(&path) {
+            return Ok(());
+        }
+        let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
+        let input = InputFile {
+            path: path.clone(),
+            digest: self.engine.digests.digest(file)?,
+            size: meta.len(),
+            executable: meta.permissions().mode() & 0o111 != 0,
+            content: Content::File(file.to_owned()),
+        };
+        self.files.insert(path, input);
+        Ok(())
+    }
+}
+
+/// The place of an absolute path in the tree with `..` taken back by text,
+/// and the directories that must be there for `..` to lead back from.
+fn normal(path: &Path) -> Option<(String, Vec<String>)> {
+    let mut parts = vec![TOP, "sys"];
+    let mut passed = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::ParentDir => {
+                passed.push(parts.join("/"));
+                if parts.len() > 2 {
+                    parts.pop();
+                }
+            }
+            Component::Prefix(_) => return None,
+        }
+    }
+    Some((parts.join("/"), passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_leads_over_directories_that_are_there() {
+        let (place, passed) = normal(Path::new("/usr/bin/../lib/gcc/12/../../include/c")).unwrap();
+        assert_eq!(place, "gfxpack/sys/usr/lib/include/c");
+        assert_eq!(
+            passed,
+            ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}"))
+        );
+    }
+
+    #[test]
+    fn paths_come_back_as_they_are_here() {
+        let here = |path: &str| path_here(Path::new(path));
+        assert_eq!(here("../sys/usr/include/x.h"), Path::new("/usr/include/x.h"));
+        assert_eq!(here("include/step.h"), Path::new("include/step.h"));
+    }
+}

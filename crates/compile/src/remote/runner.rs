@@ -1,0 +1,124 @@
+//! Runs jobs elsewhere. Whatever is not simply made there is made here: what
+//! a compiler elsewhere refuses, the driver here refuses too, and its words
+//! are the ones shown.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use super::{Headers, RemoteError, RemoteWorkers, Site};
+use crate::crew::{Outcome, Runner};
+use crate::engine::{Engine, Recipe, path_here};
+use crate::error::CompileError;
+use crate::job::{self, Failure, FailureKind, Object};
+use crate::usage::Usage;
+
+/// By source and command list: how its jobs run elsewhere, if they do.
+type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
+
+/// What the workers elsewhere share.
+pub(crate) struct RemoteShop<'a> {
+    workers: &'a dyn RemoteWorkers,
+    engine: &'a Engine<'a>,
+    headers: Headers,
+    recipes: Mutex<Recipes>,
+}
+
+impl<'a> RemoteShop<'a> {
+    pub(crate) fn new(workers: &'a dyn RemoteWorkers, engine: &'a Engine<'a>) -> Self {
+        Self { workers, engine, headers: Headers::default(), recipes: Mutex::default() }
+    }
+
+    pub(crate) fn runner(&self) -> Remote<'_> {
+        Remote { shop: self }
+    }
+
+    fn recipe(
+        &self,
+        index: usize,
+        commands: &Arc<Vec<crate::engine::Command>>,
+    ) -> Result<Option<Arc<Recipe>>, CompileError> {
+        let job = &self.engine.plan.jobs[index];
+        // The engine keeps its command lists: an address is one for good.
+        let key = (job.source, Arc::as_ptr(commands) as usize);
+        let slot = {
+            let mut recipes = self.recipes.lock().expect("no panic inside");
+            Arc::clone(recipes.entry(key).or_default())
+        };
+        let mut error = None;
+        let recipe = slot.get_or_init(|| {
+            let toolchain = self.workers.toolchain();
+            let made = self.engine.recipe(job, commands, &self.headers, toolchain);
+            made.unwrap_or_else(|fatal| {
+                error = Some(fatal);
+                None
+            })
+            .map(Arc::new)
+        });
+        error.map_or_else(|| Ok(recipe.clone()), Err)
+    }
+}
+
+/// One worker elsewhere.
+pub(crate) struct Remote<'a> {
+    shop: &'a RemoteShop<'a>,
+}
+
+impl Runner for Remote<'_> {
+    fn is_here(&self) -> bool {
+        false
+    }
+
+    fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
+        let RemoteShop { workers, engine, .. } = self.shop;
+        let job = &engine.plan.jobs[index];
+        let Some((defines, commands)) = engine.direct(job) else { return Ok(Outcome::Here(None)) };
+        let Some(recipe) = self.shop.recipe(index, &commands)? else {
+            return Ok(Outcome::Here(None));
+        };
+        let Some(action) = engine.action(job, &defines, &recipe, workers.toolchain()) else {
+            return Ok(Outcome::Here(None));
+        };
+        let started = Instant::now();
+        let outcome = match workers.run(&action, engine.cancel) {
+            Ok(outcome) => outcome,
+            Err(RemoteError::Interrupted) => return Err(CompileError::Interrupted),
+            Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here(None)),
+            Err(RemoteError::TimedOut(_)) => {
+                return Ok(Outcome::Failed(Failure {
+                    kind: FailureKind::TimedOut(engine.time_limit),
+                    output: String::new(),
+                    duration: started.elapsed(),
+                    usage: Usage::default(),
+                    site: Site::Remote { worker: String::new(), cached: false },
+                }));
+            }
+            Err(error @ RemoteError::Lost { .. }) => {
+                return Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))));
+            }
+            Err(error @ RemoteError::Service { .. }) => return Err(CompileError::Remote(error)),
+        };
+        let [object, deps] = outcome.outputs;
+        let bytes = match job::checked(job, object.unwrap_or_default()) {
+            Ok(bytes) if outcome.exit_code == 0 => bytes,
+            _ => {
+                let words = outcome.words.as_str();
+                tracing::debug!(key = %job.key, outcome.exit_code, words, "no object from elsewhere");
+                return Ok(Outcome::Here(None));
+            }
+        };
+        let deps = String::from_utf8(deps.unwrap_or_default()).unwrap_or_default();
+        let paths = job::depfile_paths(&deps).into_iter().map(|path| path_here(&path));
+        Ok(Outcome::Made(Object {
+            bytes,
+            deps: job::outside_deps(engine, job, paths)?,
+            duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
+            usage: Usage::default(),
+            site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
+        }))
+    }
+
+    fn stored(&mut self, _index: usize) -> Result<(), CompileError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Objects shared between machines: asked where the store has none, checked
+//! like foreign bytes, given what this build made. A cache that fails is left
+//! alone for the rest of the build, which it never ends.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gfxpack_plan::plan::{Job, Plan};
+
+use crate::file_digest::FileDigests;
+use crate::job;
+use crate::process::Cancel;
+use crate::store::{Entry, ObjectInfo, ObjectStore};
+
+/// Reads and writes at once: they wait for the network, not for a processor.
+const AT_ONCE: usize = 32;
+/// The same for writes beside a build.
+const UPLOADS: usize = 4;
+/// An entry of more is no object.
+const MAX_ENTRY: usize = 1 << 30;
+
+/// Something that keeps bytes by name, shared with others.
+pub trait SharedStore: fmt::Debug + Send + Sync {
+    /// What to call it in messages.
+    fn name(&self) -> String;
+
+    /// The bytes of that name, if there are any.
+    ///
+    /// # Errors
+    /// What went wrong, in words, where that can't be told.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String>;
+
+    /// Whether it has the name.
+    ///
+    /// # Errors
+    /// As above.
+    fn has(&self, name: &str) -> Result<bool, String>;
+
+    /// Keeps bytes by a name; whoever reads sees all of them or none.
+    ///
+    /// # Errors
+    /// As above.
+    fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String>;
+}
+
+/// What is given to a shared cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Upload {
+    /// Nothing.
+    Never,
+    /// What this build made.
+    #[default]
+    Made,
+    /// That, and what the store had and the shared cache has not.
+    All,
+}
+
+/// A shared cache in use.
+#[derive(Debug)]
+pub struct SharedCache {
+    shared: Box<dyn SharedStore>,
+    upload: Upload,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    off: bool,
+    damaged: usize,
+    /// Sets of system files that were written already.
+    sets: HashSet<String>,
+    /// Not told yet.
+    warnings: Vec<String>,
+}
+
+impl SharedCache {
+    /// Ready to be used.
+    #[must_use]
+    pub fn new(shared: Box<dyn SharedStore>, upload: Upload) -> Self {
+        Self { shared, upload, state: Mutex::default() }
+    }
+
+    /// What the user should hear, once.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().warnings)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no panic inside")
+    }
+
+    fn is_off(&self) -> bool {
+        self.lock().off
+    }
+
+    fn give_up(&self, reason: &str) {
+        let mut state = self.lock();
+        if !state.off {
+            state.off = true;
+            let name = self.shared.name();
+            state.warnings.push(format!(
+                "failed to use the shared cache {name}: {reason}; this build goes on without it"
+            ));
+        }
+    }
+
+    /// One damaged entry is told of; that there are more is no more news.
+    fn found_damaged(&self, name: &str) {
+        let mut state = self.lock();
+        state.damaged += 1;
+        if state.damaged == 1 {
+            let shared = self.shared.name();
+            state.warnings.push(format!(
+                "dropped `{name}` of the shared cache {shared}: it is not the object that it is \
+                 called; others like it are dropped without a word"
+            ));
+        }
+        tracing::debug!(name, "dropped what a shared cache gave");
+    }
+
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        if self.is_off() {
+            return None;
+        }
+        match self.shared.read(name) {
+            Ok(bytes) => bytes.filter(|bytes| bytes.len() <= MAX_ENTRY),
+            Err(reason) => {
+                self.give_up(&reason);
+                None
+            }
+        }
+    }
+
+    /// Brings what it has of these jobs into the store, and gives what it
+    /// brought.
+    pub(crate) fn fetch(
+        &self,
+        plan: &Plan,
+        jobs: &[usize],
+        store: &ObjectStore,
+        digests: &FileDigests,
+        cancel: &Cancel,
+    ) -> Vec<(usize, ObjectInfo)> {
+        let (next, found) = (AtomicUsize::new(0), Mutex::default());
+        let found: &Mutex<Vec<_>> = &found;
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(jobs.len()) {
+                scope.spawn(|| {
+                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if cancel.is_cancelled() || self.is_off() {
+                            return;
+                        }
+                        if let Some(info) = self.fetch_one(&plan.jobs[job], store, digests) {
+                            found.lock().expect("no panic inside").push((job, info));
+                        }
+                    }
+                });
+            }
+        });
+        let mut found = std::mem::take(&mut *found.lock().expect("no panic inside"));
+        found.sort_by_key(|(job, _)| *job);
+        found
+    }
+
+    fn fetch_one(
+        &self,
+        job: &Job,
+        store: &ObjectStore,
+        digests: &FileDigests,
+    ) -> Option<ObjectInfo> {
+        let name = ObjectStore::entry_name(job.digest);
+        let bytes = self.read(&name)?;
+        let sound = |entry: &Entry<'_>| {
+            entry.about.target_id == job.target_id
+                && entry.about.arguments == job.arguments
+                && job::checked(job, entry.object.to_vec()).is_ok()
+        };
+        let Some(entry) = Entry::parse(&bytes).filter(sound) else {
+            self.found_damaged(&name);
+            return None;
+        };
+        if let Some(set) = entry.info.deps_name()
+            && !store.has(&set)
+        {
+            let text = self.read(&set)?;
+            if !ObjectStore::is_deps(&set, &text) {
+                self.found_damaged(&set);
+                return None;
+            }
+            store.write(set.as_ref(), &[&text]).ok()?;
+        }
+        store.write(name.as_ref(), &[&bytes]).ok()?;
+        // The system's headers may be others here.
+        store.lookup(job.digest, digests)
+    }
+
+    /// Runs `build` with a function that takes jobs whose objects the store
+    /// has, and gives those to the shared cache beside it.
+    pub(crate) fn uploading<T>(
+        shared: Option<&Self>,
+        plan: &Plan,
+        store: &ObjectStore,
+        build: impl FnOnce(&dyn Fn(usize)) -> T,
+    ) -> T {
+        let Some(shared) = shared.filter(|shared| shared.upload != Upload::Never) else {
+            return build(&|_| {});
+        };
+        let (sender, receiver) = std::sync::mpsc::channel::<usize>();
+        let receiver = Mutex::new(receiver);
+        std::thread::scope(|scope| {
+            for _ in 0..UPLOADS {
+                scope.spawn(|| {
+                    loop {
+                        let next = receiver.lock().expect("no panic inside").recv();
+                        let Ok(job) = next else { return };
+                        shared.upload_one(&plan.jobs[job], store);
+                    }
+                });
+            }
+            let done = build(&|job| {
+                sender.send(job).ok();
+            });
+            drop(sender);
+            done
+        })
+    }
+
+    /// Whether what the store had before is given too.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.upload == Upload::All
+    }
+
+    /// Gives what the store had, if the shared cache lacks it.
+    pub(crate) fn top_up(&self, plan: &Plan, jobs: &[usize], store: &ObjectStore, cancel: &Cancel) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(jobs.len()) {
+                scope.spawn(|| {
+                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if cancel.is_cancelled() || self.is_off() {
+                            return;
+                        }
+                        let job = &plan.jobs[job];
+                        match self.shared.has(&ObjectStore::entry_name(job.digest)) {
+                            Ok(true) => {}
+                            Ok(false) => self.upload_one(job, store),
+                            Err(reason) => self.give_up(&reason),
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    fn upload_one(&self, job: &Job, store: &ObjectStore) {
+        if self.is_off() {
+            return;
+        }
+        let name = ObjectStore::entry_name(job.digest);
+        let Ok(bytes) = store.read_file(name.as_ref()) else { return };
+        // A damaged object is nobody else's trouble.
+        let Some(entry) = Entry::parse(&bytes) else { return };
+        let set = entry.info.deps_name();
+        if let Some(set) = set.filter(|set| self.lock().sets.insert(set.clone())) {
+            let Ok(text) = store.read_file(set.as_ref()) else { return };
+            if let Err(reason) = self.shared.write(&set, text) {
+                return self.give_up(&reason);
+            }
+        }
+        if let Err(reason) = self.shared.write(&name, bytes) {
+            self.give_up(&reason);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Options of jobs that run elsewhere, and of objects that are shared.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+/// Whether this gfxpack can do it; if not, the options say so when used.
+const EXECUTION: bool = cfg!(feature = "remote");
+const CACHE: bool = cfg!(feature = "remote-cache");
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Remote execution")]
+pub(crate) struct RemoteArgs {
+    /// Run jobs on a remote-execution service: grpc://HOST:PORT/INSTANCE, or
+    /// grpcs:// with encryption; the bytes are the same
+    #[arg(long, value_name = "ADDRESS", hide = !EXECUTION)]
+    pub(crate) remote: Option<String>,
+    /// Jobs there at once; this machine runs what can't run there, and takes
+    /// part where --jobs is given
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "remote", hide = !EXECUTION,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) remote_jobs: u16,
+    /// Sent with every call, as NAME=VALUE, or NAME=@FILE where others should
+    /// not read it; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
+          value_parser = parse_pair)]
+    pub(crate) remote_header: Vec<(String, String)>,
+    /// What workers must have, as NAME=VALUE; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
+          value_parser = parse_pair)]
+    pub(crate) remote_platform: Vec<(String, String)>,
+    /// Where the compiler comes from there
+    #[arg(long, value_enum, default_value_t, requires = "remote", hide = !EXECUTION)]
+    pub(crate) remote_toolchain: RemoteToolchain,
+    /// Take what the service has of earlier builds, and run nothing there
+    #[arg(long, requires = "remote", hide = !EXECUTION)]
+    pub(crate) remote_cache_only: bool,
+    /// Certificates of those who vouch for the server, in PEM [default: the
+    /// system's]
+    #[arg(long, value_name = "FILE", requires = "remote", hide = !EXECUTION)]
+    pub(crate) remote_ca: Option<PathBuf>,
+    /// Our own certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "remote_client_key", hide = !EXECUTION)]
+    pub(crate) remote_client_cert: Option<PathBuf>,
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "remote_client_cert", hide = !EXECUTION)]
+    pub(crate) remote_client_key: Option<PathBuf>,
+    /// How long a service that does not answer any more is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "remote",
+          hide = !EXECUTION)]
+    pub(crate) remote_patience: u64,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Cache")]
+pub(crate) struct SharedCacheArgs {
+    /// A cache shared with other machines, asked for what is not in this one's:
+    /// file:///DIR, s3://BUCKET/PREFIX, gs://, webdav(s)://, redis(s)://; one
+    /// that fails is left alone
+    #[arg(long, value_name = "URL", hide = !CACHE)]
+    pub(crate) cache_remote: Option<String>,
+    /// What is given to it
+    #[arg(long, value_enum, default_value_t, requires = "cache_remote", hide = !CACHE)]
+    pub(crate) cache_upload: CacheUpload,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CacheUpload {
+    /// Nothing.
+    Never,
+    /// What this build compiles.
+    #[default]
+    Made,
+    /// That, and what this machine's cache has of it.
+    Always,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RemoteToolchain {
+    /// From here: programs, libraries, bitcode and headers, sent once.
+    #[default]
+    Cas,
+    /// From the workers' image, which has the same under the same paths.
+    Image,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("it has no name or no value\nhint: write NAME=VALUE".to_owned()),
+    }
+}

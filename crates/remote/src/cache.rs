@@ -1,0 +1,283 @@
+//! A store of objects shared over the network, named by a URL.
+//!
+//! | URL | what |
+//! | --- | --- |
+//! | `file:///DIR` | a directory, on a network's file system |
+//! | `s3://BUCKET/PREFIX` | Amazon's S3 and its kin, with `?endpoint=…&region=…` |
+//! | `gs://BUCKET/PREFIX` | Google Cloud Storage |
+//! | `webdav://HOST/PATH`, `webdavs://` | WebDAV over HTTP or HTTPS |
+//! | `redis://HOST:PORT/DB`, `rediss://` | Redis |
+//!
+//! What stands behind `?` are the settings of OpenDAL's service; a value that
+//! begins with `@` is read from the file that it names.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use gfxpack_compile::SharedStore;
+use opendal::layers::{RetryLayer, TimeoutLayer};
+use opendal::{ErrorKind, Operator, services};
+use tokio::runtime::Runtime;
+
+/// How long an answer may take, and how long bytes may stay away.
+const CALL_LIMIT: Duration = Duration::from_secs(20);
+const IO_LIMIT: Duration = Duration::from_secs(20);
+/// Attempts at one thing; a cache is no reason to wait for long.
+const RETRIES: usize = 2;
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Threads that move bytes; those that wait are the caller's.
+const THREADS: usize = 2;
+
+/// Why there is no cache of that URL.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheUrlError {
+    /// The URL is none of those that are known.
+    #[error("it is no URL of a cache: {0}")]
+    Url(&'static str),
+    /// A setting's file can't be read.
+    #[error("`{path}` can't be read")]
+    Setting {
+        /// The file.
+        path: String,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The settings do not make a cache.
+    #[error("{0}")]
+    Settings(String),
+}
+
+/// A shared store behind a URL.
+pub struct RemoteCache {
+    name: String,
+    /// Or why there is none, which is found out at once for directories alone:
+    /// one that is not mounted is a cache that is down.
+    operator: Result<Operator, String>,
+    runtime: Option<Runtime>,
+}
+
+impl fmt::Debug for RemoteCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteCache").field("name", &self.name).finish()
+    }
+}
+
+/// A URL taken apart: scheme, host, path, settings.
+type Parts<'a> = (&'a str, &'a str, &'a str, HashMap<String, String>);
+
+fn parts(url: &str) -> Result<Parts<'_>, CacheUrlError> {
+    let (scheme, rest) = url.split_once("://").ok_or(CacheUrlError::Url("SCHEME:// is missing"))?;
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (host, path) = place.split_once('/').unwrap_or((place, ""));
+    if host.contains('@') {
+        // It would show in the list of processes, and in every message.
+        return Err(CacheUrlError::Url(
+            "who we are is said in settings: ?username=…&password=@FILE",
+        ));
+    }
+    let mut settings = HashMap::new();
+    for setting in query.split('&').filter(|setting| !setting.is_empty()) {
+        let (key, value) =
+            setting.split_once('=').ok_or(CacheUrlError::Url("a setting is no NAME=VALUE"))?;
+        let value = match value.strip_prefix('@') {
+            None => value.to_owned(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|source| CacheUrlError::Setting { path: path.to_owned(), source })?
+                .trim()
+                .to_owned(),
+        };
+        settings.insert(key.to_owned(), value);
+    }
+    Ok((scheme, host, path.trim_end_matches('/'), settings))
+}
+
+fn operator(url: &str) -> Result<Operator, CacheUrlError> {
+    let (scheme, host, path, mut settings) = parts(url)?;
+    let needs_host = scheme != "file";
+    if needs_host && host.is_empty() {
+        return Err(CacheUrlError::Url("the host or bucket is missing"));
+    }
+    let mut set = |key: &str, value: String| {
+        settings.entry(key.to_owned()).or_insert(value);
+    };
+    let wrong = |error: opendal::Error| CacheUrlError::Settings(error.to_string());
+    macro_rules! service {
+        ($service:ty) => {
+            Operator::from_iter::<$service>(settings).map_err(wrong)?.finish()
+        };
+    }
+    let operator = match scheme {
+        "file" if host.is_empty() && !path.is_empty() => {
+            set("root", format!("/{path}"));
+            // Whoever reads sees all of a file or none.
+            set("atomic_write_dir", format!("/{path}/tmp"));
+            service!(services::Fs)
+        }
+        "file" => return Err(CacheUrlError::Url("write file:///DIR, with three slashes")),
+        "s3" => {
+            set("bucket", host.to_owned());
+            set("root", format!("/{path}"));
+            service!(services::S3)
+        }
+        "gs" | "gcs" => {
+            set("bucket", host.to_owned());
+            set("root", format!("/{path}"));
+            service!(services::Gcs)
+        }
+        "webdav" | "webdavs" => {
+            let http = if scheme == "webdav" { "http" } else { "https" };
+            set("endpoint", format!("{http}://{host}"));
+            set("root", format!("/{path}"));
+            service!(services::Webdav)
+        }
+        "redis" | "rediss" => {
+            set("endpoint", format!("{scheme}://{host}"));
+            if !path.is_empty() {
+                set("db", path.to_owned());
+            }
+            set("root", "/gfxpack".to_owned());
+            service!(services::Redis)
+        }
+        _ => return Err(CacheUrlError::Url("known are file, s3, gs, webdav(s) and redis(s)")),
+    };
+    let timeout = TimeoutLayer::new().with_timeout(CALL_LIMIT).with_io_timeout(IO_LIMIT);
+    let retry =
+        RetryLayer::new().with_max_times(RETRIES).with_max_delay(LONGEST_PAUSE).with_jitter();
+    Ok(operator.layer(timeout).layer(retry))
+}
+
+impl RemoteCache {
+    /// The cache of a URL; nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// [`CacheUrlError`] where the URL or a setting is none.
+    pub fn open(url: &str) -> Result<Self, CacheUrlError> {
+        // Two providers are compiled in as soon as one crate wants the other:
+        // one has to be chosen. Chosen already is chosen too.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("shared-cache")
+            .enable_all()
+            .build()
+            .map_err(|error| CacheUrlError::Settings(error.to_string()))?;
+        let operator = {
+            let _inside = runtime.enter();
+            match operator(url) {
+                Err(CacheUrlError::Settings(reason)) if url.starts_with("file:") => Err(reason),
+                other => Ok(other?),
+            }
+        };
+        // Settings may be secrets.
+        let name = format!("`{}`", url.split('?').next().unwrap_or(url));
+        Ok(Self { name, operator, runtime: Some(runtime) })
+    }
+
+    fn operator(&self) -> Result<&Operator, String> {
+        self.operator.as_ref().map_err(Clone::clone)
+    }
+
+    fn block_on<T>(
+        &self,
+        call: impl Future<Output = Result<T, opendal::Error>>,
+    ) -> Result<Option<T>, String> {
+        let runtime = self.runtime.as_ref().expect("there until this is dropped");
+        match runtime.block_on(call) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(told(&error)),
+        }
+    }
+}
+
+/// An error in one line.
+fn told(error: &opendal::Error) -> String {
+    let words = error.to_string();
+    let words = words.split(", context:").next().unwrap_or_default().trim().to_owned();
+    let mut source = std::error::Error::source(error);
+    let mut told = words;
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        source = cause.source();
+    }
+    told
+}
+
+impl SharedStore for RemoteCache {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let bytes = self.block_on(self.operator()?.read(&path(name)))?;
+        Ok(bytes.map(|bytes| bytes.to_vec()))
+    }
+
+    fn has(&self, name: &str) -> Result<bool, String> {
+        Ok(self.block_on(self.operator()?.exists(&path(name)))?.unwrap_or(false))
+    }
+
+    fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
+        let path = path(name);
+        let written = self.block_on(self.operator()?.write(&path, bytes))?;
+        written.map(|_| ()).ok_or_else(|| format!("there is no place for `{path}`"))
+    }
+}
+
+impl Drop for RemoteCache {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Names are the store's own; the layout of a shared cache has its version.
+fn path(name: &str) -> String {
+    format!("v1/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_secrets_stay_out_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let secret = dir.path().join("secret");
+        std::fs::write(&secret, "hush\n").unwrap();
+        let url = format!("webdav://host:80/a/b/?username=me&password=@{}", secret.display());
+        let (scheme, host, path, settings) = parts(&url).unwrap();
+        assert_eq!((scheme, host, path), ("webdav", "host:80", "a/b"));
+        assert_eq!(settings["password"], "hush");
+        for good in [
+            "file:///tmp/cache",
+            "s3://bucket/prefix?region=eu-central-1&endpoint=http://127.0.0.1:9000",
+            "gs://bucket",
+            "webdavs://host/dav",
+            "redis://host:6379/2",
+        ] {
+            assert_eq!(
+                RemoteCache::open(good).map(|_| ()).map_err(|e| e.to_string()),
+                Ok(()),
+                "{good}"
+            );
+        }
+        for bad in [
+            "/tmp/cache",
+            "file://host/dir",
+            "s3://",
+            "ftp://host",
+            "webdav://me:hush@host/",
+            "s3://b?x",
+        ] {
+            assert!(RemoteCache::open(bad).is_err(), "{bad}");
+        }
+        assert_eq!(RemoteCache::open(&url).unwrap().name(), "`webdav://host:80/a/b/`");
+    }
+}

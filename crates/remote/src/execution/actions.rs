@@ -1,0 +1,155 @@
+//! An action as messages, and a result as an outcome.
+
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
+use bazel_remote_apis::google::protobuf;
+use gfxpack_compile::{Action, ActionOutcome};
+use tonic::{Code, Status};
+
+use super::Service;
+use super::blobs::is_whole;
+use super::connection::Purpose;
+use super::tree::{Blob, Tree};
+
+/// How much of what a command wrote is kept: objects are made here anew where
+/// one is refused, so this is for the log.
+const MAX_WORDS: usize = 64 << 10;
+
+/// An action with its names.
+pub(crate) struct Ask {
+    pub(crate) command: Blob,
+    pub(crate) action: Blob,
+    pub(crate) purpose: Purpose,
+}
+
+impl Ask {
+    pub(crate) fn of(service: &Service, action: &Action, tree: &Tree) -> Self {
+        let platform = (!service.options.platform.is_empty()).then(|| {
+            let mut properties: Vec<_> = service.options.platform.clone();
+            // By name, then by value, as the interface demands.
+            properties.sort();
+            let properties = properties.into_iter();
+            let properties =
+                properties.map(|(name, value)| api::platform::Property { name, value });
+            api::Platform { properties: properties.collect() }
+        });
+        #[expect(deprecated, reason = "servers of version 2.1 read it here, later ones below")]
+        let command = Blob::of(&api::Command {
+            arguments: action.arguments.clone(),
+            output_paths: action.outputs.iter().map(|&path| path.to_owned()).collect(),
+            working_directory: action.directory.to_owned(),
+            platform: platform.clone(),
+            ..Default::default()
+        });
+        let timeout = protobuf::Duration {
+            seconds: i64::try_from(action.time_limit.as_secs()).unwrap_or(i64::MAX),
+            nanos: action.time_limit.subsec_nanos() as i32,
+        };
+        let message = Blob::of(&api::Action {
+            command_digest: Some(command.api()),
+            input_root_digest: Some(tree.root.clone()),
+            timeout: Some(timeout),
+            salt: action.salt.map(|salt| salt.as_ref().to_vec()).unwrap_or_default(),
+            platform,
+            ..Default::default()
+        });
+        let purpose = Purpose {
+            action: message.digest.to_string(),
+            name: action.name.clone(),
+            target: action.target.clone(),
+        };
+        Self { command, action: message, purpose }
+    }
+}
+
+/// The outcome that a result stands for, with its files. [`Code::NotFound`]
+/// where the service does not have them any more, [`Code::DataLoss`] where it
+/// has others.
+pub(crate) async fn outcome(
+    service: &Service,
+    action: &Action,
+    result: api::ActionResult,
+    cached: bool,
+    purpose: &Purpose,
+) -> Result<ActionOutcome, Status> {
+    let metadata = result.execution_metadata.unwrap_or_default();
+    let duration =
+        match (metadata.execution_start_timestamp, metadata.execution_completed_timestamp) {
+            (Some(start), Some(end)) => between(&start, &end),
+            _ => None,
+        };
+    let mut wanted = Vec::new();
+    let mut outputs = action.outputs.map(|path| {
+        let file = result.output_files.iter().find(|file| file.path == path)?;
+        let digest = file.digest.clone().unwrap_or_default();
+        if is_whole(&digest, &file.contents) {
+            return Some(Ok(file.contents.clone()));
+        }
+        wanted.push(digest.clone());
+        Some(Err(digest))
+    });
+    // Words are worth a call only where nothing else tells what happened.
+    let failed = result.exit_code != 0;
+    let mut words = Vec::new();
+    for (raw, digest) in
+        [(result.stderr_raw, result.stderr_digest), (result.stdout_raw, result.stdout_digest)]
+    {
+        match digest.filter(|digest| digest.size_bytes > 0 && raw.is_empty() && failed) {
+            Some(digest) if digest.size_bytes <= MAX_WORDS as i64 => {
+                wanted.push(digest.clone());
+                words.push(Err(digest));
+            }
+            _ => words.push(Ok(raw)),
+        }
+    }
+    let mut fetched = service.blobs.fetch(&service.connection, &wanted, purpose).await?;
+    let [object, deps] = &mut outputs;
+    let take = |slot: &mut Option<Result<Vec<u8>, api::Digest>>| match slot.take()? {
+        Ok(bytes) => Some(bytes),
+        Err(digest) => fetched.get(&digest.hash).cloned(),
+    };
+    let outputs = [take(object), take(deps)];
+    let words: Vec<String> = words
+        .into_iter()
+        .map(|part| part.unwrap_or_else(|digest| fetched.remove(&digest.hash).unwrap_or_default()))
+        .map(|part| {
+            String::from_utf8_lossy(&part[..part.len().min(MAX_WORDS)]).trim_end().to_owned()
+        })
+        .filter(|part| !part.is_empty())
+        .collect();
+    Ok(ActionOutcome {
+        exit_code: result.exit_code,
+        words: words.join("\n"),
+        outputs,
+        worker: metadata.worker,
+        cached,
+        duration,
+    })
+}
+
+/// How an execution that came to its end did so.
+pub(crate) enum End {
+    Done(Box<api::ActionResult>, bool),
+    TimedOut,
+    Failed(Status),
+}
+
+impl End {
+    pub(crate) fn of(response: api::ExecuteResponse) -> Self {
+        let status = response.status.unwrap_or_default();
+        match (Code::from(status.code), response.result) {
+            (Code::Ok, Some(result)) => Self::Done(Box::new(result), response.cached_result),
+            (Code::Ok, None) => Self::Failed(Status::internal("it answered without a result")),
+            (Code::DeadlineExceeded, _) => Self::TimedOut,
+            (code, _) => Self::Failed(Status::new(code, status.message)),
+        }
+    }
+}
+
+fn between(start: &protobuf::Timestamp, end: &protobuf::Timestamp) -> Option<Duration> {
+    let nanos = |time: &protobuf::Timestamp| {
+        i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
+    };
+    u64::try_from(nanos(end) - nanos(start)).ok().map(Duration::from_nanos)
+}

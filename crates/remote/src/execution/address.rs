@@ -1,0 +1,93 @@
+//! Where a service is: `grpc://HOST:PORT/INSTANCE`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use gfxpack_compile::RemoteError;
+
+/// The address of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// `http` or `https`, with host and port.
+    pub(crate) uri: String,
+    /// Whether the connection is encrypted.
+    pub(crate) tls: bool,
+    /// The instance that the server keeps apart from others; may be empty.
+    pub(crate) instance: String,
+    text: String,
+}
+
+/// Why an address is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is no address of a service: {0}")]
+pub struct AddressError(&'static str);
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (scheme, rest) =
+            text.split_once("://").ok_or(AddressError("grpc:// or grpcs:// is missing"))?;
+        let tls = match scheme {
+            "grpc" => false,
+            "grpcs" => true,
+            _ => return Err(AddressError("only grpc:// and grpcs:// are known")),
+        };
+        let (host, instance) = rest.split_once('/').unwrap_or((rest, ""));
+        let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#@\\\"<>".contains(&byte);
+        if host.is_empty() || !host.bytes().all(plain) {
+            return Err(AddressError("the host is missing, or has letters that no host has"));
+        }
+        let port = host.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+        if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
+            return Err(AddressError("the port is no number"));
+        }
+        let http = if tls { "https" } else { "http" };
+        Ok(Self {
+            uri: format!("{http}://{host}"),
+            tls,
+            instance: instance.trim_matches('/').to_owned(),
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Address {
+    /// The error of a service that can't be used.
+    pub(crate) fn unusable(&self, reason: impl fmt::Display, hint: &str) -> RemoteError {
+        let (service, reason) = (self.text.clone(), reason.to_string());
+        RemoteError::Service { service, reason, hint: hint.to_owned() }
+    }
+
+    /// A resource name: the instance, if there is one, and the rest.
+    pub(crate) fn resource(&self, rest: &str) -> String {
+        if self.instance.is_empty() { rest.to_owned() } else { format!("{}/{rest}", self.instance) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let parts = |text: &str| {
+            let address: Address = text.parse().unwrap();
+            (address.uri, address.tls, address.instance)
+        };
+        let plain = ("http://h:8980".to_owned(), false, String::new());
+        assert_eq!(parts("grpc://h:8980"), plain);
+        assert_eq!(parts("grpc://h:8980/"), plain);
+        let secret = ("https://[::1]".to_owned(), true, "a/b".to_owned());
+        assert_eq!(parts("grpcs://[::1]/a/b/"), secret);
+        for wrong in ["h:1", "http://h", "grpc://", "grpc:///i", "grpc://h:x", "grpc://h h:1"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+}

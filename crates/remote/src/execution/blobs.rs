@@ -1,0 +1,410 @@
+//! The content-addressed store of a service: what it lacks is sent, small
+//! blobs together and large ones as streams; what comes back is hashed.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::{Mutex, OnceLock};
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
+use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
+use gfxpack_compile::Content;
+use gfxpack_plan::Digest;
+use tonic::{Code, Status};
+use uuid::Uuid;
+
+use super::connection::{Connection, Purpose};
+use super::tree::Blob;
+
+/// What gRPC servers take in one message where they do not say otherwise.
+const USUAL_BATCH: u64 = 4 << 20;
+/// Of a message, for what is not content: names, and the call itself.
+const ROOM: u64 = 64 << 10;
+/// The same for each blob.
+const ROOM_PER_BLOB: u64 = 256;
+/// Of a stream, at once.
+const CHUNK: usize = 1 << 20;
+/// Digests that are asked for in one call.
+const QUESTIONS: usize = 10_000;
+/// Larger blobs than any object are taken for nonsense.
+const MAX_READ: u64 = 2 << 30;
+
+/// How much the server takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of blobs in one call.
+    batch: u64,
+}
+
+impl Limits {
+    pub(crate) fn of(cache: &api::CacheCapabilities) -> Self {
+        // 0 is no limit of its own; that of the protocol stays.
+        let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
+        let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };
+        Self { batch: batch.saturating_sub(ROOM).max(ROOM_PER_BLOB) }
+    }
+}
+
+/// What is known of the service's store.
+#[derive(Default)]
+pub(crate) struct Blobs {
+    /// The usual ones until the server states its own.
+    limits: OnceLock<Limits>,
+    /// What was found or put there in this run.
+    present: Mutex<HashSet<Digest>>,
+    /// Held while what many actions share is sent: else each would send it.
+    sending: tokio::sync::Mutex<()>,
+}
+
+impl Blobs {
+    /// Keeps to these from now on.
+    pub(crate) fn limit(&self, limits: Limits) {
+        self.limits.set(limits).ok();
+    }
+
+    /// Bytes of blobs in one call.
+    fn batch(&self) -> u64 {
+        self.limits.get_or_init(|| Limits::of(&api::CacheCapabilities::default())).batch
+    }
+
+    /// Forgets that blobs are there: the server says that they are not.
+    pub(crate) fn forget<'a>(&self, blobs: impl Iterator<Item = &'a Blob>) {
+        let mut present = self.present.lock().expect("no panic inside");
+        blobs.for_each(|blob| {
+            present.remove(&blob.digest);
+        });
+    }
+
+    fn unknown<'a>(&self, blobs: &'a [Blob]) -> Vec<&'a Blob> {
+        let present = self.present.lock().expect("no panic inside");
+        blobs.iter().filter(|blob| !present.contains(&blob.digest)).collect()
+    }
+
+    /// Sends whatever of these the service lacks.
+    pub(crate) async fn send(
+        &self,
+        connection: &Connection,
+        blobs: &[Blob],
+        purpose: &Purpose,
+    ) -> Result<(), Status> {
+        if self.unknown(blobs).is_empty() {
+            return Ok(());
+        }
+        let _sending = self.sending.lock().await;
+        let unknown = self.unknown(blobs);
+        for some in unknown.chunks(QUESTIONS) {
+            let missing = missing(connection, some, purpose).await?;
+            let (small, large): (Vec<&Blob>, Vec<&Blob>) = some
+                .iter()
+                .copied()
+                .filter(|blob| missing.contains(&blob.digest))
+                .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.batch());
+            for batch in self.batches(small) {
+                self.send_batch(connection, &batch, purpose).await?;
+            }
+            for blob in large {
+                connection.retry.call(|| send_stream(connection, blob, purpose)).await?;
+            }
+            let mut present = self.present.lock().expect("no panic inside");
+            present.extend(some.iter().map(|blob| blob.digest));
+        }
+        Ok(())
+    }
+
+    fn batches<'a>(&self, blobs: Vec<&'a Blob>) -> Vec<Vec<&'a Blob>> {
+        let mut batches: Vec<Vec<&Blob>> = Vec::new();
+        let mut room = 0;
+        for blob in blobs {
+            let size = blob.size + ROOM_PER_BLOB;
+            match batches.last_mut() {
+                Some(batch) if size <= room => batch.push(blob),
+                _ => {
+                    room = self.batch();
+                    batches.push(vec![blob]);
+                }
+            }
+            room = room.saturating_sub(size);
+        }
+        batches
+    }
+
+    /// Sends small blobs in one call, without asking whether they are there.
+    pub(crate) async fn send_batch(
+        &self,
+        connection: &Connection,
+        blobs: &[&Blob],
+        purpose: &Purpose,
+    ) -> Result<(), Status> {
+        let requests = blobs.iter().map(|blob| {
+            let data = read(&blob.content)?;
+            Ok(api::batch_update_blobs_request::Request {
+                digest: Some(blob.api()),
+                data,
+                ..Default::default()
+            })
+        });
+        let request = api::BatchUpdateBlobsRequest {
+            instance_name: connection.address.instance.clone(),
+            requests: requests.collect::<io::Result<_>>().map_err(unreadable)?,
+            digest_function: api::digest_function::Value::Sha256 as i32,
+        };
+        connection
+            .retry
+            .call(|| {
+                let mut client = connection.cas();
+                let request = connection.request(request.clone(), purpose);
+                async move {
+                    let answer = client.batch_update_blobs(request).await?.into_inner();
+                    let failed = answer.responses.into_iter().filter_map(|one| one.status);
+                    failed.into_iter().try_for_each(status)
+                }
+            })
+            .await
+    }
+
+    /// Blobs by their names, each as it should be. One that is gone is
+    /// [`Code::NotFound`], one that is damaged [`Code::DataLoss`].
+    pub(crate) async fn fetch(
+        &self,
+        connection: &Connection,
+        digests: &[api::Digest],
+        purpose: &Purpose,
+    ) -> Result<HashMap<String, Vec<u8>>, Status> {
+        let mut fetched = HashMap::new();
+        let mut batch: Vec<api::Digest> = Vec::new();
+        let mut room = self.batch();
+        let mut batches = Vec::new();
+        for digest in digests {
+            let size = u64::try_from(digest.size_bytes).unwrap_or(u64::MAX);
+            if size > MAX_READ {
+                return Err(Status::data_loss("a file of impossible size came back"));
+            }
+            let size = size + ROOM_PER_BLOB;
+            if size > self.batch() {
+                let bytes = connection.retry.call(|| fetch_stream(connection, digest, purpose));
+                fetched.insert(digest.hash.clone(), bytes.await?);
+                continue;
+            }
+            if size > room {
+                batches.push(std::mem::take(&mut batch));
+                room = self.batch();
+            }
+            room -= size;
+            batch.push(digest.clone());
+        }
+        batches.push(batch);
+        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+            fetched.extend(fetch_batch(connection, batch, purpose).await?);
+        }
+        Ok(fetched)
+    }
+}
+
+/// Whether the bytes are those that the digest names.
+pub(crate) fn is_whole(digest: &api::Digest, bytes: &[u8]) -> bool {
+    bytes.len() as i64 == digest.size_bytes && Digest::of(bytes).to_string() == digest.hash
+}
+
+fn damaged(digest: &api::Digest) -> Status {
+    Status::data_loss(format!("what came back for {} are other bytes", digest.hash))
+}
+
+fn unreadable(error: io::Error) -> Status {
+    Status::failed_precondition(format!("an input can't be read: {error}"))
+}
+
+/// A status within an answer.
+fn status(status: bazel_remote_apis::google::rpc::Status) -> Result<(), Status> {
+    match Code::from(status.code) {
+        Code::Ok => Ok(()),
+        code => Err(Status::new(code, status.message)),
+    }
+}
+
+async fn missing(
+    connection: &Connection,
+    blobs: &[&Blob],
+    purpose: &Purpose,
+) -> Result<HashSet<Digest>, Status> {
+    let request = api::FindMissingBlobsRequest {
+        instance_name: connection.address.instance.clone(),
+        blob_digests: blobs.iter().map(|blob| blob.api()).collect(),
+        digest_function: api::digest_function::Value::Sha256 as i32,
+    };
+    let answer = connection
+        .retry
+        .call(|| {
+            let mut client = connection.cas();
+            let request = connection.request(request.clone(), purpose);
+            async move { client.find_missing_blobs(request).await }
+        })
+        .await?
+        .into_inner();
+    Ok(answer.missing_blob_digests.iter().filter_map(|digest| digest.hash.parse().ok()).collect())
+}
+
+async fn fetch_batch(
+    connection: &Connection,
+    digests: Vec<api::Digest>,
+    purpose: &Purpose,
+) -> Result<HashMap<String, Vec<u8>>, Status> {
+    let count = digests.len();
+    let request = api::BatchReadBlobsRequest {
+        instance_name: connection.address.instance.clone(),
+        digests,
+        acceptable_compressors: Vec::new(),
+        digest_function: api::digest_function::Value::Sha256 as i32,
+    };
+    connection
+        .retry
+        .call(|| {
+            let mut client = connection.cas();
+            let request = connection.request(request.clone(), purpose);
+            async move {
+                let answer = client.batch_read_blobs(request).await?.into_inner();
+                let mut fetched = HashMap::new();
+                for one in answer.responses {
+                    one.status.map_or(Ok(()), status)?;
+                    let digest = one.digest.unwrap_or_default();
+                    if !is_whole(&digest, &one.data) {
+                        return Err(damaged(&digest));
+                    }
+                    fetched.insert(digest.hash, one.data);
+                }
+                if fetched.len() < count {
+                    return Err(Status::not_found("not all that was asked for came back"));
+                }
+                Ok(fetched)
+            }
+        })
+        .await
+}
+
+async fn fetch_stream(
+    connection: &Connection,
+    digest: &api::Digest,
+    purpose: &Purpose,
+) -> Result<Vec<u8>, Status> {
+    let name = format!("blobs/{}/{}", digest.hash, digest.size_bytes);
+    let request =
+        ReadRequest { resource_name: connection.address.resource(&name), ..Default::default() };
+    let request = connection.open_ended(request, purpose);
+    let mut stream = connection.bytes().read(request).await?.into_inner();
+    let mut bytes = Vec::new();
+    while let Some(part) = stream.message().await? {
+        bytes.extend(part.data);
+        if bytes.len() as i64 > digest.size_bytes {
+            break;
+        }
+    }
+    if is_whole(digest, &bytes) { Ok(bytes) } else { Err(damaged(digest)) }
+}
+
+async fn send_stream(
+    connection: &Connection,
+    blob: &Blob,
+    purpose: &Purpose,
+) -> Result<(), Status> {
+    let name = format!("uploads/{}/blobs/{}/{}", Uuid::new_v4(), blob.digest, blob.size);
+    let reader: Box<dyn Read + Send + Sync> = match &blob.content {
+        Content::File(path) => Box::new(File::open(path).map_err(unreadable)?),
+        Content::Bytes(bytes) => Box::new(io::Cursor::new(bytes.clone())),
+    };
+    let chunks =
+        Chunks { name: connection.address.resource(&name), reader, sent: 0, size: blob.size };
+    let request = connection.open_ended(tokio_stream::iter(chunks), purpose);
+    let committed = connection.bytes().write(request).await?.into_inner().committed_size;
+    if committed == blob.size as i64 {
+        Ok(())
+    } else {
+        Err(Status::aborted(format!("{committed} of {} bytes were stored", blob.size)))
+    }
+}
+
+/// A blob as the messages of a stream.
+struct Chunks {
+    /// Goes with the first message.
+    name: String,
+    reader: Box<dyn Read + Send + Sync>,
+    sent: u64,
+    size: u64,
+}
+
+impl Iterator for Chunks {
+    type Item = WriteRequest;
+
+    fn next(&mut self) -> Option<WriteRequest> {
+        if self.sent == self.size && self.name.is_empty() {
+            return None;
+        }
+        let mut data = Vec::new();
+        let part = CHUNK as u64;
+        // A file that became shorter ends the stream early, which the server
+        // takes for what it is.
+        self.reader.by_ref().take(part.min(self.size - self.sent)).read_to_end(&mut data).ok()?;
+        if data.is_empty() && self.sent < self.size {
+            return None;
+        }
+        let write_offset = self.sent as i64;
+        self.sent += data.len() as u64;
+        let finish_write = self.sent == self.size;
+        let resource_name = std::mem::take(&mut self.name);
+        Some(WriteRequest { resource_name, write_offset, finish_write, data })
+    }
+}
+
+fn read(content: &Content) -> io::Result<Vec<u8>> {
+    match content {
+        Content::File(path) => std::fs::read(path),
+        Content::Bytes(bytes) => Ok(bytes.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_parted_and_finished() {
+        for size in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+            let bytes: Vec<u8> = (0..size).map(|at| at as u8).collect();
+            let reader = Box::new(io::Cursor::new(bytes.clone()));
+            let chunks = Chunks { name: "n".into(), reader, sent: 0, size: size as u64 };
+            let sent: Vec<WriteRequest> = chunks.collect();
+            let whole: Vec<u8> = sent.iter().flat_map(|part| part.data.clone()).collect();
+            assert_eq!(whole, bytes);
+            let ends = sent.iter().filter(|part| part.finish_write).count();
+            assert!(ends == 1 && sent.last().unwrap().finish_write, "{size}");
+            assert!(sent[0].resource_name == "n" && sent[0].write_offset == 0);
+            assert!(sent[1..].iter().all(|part| part.resource_name.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_not_finished() {
+        let reader = Box::new(io::Cursor::new(vec![0; 10]));
+        let sent: Vec<_> = Chunks { name: "n".into(), reader, sent: 0, size: 11 }.collect();
+        assert!(sent.iter().all(|part| !part.finish_write));
+    }
+
+    #[test]
+    fn batches_stay_below_the_limit() {
+        let limits = Limits::of(&api::CacheCapabilities {
+            max_batch_total_size_bytes: (ROOM + 10_000) as i64,
+            ..Default::default()
+        });
+        let blobs: Vec<Blob> =
+            (0..40).map(|number| Blob::bytes(vec![number; usize::from(number) * 200])).collect();
+        let store = Blobs::default();
+        store.limit(limits);
+        let batches = store.batches(blobs.iter().collect());
+        assert!(batches.len() > 1);
+        for batch in &batches {
+            let size: u64 = batch.iter().map(|blob| blob.size + ROOM_PER_BLOB).sum();
+            assert!(size <= 10_000, "{size}");
+        }
+        assert_eq!(batches.concat().len(), blobs.len());
+        let unstated = Limits::of(&api::CacheCapabilities::default());
+        assert!(unstated.batch < USUAL_BATCH);
+    }
+}

@@ -1,0 +1,171 @@
+//! A client of the Remote Execution API, version 2: the action cache first,
+//! then inputs, then execution, and every byte that comes back checked.
+//!
+//! Source: bazelbuild/remote-apis,
+//! build/bazel/remote/execution/v2/remote_execution.proto.
+
+mod actions;
+mod address;
+mod blobs;
+mod connection;
+mod retry;
+mod run;
+mod tree;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
+use gfxpack_plan::Digest;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+pub use self::address::Address;
+use self::blobs::Blobs;
+use self::connection::Connection;
+pub use self::connection::Tls;
+use self::run::Running;
+use self::tree::Tree;
+
+/// How often a waiting job looks whether someone asked to stop.
+const TICK: Duration = Duration::from_millis(50);
+/// Threads that move bytes; those that wait for jobs are the caller's.
+const THREADS: usize = 2;
+
+/// How a service is used.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// Where it is.
+    pub address: Address,
+    /// How many actions are asked for at once, at least 1.
+    pub jobs: usize,
+    /// Sent with every call: authorization and the like.
+    pub headers: Vec<(String, String)>,
+    /// What it takes to trust the server, and to be trusted.
+    pub tls: Tls,
+    /// What workers must have.
+    pub platform: Vec<(String, String)>,
+    /// Where the compiler comes from.
+    pub toolchain: ToolchainSource,
+    /// Whether only what the action cache has is taken, and nothing run.
+    pub cache_only: bool,
+    /// How long a server that does not answer is waited for.
+    pub patience: Duration,
+}
+
+/// A service that runs actions; connected to when the first is to run.
+pub struct RemoteExecution {
+    service: Arc<Service>,
+    runtime: Option<Runtime>,
+}
+
+/// What all actions share.
+struct Service {
+    options: RemoteOptions,
+    connection: Connection,
+    /// Set once the server said what it can do.
+    learnt: OnceCell<()>,
+    blobs: Blobs,
+    trees: Mutex<HashMap<Digest, Arc<Tree>>>,
+}
+
+impl fmt::Debug for RemoteExecution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { service, .. } = self;
+        // Headers are nobody's business: they say who we are.
+        f.debug_struct("RemoteExecution").field("address", &service.options.address).finish()
+    }
+}
+
+impl RemoteExecution {
+    /// Ready to connect.
+    ///
+    /// # Errors
+    /// [`RemoteError::Service`] where headers or certificates are none.
+    pub fn new(options: RemoteOptions) -> Result<Self, RemoteError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("remote")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                options.address.unusable(error, "check that memory and threads are left")
+            })?;
+        let connection = {
+            let _inside = runtime.enter();
+            Connection::new(&options)?
+        };
+        let service = Service {
+            connection,
+            options,
+            learnt: OnceCell::new(),
+            blobs: Blobs::default(),
+            trees: Mutex::default(),
+        };
+        Ok(Self { service: Arc::new(service), runtime: Some(runtime) })
+    }
+}
+
+impl RemoteWorkers for RemoteExecution {
+    fn count(&self) -> usize {
+        self.service.options.jobs
+    }
+
+    fn toolchain(&self) -> ToolchainSource {
+        self.service.options.toolchain
+    }
+
+    fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError> {
+        let runtime = self.runtime.as_ref().expect("there until this is dropped");
+        runtime.block_on(async {
+            let running = Running::default();
+            tokio::select! {
+                outcome = self.service.run(action, &running) => outcome,
+                () = cancelled(cancel) => {
+                    running.cancel(&self.service.connection).await;
+                    Err(RemoteError::Interrupted)
+                }
+            }
+        })
+    }
+}
+
+impl Drop for RemoteExecution {
+    fn drop(&mut self) {
+        // What still runs is given up: nobody waits for its answer.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Service {
+    async fn run(&self, action: &Action, running: &Running) -> Result<ActionOutcome, RemoteError> {
+        let learn = async || {
+            let limits = self.connection.learn(self.options.cache_only).await?;
+            self.blobs.limit(limits);
+            Ok(())
+        };
+        self.learnt.get_or_try_init(learn).await?;
+        run::run(self, action, running).await
+    }
+
+    /// The tree of an input root, made once.
+    fn tree(&self, action: &Action) -> Arc<Tree> {
+        let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
+        known.unwrap_or_else(|| {
+            let tree = Arc::new(Tree::of(&action.root));
+            let mut trees = self.trees.lock().expect("no panic inside");
+            Arc::clone(trees.entry(action.root.digest).or_insert(tree))
+        })
+    }
+}
+
+/// Ends once someone asks to stop.
+async fn cancelled(cancel: &Cancel) {
+    while !cancel.is_cancelled() {
+        tokio::time::sleep(TICK).await;
+    }
+}

@@ -1,0 +1,146 @@
+//! Which calls are made again, when, and for how long.
+
+use std::future::Future;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tonic::{Code, Status};
+use uuid::Uuid;
+
+/// Between the first call and the second; each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a server that answers may fail at one thing.
+pub(crate) const ATTEMPTS: u32 = 5;
+
+/// Whether a call that ended so may succeed the next time.
+pub(crate) fn is_passing(code: Code) -> bool {
+    is_absence(code)
+        || matches!(code, Code::ResourceExhausted | Code::Aborted | Code::Internal | Code::DataLoss)
+}
+
+/// Whether a call ended so because there is no server, or none any more.
+pub(crate) fn is_absence(code: Code) -> bool {
+    matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded)
+}
+
+/// Makes calls again. An absent server is waited for as long as patience
+/// lasts, counted from when it last answered anybody; one that answers gets
+/// so many attempts.
+pub(crate) struct Retry {
+    patience: Duration,
+    answered: Mutex<Instant>,
+}
+
+impl Retry {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, answered: Mutex::new(Instant::now()) }
+    }
+
+    /// How long an absent server is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Makes a call until it succeeds, or fails for good.
+    pub(crate) async fn call<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, Status>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        let mut turn = self.turn();
+        loop {
+            match call().await {
+                Ok(answer) => {
+                    self.note_answer();
+                    return Ok(answer);
+                }
+                Err(status) => turn.failed(status).await?,
+            }
+        }
+    }
+
+    /// The attempts at one thing.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn { retry: self, failures: 0, begun: Instant::now() }
+    }
+
+    /// The server answered.
+    pub(crate) fn note_answer(&self) {
+        *self.answered.lock().expect("no panic inside") = Instant::now();
+    }
+}
+
+/// The attempts at one thing.
+pub(crate) struct Turn<'a> {
+    retry: &'a Retry,
+    failures: u32,
+    begun: Instant,
+}
+
+impl Turn<'_> {
+    /// Waits before the next attempt, or gives the status back if there
+    /// should be none.
+    pub(crate) async fn failed(&mut self, status: Status) -> Result<(), Status> {
+        self.failures += 1;
+        let code = status.code();
+        let answered = *self.retry.answered.lock().expect("no panic inside");
+        // Whoever slept through an absence gives the server its time too.
+        let absent = self.begun.max(answered).elapsed();
+        let again = if is_absence(code) {
+            absent < self.retry.patience
+        } else {
+            is_passing(code) && self.failures < ATTEMPTS
+        };
+        if !again {
+            return Err(status);
+        }
+        tracing::debug!(?code, message = status.message(), self.failures, "a call is made again");
+        tokio::time::sleep(pause(self.failures)).await;
+        Ok(())
+    }
+}
+
+/// How long to wait after so many failures: a random part of what doubles
+/// each time, so that many who failed together do not come back together.
+fn pause(failures: u32) -> Duration {
+    let whole = FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
+    let part = 0.5 + f64::from(Uuid::new_v4().as_bytes()[0]) / 512.0;
+    whole.min(LONGEST_PAUSE).mul_f64(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn calls(patience: Duration, code: Code, until: u32) -> (u32, bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let count = Cell::new(0);
+        let answer = runtime.block_on(Retry::new(patience).call(|| {
+            count.set(count.get() + 1);
+            let done = count.get() == until;
+            async move { if done { Ok(()) } else { Err(Status::new(code, "no")) } }
+        }));
+        (count.get(), answer.is_ok())
+    }
+
+    #[test]
+    fn each_code_has_its_own_number_of_attempts() {
+        let long = Duration::from_secs(600);
+        assert_eq!(calls(long, Code::Unavailable, 4), (4, true));
+        assert_eq!(calls(Duration::ZERO, Code::Unavailable, 4), (1, false));
+        assert_eq!(calls(Duration::ZERO, Code::Internal, 3), (3, true));
+        assert_eq!(calls(long, Code::Internal, u32::MAX), (ATTEMPTS, false));
+        assert_eq!(calls(long, Code::PermissionDenied, u32::MAX), (1, false));
+    }
+
+    #[test]
+    fn pauses_grow_and_stay_bounded() {
+        for failures in 1..40 {
+            let pause = pause(failures);
+            assert!(pause >= FIRST_PAUSE / 2 && pause <= LONGEST_PAUSE, "{failures}: {pause:?}");
+        }
+        assert!(pause(8) > pause(1));
+    }
+}

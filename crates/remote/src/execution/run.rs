@@ -1,0 +1,237 @@
+//! One action from the question whether its result is known to its outcome.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
+use bazel_remote_apis::google::longrunning::{CancelOperationRequest, Operation, operation};
+use gfxpack_compile::{Action, ActionOutcome, RemoteError};
+use prost::Message;
+use tonic::{Code, Status, Streaming};
+
+use super::Service;
+use super::actions::{self, Ask, End};
+use super::connection::{Connection, Purpose, told};
+use super::retry::{is_absence, is_passing};
+use super::tree::Tree;
+
+/// How long a server may take to hear that nobody waits any more.
+const CANCEL_LIMIT: Duration = Duration::from_secs(2);
+
+/// The operation that runs an action, if one does.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    name: Mutex<String>,
+}
+
+impl Running {
+    fn set(&self, name: &str) {
+        name.clone_into(&mut self.name.lock().expect("no panic inside"));
+    }
+
+    fn name(&self) -> String {
+        self.name.lock().expect("no panic inside").clone()
+    }
+
+    /// Asks the server to stop it, if it listens.
+    pub(crate) async fn cancel(&self, connection: &Connection) {
+        let name = self.name();
+        if !name.is_empty() {
+            let request = CancelOperationRequest { name };
+            let request = connection.request(request, &Purpose::default());
+            let mut client = connection.operations();
+            tokio::time::timeout(CANCEL_LIMIT, client.cancel_operation(request)).await.ok();
+        }
+    }
+}
+
+/// Runs an action to its end.
+///
+/// A result that is a failure, or whose files are gone or damaged, is taken
+/// for none: servers cache failures too, which may have been the worker's.
+pub(crate) async fn run(
+    service: &Service,
+    action: &Action,
+    running: &Running,
+) -> Result<ActionOutcome, RemoteError> {
+    let tree = service.tree(action);
+    let ask = Ask::of(service, action, &tree);
+    let mut skip_cache = false;
+    match known(service, action, &ask).await {
+        Ok(outcome) if outcome.exit_code == 0 => return Ok(outcome),
+        Ok(outcome) => {
+            tracing::debug!(action.name, outcome.exit_code, "a cached failure is tried again");
+            skip_cache = true;
+        }
+        Err(status) if status.code() == Code::NotFound => {}
+        Err(status) if status.code() == Code::DataLoss => {
+            tracing::debug!(action.name, "{}; it is made again", told(&status));
+            skip_cache = true;
+        }
+        Err(status) => return Err(service.connection.failed(&status)),
+    }
+    if service.options.cache_only {
+        return Err(RemoteError::NotCached(action.name.clone()));
+    }
+    let mut turn = service.connection.retry.turn();
+    loop {
+        let failed = match attempt(service, &ask, &tree, skip_cache, running).await {
+            Ok(End::TimedOut) => return Err(RemoteError::TimedOut(action.name.clone())),
+            Ok(End::Done(result, cached)) => {
+                let outcome =
+                    actions::outcome(service, action, *result, cached, &ask.purpose).await;
+                match outcome {
+                    // It was not asked for, but some servers look all the same.
+                    Ok(outcome) if outcome.exit_code != 0 && cached && !skip_cache => {
+                        skip_cache = true;
+                        continue;
+                    }
+                    Ok(outcome) => return Ok(outcome),
+                    Err(status) if is_absence(status.code()) => status,
+                    Err(status) => {
+                        skip_cache = true;
+                        Status::data_loss(status.message())
+                    }
+                }
+            }
+            Ok(End::Failed(status)) | Err(status) => status,
+        };
+        tracing::debug!(action.name, "an execution failed: {}", told(&failed));
+        running.set("");
+        let lost =
+            |status: &Status| RemoteError::Lost { name: action.name.clone(), reason: told(status) };
+        let status = match failed.code() {
+            // That inputs are missing is said with each of these; whatever it
+            // was, asking anew what is missing can't hurt.
+            Code::FailedPrecondition | Code::NotFound | Code::Internal => {
+                service.blobs.forget(tree.blobs.iter());
+                Status::internal(failed.message())
+            }
+            Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
+                return Err(service.connection.failed(&failed));
+            }
+            code if is_passing(code) => failed,
+            _ => return Err(lost(&failed)),
+        };
+        if let Err(status) = turn.failed(status).await {
+            // An absent server is everybody's trouble, any other this action's.
+            return Err(if is_absence(status.code()) {
+                service.connection.failed(&status)
+            } else {
+                lost(&status)
+            });
+        }
+    }
+}
+
+/// What the action cache has. [`Code::NotFound`] where that is nothing.
+async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOutcome, Status> {
+    let connection = &service.connection;
+    let request = api::GetActionResultRequest {
+        instance_name: connection.address.instance.clone(),
+        action_digest: Some(ask.action.api()),
+        inline_stdout: true,
+        inline_stderr: true,
+        inline_output_files: action.outputs.iter().map(|&path| path.to_owned()).collect(),
+        digest_function: api::digest_function::Value::Sha256 as i32,
+    };
+    let result = connection
+        .retry
+        .call(|| {
+            let mut client = connection.action_cache();
+            let request = connection.request(request.clone(), &ask.purpose);
+            async move { client.get_action_result(request).await }
+        })
+        .await?
+        .into_inner();
+    let outcome = actions::outcome(service, action, result, true, &ask.purpose).await;
+    outcome.map_err(|status| match status.code() {
+        // A result without its files is not the same as none.
+        Code::NotFound => Status::data_loss(status.message()),
+        _ => status,
+    })
+}
+
+/// Sends what is missing, and has the action run.
+async fn attempt(
+    service: &Service,
+    ask: &Ask,
+    tree: &Tree,
+    skip_cache_lookup: bool,
+    running: &Running,
+) -> Result<End, Status> {
+    let Service { connection, blobs, .. } = service;
+    blobs.send(connection, &tree.blobs, &ask.purpose).await?;
+    blobs.send_batch(connection, &[&ask.command, &ask.action], &ask.purpose).await?;
+    let request = api::ExecuteRequest {
+        instance_name: connection.address.instance.clone(),
+        skip_cache_lookup,
+        action_digest: Some(ask.action.api()),
+        digest_function: api::digest_function::Value::Sha256 as i32,
+        inline_stdout: true,
+        inline_stderr: true,
+        ..Default::default()
+    };
+    let request = connection.open_ended(request, &ask.purpose);
+    let stream = connection.execution().execute(request).await?.into_inner();
+    connection.retry.note_answer();
+    let mut turn = connection.retry.turn();
+    let mut lost = match follow(connection, stream, running).await {
+        Ok(end) => return Ok(end),
+        Err(status) => status,
+    };
+    // The connection broke, which says nothing of the execution.
+    loop {
+        let name = running.name();
+        if name.is_empty() || !is_absence(lost.code()) {
+            return Err(lost);
+        }
+        turn.failed(lost).await?;
+        let request = api::WaitExecutionRequest { name };
+        let request = connection.open_ended(request, &ask.purpose);
+        let waited = match connection.execution().wait_execution(request).await {
+            Ok(stream) => {
+                connection.retry.note_answer();
+                follow(connection, stream.into_inner(), running).await
+            }
+            Err(status) => Err(status),
+        };
+        lost = match waited {
+            Ok(end) => return Ok(end),
+            // A server that was started anew knows nothing of it.
+            Err(status) if !is_absence(status.code()) => {
+                return Err(Status::aborted(format!("the execution was lost: {}", told(&status))));
+            }
+            Err(status) => status,
+        };
+    }
+}
+
+/// Follows an execution to its end.
+async fn follow(
+    connection: &Connection,
+    mut stream: Streaming<Operation>,
+    running: &Running,
+) -> Result<End, Status> {
+    while let Some(operation) = stream.message().await? {
+        connection.retry.note_answer();
+        running.set(&operation.name);
+        match operation.result {
+            _ if !operation.done => {}
+            Some(operation::Result::Response(any)) => {
+                let response = api::ExecuteResponse::decode(&any.value[..]);
+                let response = response
+                    .map_err(|error| Status::internal(format!("its answer is none: {error}")))?;
+                return Ok(End::of(response));
+            }
+            Some(operation::Result::Error(status)) => {
+                return Ok(End::of(api::ExecuteResponse {
+                    status: Some(status),
+                    ..Default::default()
+                }));
+            }
+            None => return Err(Status::internal("it was done without a result")),
+        }
+    }
+    Err(Status::unavailable("its answer ended early"))
+}

@@ -1,0 +1,183 @@
+//! `cargo xtask bench remote`: a build of which a remote-execution service has
+//! every object already, over one connection on this machine.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use serde_json::Value;
+use wait4::Wait4;
+use xshell::{Shell, cmd};
+
+use super::table::{Row, Table, median, write_section};
+use crate::root;
+use crate::say::say;
+
+/// Fetch objects from a remote-execution service that has them all
+#[derive(Debug, Args)]
+pub(crate) struct Remote {
+    /// Kernels
+    #[arg(long, default_value_t = 1000)]
+    jobs: usize,
+    /// Jobs at once
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 128])]
+    at_once: Vec<usize>,
+    /// How often each is measured, in turn
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+}
+
+/// The smallest kernel there is: what is measured is not the compiler.
+const SOURCE: &str = ".text\n.globl fill\n.p2align 8\n.type fill,@function\nfill:\n    s_endpgm\n\
+    .size fill, .-fill\n.section .rodata,\"a\",@progbits\n.long VALUE\n";
+
+/// A service that ends with this value.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Remote {
+    /// # Errors
+    /// Where something can't be built or run.
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        let features = ["--features", "remote"];
+        cmd!(sh, "cargo build --release --package gfxpack --bin gfxpack {features...}").run()?;
+        let gfxpack = root().join("target/release/gfxpack");
+        let dir = sh.create_temp_dir()?;
+        let dir = dir.path();
+        fs::write(dir.join("fill.s"), SOURCE)?;
+        let options: Vec<String> =
+            (0..self.jobs).map(|number| format!("\"-Wa,-defsym,VALUE={number}\"")).collect();
+        let manifest = format!(
+            "format = 1\n[library]\nname = \"b\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"fill.s\"\n[[kernel.variant]]\noptions = [{}]\n",
+            options.join(", ")
+        );
+        fs::write(dir.join("kernels.toml"), manifest)?;
+        let (_service, address) = start(sh, dir)?;
+        say(&format!("filling the service with {} objects", self.jobs));
+        let (seconds, _) = build(&gfxpack, dir, &address, 32, false)?;
+        say(&format!("{:.1} s, {:.3} s a job", seconds, seconds / self.jobs as f64));
+        let mut measured = vec![(Vec::new(), Vec::new()); self.at_once.len()];
+        for _ in 0..self.rounds.max(1) {
+            for (at_once, (seconds, cpu)) in self.at_once.iter().zip(&mut measured) {
+                let (one_seconds, one_cpu) = build(&gfxpack, dir, &address, *at_once, true)?;
+                seconds.push(one_seconds);
+                cpu.push(one_cpu);
+            }
+        }
+        let rows = self.at_once.iter().zip(measured).map(|(at_once, (seconds, cpu))| Row {
+            name: format!("--remote-jobs {at_once}"),
+            more: vec![
+                format!("{:.0}", self.jobs as f64 / median(&seconds)),
+                format!("{:.1} s", median(&cpu)),
+            ],
+            seconds,
+        });
+        let table = Table {
+            title: format!("{} objects that the service has", self.jobs),
+            columns: vec!["jobs a second", "CPU time"],
+            rows: rows.collect(),
+        };
+        let about = format!(
+            "buildbox-casd on the same machine ({} cores), one connection, an empty cache of our \
+             own; medians of {} rounds in turn. Seconds of the whole command, planning and the \
+             kdb included; CPU time gfxpack's.",
+            std::thread::available_parallelism()?,
+            self.rounds
+        );
+        let text = format!("{about}\n\n{}", table.markdown());
+        say(&text);
+        write_section(&root().join("docs/benchmarks.md"), "remote", &text)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is started by itself")]
+fn start_program(path: &Path) -> Command {
+    Command::new(path)
+}
+
+fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
+    let tools = root().join("target/tools/buildbox");
+    ensure!(
+        tools.join("buildbox-casd").is_file(),
+        "buildbox-casd is missing\nhint: `cargo xtask test --setup` installs it"
+    );
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let path = format!("{}:{}", tools.display(), sh.var("PATH").unwrap_or_default());
+    let child = start_program(&tools.join("buildbox-casd"))
+        .arg(format!("--bind=127.0.0.1:{port}"))
+        .arg(format!("--buildbox-run={}", tools.join("buildbox-run").display()))
+        .args(["--runner-arg=--staging-mode=copy-or-link", "--jobs=2"])
+        .args(
+            ["/usr", "/lib", "/lib64", "/bin", "/dev"]
+                .map(|dir| format!("--runner-arg=--bind-mount={dir}:{dir}")),
+        )
+        .arg(dir.join("store"))
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("failed to start buildbox-casd")?;
+    let mut service = Service(child);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        ensure!(service.0.try_wait()?.is_none(), "buildbox-casd ended");
+        std::thread::yield_now();
+    }
+    Ok((service, format!("grpc://127.0.0.1:{port}")))
+}
+
+/// Seconds of the whole build, and of processor time.
+fn build(
+    gfxpack: &Path,
+    dir: &Path,
+    address: &str,
+    at_once: usize,
+    cached: bool,
+) -> anyhow::Result<(f64, f64)> {
+    sweep(dir)?;
+    let mut command = start_program(gfxpack);
+    command
+        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "out"])
+        .args(["--message-format", "json", "--remote", address])
+        .args(["--remote-jobs", &at_once.to_string()])
+        .env("GFXPACK_CACHE_DIR", dir.join("cache"))
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(dir.join("messages"))?);
+    let begun = Instant::now();
+    let usage = command.spawn()?.wait4()?;
+    ensure!(usage.status.success(), "gfxpack failed");
+    let whole = begun.elapsed().as_secs_f64();
+    let messages = fs::read_to_string(dir.join("messages"))?;
+    let (mut jobs, mut hits) = (0, 0);
+    for line in messages.lines() {
+        let message: Value = serde_json::from_str(line)?;
+        if message["type"] == "job-finished" {
+            jobs += 1;
+            hits += usize::from(message["remote"]["cached"] == true);
+        }
+    }
+    ensure!(!cached || hits == jobs, "{hits} of {jobs} objects came from the service's cache");
+    Ok((whole, (usage.rusage.utime + usage.rusage.stime).as_secs_f64()))
+}
+
+fn sweep(dir: &Path) -> anyhow::Result<()> {
+    for name in ["cache", "out"] {
+        match fs::remove_dir_all(dir.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
