@@ -21,6 +21,7 @@ const INPUT: &str = "gfxpack_slot_input";
 const OUTPUT: &str = "gfxpack_slot_output";
 const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
+const SYMBOL: &str = "--defsym";
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -89,11 +90,16 @@ pub(crate) enum Word {
     Text(String),
     /// A run of the job's macros, by its number.
     Defines(usize),
+    /// A run of an assembly job's symbols for a compiler that spells their
+    /// option with two dashes, as clang's from 19 on.
+    Symbols(usize),
     /// The source's path.
     Input,
     /// The source's file name.
     InputName,
     Output,
+    /// What the names of files beside the output begin with.
+    OutputPrefix,
     DepsFile,
     /// A file between two commands, by number.
     Between(usize),
@@ -124,9 +130,19 @@ impl Command {
                     let defines = filling.defines.get(*run).into_iter().flatten().flatten();
                     words.extend(defines.map(OsString::from));
                 }
+                Word::Symbols(run) => {
+                    for [_, symbol] in filling.defines.get(*run).into_iter().flatten() {
+                        words.extend([SYMBOL.into(), symbol.into()]);
+                    }
+                }
                 Word::Input => words.push(filling.input.into()),
                 Word::InputName => words.push(file_name(filling.input).into()),
                 Word::Output => words.push(filling.output.into()),
+                Word::OutputPrefix => {
+                    let mut prefix = OsString::from(filling.output);
+                    prefix.push("-");
+                    words.push(prefix);
+                }
                 Word::DepsFile => words.push(filling.deps_file.into()),
                 Word::Between(number) => {
                     words.push(filling.scratch.join(format!("{number}.o")).into());
@@ -175,14 +191,18 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
             Word::Between(number)
         } else if let Some(run) = slot_number(word) {
             // The option before it goes with it.
-            parsed.pop();
-            Word::Defines(run)
+            match parsed.pop() {
+                Some(Word::Text(option)) if option == SYMBOL => Word::Symbols(run),
+                _ => Word::Defines(run),
+            }
         } else if previous == Some("-main-file-name") && word == file_name(input) {
             Word::InputName
         } else if word == input {
             Word::Input
         } else if word == OUTPUT {
             Word::Output
+        } else if previous == Some("-dumpdir") && word.strip_suffix('-') == Some(OUTPUT) {
+            Word::OutputPrefix
         } else if word == DEPS {
             Word::DepsFile
         } else if word.contains("gfxpack_slot") || word.contains("GFXPACK_SLOT") {
@@ -373,6 +393,26 @@ mod tests {
                 "/bin/lld -o /s/out /s/0.o"
             ]
         );
+    }
+
+    #[test]
+    fn newer_compilers_spell_some_options_differently() {
+        let printed = concat!(
+            " \"/bin/clang-19\" \"-cc1as\" \"-dumpdir\" \"gfxpack_slot_output-\" ",
+            "\"--defsym\" \"GFXPACK_SLOT_DEFINES_0=1\" \"-o\" \"gfxpack_slot_output\"\n",
+        );
+        let commands = parse(printed, "gfxpack_slot_input.s").unwrap();
+        let symbol = |text: &str| ["-defsym".into(), text.into()];
+        let filling = Filling {
+            input: "k.s",
+            defines: &[vec![symbol("a=1"), symbol("b=2")]],
+            output: Path::new("/s/out"),
+            deps_file: Path::new("/s/deps"),
+            scratch: Path::new("/s"),
+        };
+        let words = ["/bin/clang-19", "-cc1as", "-dumpdir", "/s/out-", "--defsym", "a=1"];
+        let words = words.into_iter().chain(["--defsym", "b=2", "-o", "/s/out"]);
+        assert_eq!(commands[0].fill(&filling), words.map(OsString::from).collect::<Vec<_>>());
     }
 
     #[test]
