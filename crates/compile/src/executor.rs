@@ -32,6 +32,9 @@ use crate::work::WorkDir;
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;
+/// After how many jobs the toolchains are looked at, before others get their
+/// objects.
+const UPLOADS_AT_ONCE: usize = 64;
 
 /// How a plan is run.
 #[derive(Debug, Clone)]
@@ -301,6 +304,16 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let (sender, receiver) = mpsc::channel();
     let mut error = None;
     let run = |upload: &dyn Fn(usize)| {
+        // Others get nothing of which it is not known which compiler made it.
+        let release = |made: &mut Vec<usize>| {
+            if shared.is_none() {
+                made.clear();
+            } else if toolchains.iter().all(|toolchain| toolchain.check_unchanged(digests).is_ok())
+            {
+                made.drain(..).for_each(upload);
+            }
+        };
+        let mut made = Vec::new();
         std::thread::scope(|scope| {
             let crew = &crew;
             let pool = &pool;
@@ -320,7 +333,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                     Ok(Done { event, object, reused }) => {
                         match &event {
                             Event::Finished { job, built, .. } => {
-                                upload(*job);
+                                made.push(*job);
+                                if made.len() >= UPLOADS_AT_ONCE {
+                                    release(&mut made);
+                                }
                                 let here = built.site == Site::Here;
                                 summary.remote += usize::from(!here);
                                 summary.compiled += usize::from(!reused);
@@ -353,9 +369,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                     }
                 }
             }
-        })
+        });
+        release(&mut made);
     };
-    SharedCache::uploading(shared, plan, store, run);
+    SharedCache::uploading(shared, plan, store, executor.cancel, run);
     warn(on_event);
     keep(&mut costs);
     summary.failures.sort_by_key(|(job, _)| *job);

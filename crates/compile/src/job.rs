@@ -172,12 +172,31 @@ fn attempt(
             }
             Err(kind) => kind,
         },
-        End::Exited(code) => FailureKind::Refused(code),
+        End::Exited(code) => match killed(&run.words) {
+            Some(signal) => FailureKind::Crashed(signal),
+            None => FailureKind::Refused(code),
+        },
         End::Killed(signal) => FailureKind::Crashed(signal),
         End::TimedOut => FailureKind::TimedOut(engine.time_limit),
         End::Cancelled => return Err(CompileError::Interrupted),
     };
     Ok(Some(Err(Failure { kind, output: run.words, duration, usage, site: Site::Here })))
+}
+
+/// The signal that ended the compiler behind a driver, which itself exits:
+/// what runs out of memory is not refused. A crash is the compiler's own word.
+///
+/// Source: LLVM, `llvm/lib/Support/Unix/Program.inc` and clang's
+/// `Compilation::ExecuteCommand`, which print `strsignal`'s words.
+fn killed(words: &str) -> Option<i32> {
+    let of = |name: &str| words.contains(&format!("unable to execute command: {name}"));
+    if of("Killed") {
+        Some(9)
+    } else if of("Terminated") {
+        Some(15)
+    } else {
+        None
+    }
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
@@ -265,6 +284,15 @@ pub(crate) fn depfile_paths(text: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compiler_that_was_killed_is_told_from_one_that_refuses() {
+        let words = |name| format!("clang: error: unable to execute command: {name}\n");
+        assert_eq!(killed(&words("Killed")), Some(9));
+        assert_eq!(killed(&words("Terminated")), Some(15));
+        assert_eq!(killed(&words("Segmentation fault")), None);
+        assert_eq!(killed("k.cl:1:1: error: unknown type name\n"), None);
+    }
 
     #[test]
     fn depfiles_are_read_with_their_escapes() {

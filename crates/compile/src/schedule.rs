@@ -75,8 +75,11 @@ impl<'a> Schedule<'a> {
     pub(crate) fn next(&self, cancel: &Cancel) -> Option<(Task, u64)> {
         let mut state = self.state.lock().expect("no panic inside");
         loop {
-            if let Some((number, memory)) = state.to_prepare.pop_front() {
-                return Some((Task::Prepare(number), memory));
+            while let Some((number, memory)) = state.to_prepare.pop_front() {
+                // Others elsewhere may have taken all that wait for it.
+                if !state.queues[number].jobs.is_empty() {
+                    return Some((Task::Prepare(number), memory));
+                }
             }
             let ready = state.queues.iter_mut().filter(|queue| queue.ready);
             let first = ready
@@ -162,6 +165,10 @@ mod tests {
         schedule.prepared(0);
         assert_eq!(tasks(&schedule), [Task::Prepare(0), Task::Job(1), Task::Job(2), Task::Job(3)]);
         assert_eq!(schedule.next_elsewhere(), None);
+
+        let schedule = Schedule::new(&plan, &jobs[..1], &[preparation(&[0])]);
+        assert_eq!(schedule.next_elsewhere(), Some(0));
+        assert_eq!(tasks(&schedule), [], "nobody is left to prepare for");
     }
 
     #[test]

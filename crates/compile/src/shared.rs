@@ -182,7 +182,7 @@ impl SharedCache {
             return None;
         };
         if let Some(set) = entry.info.deps_name()
-            && !store.has(&set)
+            && !store.has_deps(&entry.info)
         {
             let text = self.read(&set)?;
             if !ObjectStore::is_deps(&set, &text) {
@@ -190,6 +190,7 @@ impl SharedCache {
                 return None;
             }
             store.write(set.as_ref(), &[&text]).ok()?;
+            store.forget_deps(&entry.info);
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system's headers may be others here.
@@ -197,11 +198,13 @@ impl SharedCache {
     }
 
     /// Runs `build` with a function that takes jobs whose objects the store
-    /// has, and gives those to the shared cache beside it.
+    /// has, and gives those to the shared cache beside it. A cancelled build
+    /// does not wait for what is not given yet.
     pub(crate) fn uploading<T>(
         shared: Option<&Self>,
         plan: &Plan,
         store: &ObjectStore,
+        cancel: &Cancel,
         build: impl FnOnce(&dyn Fn(usize)) -> T,
     ) -> T {
         let Some(shared) = shared.filter(|shared| shared.upload != Upload::Never) else {
@@ -215,6 +218,9 @@ impl SharedCache {
                     loop {
                         let next = receiver.lock().expect("no panic inside").recv();
                         let Ok(job) = next else { return };
+                        if cancel.is_cancelled() {
+                            return;
+                        }
                         shared.upload_one(&plan.jobs[job], store);
                     }
                 });

@@ -133,7 +133,7 @@ impl ObjectStore {
     }
 
     /// Forgets a job's object.
-    pub(crate) fn remove(&self, job: Digest) {
+    pub fn remove(&self, job: Digest) {
         fs::remove_file(self.dir.join(object_path(job))).ok();
         fs::remove_file(self.dir.join(preprocessed_path(job))).ok();
     }
@@ -308,8 +308,9 @@ impl ObjectStore {
         let text = serde_json::to_vec(deps).expect("plain data");
         let set = Hasher::new("gfxpack deps 1").field(&text).finish();
         let mut fresh = self.fresh.lock().expect("no panic inside");
-        // Just digested, so fresh; and on disk once per build at most.
-        if fresh.insert(set, true).is_none() {
+        // Just digested, so fresh; on disk once per build at most, but anew
+        // where what lies there was found to be gone or damaged.
+        if fresh.insert(set, true) != Some(true) {
             self.write(&deps_path(set), &[&text])?;
         }
         Ok(set)
@@ -364,9 +365,17 @@ impl ObjectStore {
         object_path(job).to_str().expect("hexadecimal").to_owned()
     }
 
-    /// Whether there is a file of that name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.open_file(name.as_ref()).is_ok()
+    /// Whether the set of the system's files that went into an object is
+    /// here, undamaged.
+    pub(crate) fn has_deps(&self, info: &ObjectInfo) -> bool {
+        info.deps.is_none_or(|set| self.deps(set).is_some())
+    }
+
+    /// That set was written anew: what was known of it holds no more.
+    pub(crate) fn forget_deps(&self, info: &ObjectInfo) {
+        if let Some(set) = info.deps {
+            self.fresh.lock().expect("no panic inside").remove(&set);
+        }
     }
 
     /// Whether a text is the set of files that its name says.

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use gfxpack_plan::Language;
+
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
@@ -107,11 +109,22 @@ impl Runner for Remote<'_> {
                 return Ok(Outcome::Here(None));
             }
         };
-        let deps = String::from_utf8(deps.unwrap_or_default()).unwrap_or_default();
-        let paths = job::depfile_paths(&deps).into_iter().map(|path| path_here(&path));
+        // The assembler lists nothing. Who else does not can't be held to its headers.
+        let listed = match deps {
+            _ if job.language == Language::Assembly => Some(String::new()),
+            deps => deps
+                .and_then(|text| String::from_utf8(text).ok())
+                .filter(|text| !text.trim().is_empty()),
+        };
+        let Some(listed) = listed else { return Ok(Outcome::Here(None)) };
+        let paths = job::depfile_paths(&listed).into_iter().map(|path| path_here(&path));
+        // Headers that are not here are not those that decide here.
+        let Ok(deps) = job::outside_deps(engine, job, paths) else {
+            return Ok(Outcome::Here(None));
+        };
         Ok(Outcome::Made(Object {
             bytes,
-            deps: job::outside_deps(engine, job, paths)?,
+            deps,
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },

@@ -9,14 +9,18 @@ use super::{ObjectInfo, ObjectStore, deps_path, object_path};
 use crate::error::CompileError;
 
 impl ObjectStore {
-    /// Copies a job's object from another store, unless it is here already.
+    /// Copies a job's object from another store, unless that very one is here
+    /// already.
     /// Its bytes are checked on the way; `None` where the other store does
     /// not have it, or has it no more because it was damaged.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be read or written.
     pub fn adopt(&self, from: &Self, job: Digest) -> Result<Option<ObjectInfo>, CompileError> {
-        if let Some(info) = self.info(job) {
+        // What is here may have been made of other headers of the system.
+        if let Some(info) = self.info(job)
+            && from.info(job).is_none_or(|theirs| theirs == info)
+        {
             return Ok(Some(info));
         }
         let path = object_path(job);
@@ -30,7 +34,7 @@ impl ObjectStore {
         };
         if let Some(set) = info.deps {
             let deps = deps_path(set);
-            if !self.dir.join(&deps).exists() {
+            if self.deps(set).is_none() {
                 let text = from.read_file(&deps);
                 let text = text.map_err(CompileError::io("read", from.dir.join(&deps)))?;
                 self.write(&deps, &[&text])?;
@@ -78,6 +82,14 @@ mod tests {
         assert_eq!(to.lookup(job, &digests), Some(info));
         assert_eq!(to.read(job).unwrap(), b"object");
         assert_eq!(to.about(job), Some(about.clone()));
+
+        // Another header of the system, and the object that was made with it.
+        fs::write(&header, "2").unwrap();
+        let digests = crate::FileDigests::open(&dirs[0].path().join("digests"));
+        let deps = vec![(header.clone(), digests.digest(&header).unwrap())];
+        let fresh = from.insert(job, b"another", &about, deps).unwrap();
+        assert_eq!(to.adopt(&from, job).unwrap(), Some(fresh));
+        assert_eq!(to.read(job).unwrap(), b"another");
 
         from.insert(other, b"object", &about, Vec::new()).unwrap();
         let file = dirs[0].path().join("v1").join(object_path(other));

@@ -130,6 +130,13 @@ impl Run<'_> {
         Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
     }
 
+    /// Takes back what was handed on, where nobody knows which compiler made it.
+    fn disown(&self, pass: &Pass) {
+        let jobs = &self.prepared.plan.jobs;
+        pass.compiled.iter().for_each(|&job| self.outbox.store.remove(jobs[job].digest));
+        pass.failed.keys().for_each(|&job| self.outbox.forget(jobs[job].digest));
+    }
+
     /// Runs some jobs. With `there`, jobs that need no run, failures that are
     /// tried again are not told yet.
     fn pass(
@@ -219,6 +226,9 @@ impl Run<'_> {
             });
             if let Some(error) = error {
                 return Err(error);
+            }
+            if let Err(CompileError::ToolchainChanged) = &summary {
+                self.disown(&pass);
             }
             summary?;
             cache.digests.save();

@@ -13,6 +13,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often a server that answers may fail at one thing.
 pub(crate) const ATTEMPTS: u32 = 5;
 
+/// How often it may look absent at one thing while it answers others: proxies
+/// and restarts cut streams, but not without end.
+const MOST_ABSENCES: u32 = 20;
+
 /// Whether a call that ended so may succeed the next time.
 pub(crate) fn is_passing(code: Code) -> bool {
     is_absence(code)
@@ -26,7 +30,7 @@ pub(crate) fn is_absence(code: Code) -> bool {
 
 /// Makes calls again. An absent server is waited for as long as patience
 /// lasts, counted from when it last answered anybody; one that answers gets
-/// so many attempts.
+/// so many attempts, whatever it calls its failures.
 pub(crate) struct Retry {
     patience: Duration,
     answered: Mutex<Instant>,
@@ -61,7 +65,8 @@ impl Retry {
 
     /// The attempts at one thing.
     pub(crate) fn turn(&self) -> Turn<'_> {
-        Turn { retry: self, failures: 0, begun: Instant::now() }
+        let begun = Instant::now();
+        Turn { retry: self, failures: 0, present: 0, begun, last: begun }
     }
 
     /// The server answered.
@@ -74,10 +79,19 @@ impl Retry {
 pub(crate) struct Turn<'a> {
     retry: &'a Retry,
     failures: u32,
+    /// Failures between which the server answered somebody.
+    present: u32,
     begun: Instant,
+    last: Instant,
 }
 
 impl Turn<'_> {
+    /// Whether it is the server that is absent, rather than one thing that it
+    /// can't do.
+    pub(crate) fn is_absence(&self, status: &Status) -> bool {
+        is_absence(status.code()) && self.present < MOST_ABSENCES
+    }
+
     /// Waits before the next attempt, or gives the status back if there
     /// should be none.
     pub(crate) async fn failed(&mut self, status: Status) -> Result<(), Status> {
@@ -86,8 +100,10 @@ impl Turn<'_> {
         let answered = *self.retry.answered.lock().expect("no panic inside");
         // Whoever slept through an absence gives the server its time too.
         let absent = self.begun.max(answered).elapsed();
+        self.present += u32::from(answered > self.last);
+        self.last = Instant::now();
         let again = if is_absence(code) {
-            absent < self.retry.patience
+            absent < self.retry.patience && self.present < MOST_ABSENCES
         } else {
             is_passing(code) && self.failures < ATTEMPTS
         };
@@ -133,6 +149,26 @@ mod tests {
         assert_eq!(calls(Duration::ZERO, Code::Internal, 3), (3, true));
         assert_eq!(calls(long, Code::Internal, u32::MAX), (ATTEMPTS, false));
         assert_eq!(calls(long, Code::PermissionDenied, u32::MAX), (1, false));
+    }
+
+    /// An action may make a server fail in a way that looks like absence, as
+    /// an exception in one written in Python does.
+    #[test]
+    fn a_server_that_answers_others_is_not_absent_for_ever() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let count = Cell::new(0);
+        let retry = Retry::new(Duration::from_secs(600));
+        let answer: Result<(), _> = runtime.block_on(retry.call(|| {
+            count.set(count.get() + 1);
+            retry.note_answer();
+            async { Err(Status::new(Code::Unknown, "no")) }
+        }));
+        assert_eq!(answer.unwrap_err().code(), Code::Unknown);
+        assert_eq!(count.get(), MOST_ABSENCES);
     }
 
     #[test]

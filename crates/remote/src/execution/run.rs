@@ -115,7 +115,7 @@ pub(crate) async fn run(
         };
         if let Err(status) = turn.failed(status).await {
             // An absent server is everybody's trouble, any other this action's.
-            return Err(if is_absence(status.code()) {
+            return Err(if turn.is_absence(&status) {
                 service.connection.failed(&status)
             } else {
                 lost(&status)
