@@ -14,6 +14,10 @@ use crate::surroundings::Surroundings;
 
 /// Permission bit: in a directory of many users, each may remove their own.
 const STICKY: u32 = 0o1000;
+/// Permission bit: everybody may write.
+const OTHERS_WRITE: u32 = 0o002;
+/// How the names of results of tuning end: MIOpen's, Triton's, Inductor's.
+const RESULTS: [&str; 5] = [".udb.txt", ".ufdb.txt", ".udb", ".autotune.json", ".best_config"];
 /// The administrator.
 const ROOT: u32 = 0;
 
@@ -26,7 +30,7 @@ pub struct Clearing {
     pub tuning: bool,
     now: SystemTime,
     user: u32,
-    home: Option<PathBuf>,
+    homes: Vec<PathBuf>,
     open: OpenFiles,
 }
 
@@ -36,13 +40,17 @@ pub struct Clearing {
 pub enum Kept {
     /// It is a result of tuning.
     Tuning,
+    /// This result of tuning is in it.
+    TuningWithin(PathBuf),
     /// It was changed too lately.
     Young,
     /// Another process has it open, or holds a lock on it: this file.
     Live(PathBuf),
     /// It, or the directory it is in, is a symbolic link.
     Link(PathBuf),
-    /// This belongs to another user.
+    /// It is not what it was when it was found, and not the tool's any more.
+    Replaced(PathBuf),
+    /// This belongs to another user, or everybody may rename what is in it.
     Foreign(PathBuf),
     /// This is `/`, the home directory, or above it.
     Unsafe(PathBuf),
@@ -58,6 +66,8 @@ impl Kept {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tuning => "tuning",
+            Self::TuningWithin(_) => "tuning-within",
+            Self::Replaced(_) => "replaced",
             Self::Young => "young",
             Self::Live(_) => "live",
             Self::Link(_) => "link",
@@ -73,10 +83,18 @@ impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tuning => write!(f, "it is a result of tuning: --tuning removes it too"),
+            Self::TuningWithin(path) => {
+                write!(f, "`{}` is a result of tuning: --tuning removes it too", path.display())
+            }
+            Self::Replaced(path) => {
+                write!(f, "`{}` is something else than what was found", path.display())
+            }
             Self::Young => write!(f, "it was changed lately"),
             Self::Live(path) => write!(f, "`{}` is in use", path.display()),
             Self::Link(path) => write!(f, "`{}` is a symbolic link", path.display()),
-            Self::Foreign(path) => write!(f, "`{}` belongs to another user", path.display()),
+            Self::Foreign(path) => {
+                write!(f, "`{}` belongs to another user, or to everybody", path.display())
+            }
             Self::Unsafe(path) => {
                 write!(f, "`{}` is the root, the home directory, or above it", path.display())
             }
@@ -117,7 +135,7 @@ impl Clearing {
             tuning: false,
             now,
             user: rustix::process::geteuid().as_raw(),
-            home: surroundings.home().and_then(|home| fs::canonicalize(home).ok()),
+            homes: surroundings.homes().filter_map(|home| fs::canonicalize(home).ok()).collect(),
             open: OpenFiles::read(),
         }
     }
@@ -134,25 +152,43 @@ impl Clearing {
                 return Some(Kept::Young);
             }
         }
-        self.directory(place).or_else(|| self.contents(entry)).or_else(|| self.use_of(entry))
+        self.directory(place)
+            .or_else(|| self.contents(entry))
+            .or_else(|| self.tuning_in(entry))
+            .or_else(|| self.use_of(entry))
     }
 
-    /// Removes the entry with what stands beside it, unless it is to be kept.
+    /// Removes the entry with what stands beside it, unless it is to be kept:
+    /// as it is now, not as it was found. What is gone is removed.
     ///
     /// # Errors
     /// [`RemoveError`]. What could not be removed may be half gone, as it is
     /// when its tool's own clean-up is interrupted.
     pub fn remove(&self, place: &Place, entry: &Entry) -> Result<(), RemoveError> {
+        let kept = |why| Err(RemoveError::Kept { path: entry.path.clone(), why });
+        let entry = &match place.again(entry) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return kept(Kept::Replaced(entry.path.clone())),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(RemoveError::Io { path: entry.path.clone(), source }),
+        };
         if let Some(why) = self.keeps(place, entry) {
-            return Err(RemoveError::Kept { path: entry.path.clone(), why });
+            return kept(why);
         }
         // Companions first: a database without its log is whole or older, a
-        // log without its database would be taken for the next one's.
-        for path in entry.companions.iter().chain([&entry.path]) {
+        // log without its database would be taken for the next one's. Not so
+        // the journal: without it the database is neither, and SQLite removes
+        // one that has no database.
+        let is_journal =
+            |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"-journal");
+        let (journals, others): (Vec<&PathBuf>, Vec<_>) =
+            entry.companions.iter().partition(is_journal);
+        for path in others.into_iter().chain([&entry.path]).chain(journals) {
             let removed =
                 if entry.is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             match removed {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                // A part of it may be what was not found.
+                Err(source) if source.kind() != io::ErrorKind::NotFound || !is_gone(path) => {
                     return Err(RemoveError::Io { path: path.clone(), source });
                 }
                 _ => {}
@@ -170,6 +206,15 @@ impl Clearing {
         if metadata.is_symlink() {
             return Some(Kept::Link(dir.clone()));
         }
+        let Ok(real) = fs::canonicalize(dir) else {
+            return Some(Kept::Unreadable(dir.clone()));
+        };
+        if self.is_unsafe(&real) {
+            return Some(Kept::Unsafe(dir.clone()));
+        }
+        if let Some(why) = self.parents(&real) {
+            return Some(why);
+        }
         // Everybody's directory for temporary files is nobody's.
         if place.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
             return None;
@@ -177,15 +222,27 @@ impl Clearing {
         if metadata.uid() != self.user {
             return Some(Kept::Foreign(dir.clone()));
         }
-        match fs::canonicalize(dir) {
-            Err(_) => Some(Kept::Unreadable(dir.clone())),
-            Ok(real) if self.is_unsafe(&real) && !place.shared => Some(Kept::Unsafe(dir.clone())),
-            Ok(_) => None,
+        None
+    }
+
+    /// Who could put another directory there while this one is cleared.
+    fn parents(&self, real: &Path) -> Option<Kept> {
+        // In a container the administrator may have another number.
+        let system = fs::symlink_metadata("/").map_or(ROOT, |root| root.uid());
+        for parent in real.ancestors().skip(1) {
+            let Ok(metadata) = fs::symlink_metadata(parent) else {
+                return Some(Kept::Unreadable(parent.to_owned()));
+            };
+            let open = metadata.mode() & (OTHERS_WRITE | STICKY) == OTHERS_WRITE;
+            if open || ![self.user, ROOT, system].contains(&metadata.uid()) {
+                return Some(Kept::Foreign(parent.to_owned()));
+            }
         }
+        None
     }
 
     fn is_unsafe(&self, real: &Path) -> bool {
-        real.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(real))
+        real.parent().is_none() || self.homes.iter().any(|home| home.starts_with(real))
     }
 
     /// What is wrong with any part of the entry.
@@ -218,9 +275,25 @@ impl Clearing {
         None
     }
 
+    /// Results of tuning among what was compiled, as Inductor's.
+    fn tuning_in(&self, entry: &Entry) -> Option<Kept> {
+        if self.tuning {
+            return None;
+        }
+        let is_result = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            RESULTS.iter().any(|end| name.ends_with(end.as_bytes()))
+        };
+        entry.walk().find(is_result).map(Kept::TuningWithin)
+    }
+
     /// Who is using any part of it.
     fn use_of(&self, entry: &Entry) -> Option<Kept> {
         let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
         entry.walk().find(used).map(Kept::Live)
     }
+}
+
+fn is_gone(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

@@ -1,6 +1,6 @@
 //! What is in a place: entries with their size and age.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,8 @@ impl Place {
             let item = Item { path: &path, name: text, is_dir: metadata.is_dir() };
             // What a link would lead to may be recognised by its name, and is
             // told of, so that nobody wonders.
-            let known = !text.is_empty() && (self.owns(&item) || self.owns_link(&item, &metadata));
+            let known =
+                !text.is_empty() && (self.finds(&item) || self.finds_link(&item, &metadata));
             if known {
                 let entry = self.measure(path, &metadata);
                 companions += entry.companions.len() as u64;
@@ -87,9 +88,18 @@ impl Place {
         Ok(scan)
     }
 
-    fn owns_link(&self, item: &Item<'_>, metadata: &fs::Metadata) -> bool {
+    fn finds_link(&self, item: &Item<'_>, metadata: &fs::Metadata) -> bool {
         let as_dir = Item { is_dir: true, ..*item };
-        metadata.is_symlink() && self.owns(&as_dir)
+        metadata.is_symlink() && self.finds(&as_dir)
+    }
+
+    /// The entry as it is now; none where that is no longer the tool's.
+    pub(crate) fn again(&self, entry: &Entry) -> io::Result<Option<Entry>> {
+        let metadata = fs::symlink_metadata(&entry.path)?;
+        let name = entry.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let item = Item { path: &entry.path, name, is_dir: metadata.is_dir() };
+        let owned = metadata.is_symlink() || self.owns(&item);
+        Ok(owned.then(|| self.measure(entry.path.clone(), &metadata)))
     }
 
     fn measure(&self, path: PathBuf, metadata: &fs::Metadata) -> Entry {

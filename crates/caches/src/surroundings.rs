@@ -23,12 +23,13 @@ impl Platform {
 
 /// The variables that matter. Whoever makes [`Surroundings`] gives those that
 /// are set, also to nothing: several tools tell empty from unset.
-pub const VARIABLES: [&str; 20] = [
+pub const VARIABLES: [&str; 21] = [
     "HOME",
     "XDG_CACHE_HOME",
     "TMPDIR",
     "TEMP",
     "TMP",
+    "TEMPDIR",
     "LOGNAME",
     "USER",
     "LNAME",
@@ -53,6 +54,8 @@ pub struct Surroundings {
     variables: BTreeMap<String, OsString>,
     /// The user's name as the system has it, for where no variable says it.
     user: Option<String>,
+    /// The user's home directory as the system has it.
+    listed_home: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -65,7 +68,19 @@ impl Surroundings {
     ) -> Self {
         let variables =
             variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { platform, variables, user }
+        Self { platform, variables, user, listed_home: None }
+    }
+
+    /// With the home directory that the system has for the user, which is
+    /// never cleared whatever HOME says.
+    #[must_use]
+    pub fn with_listed_home(self, home: Option<PathBuf>) -> Self {
+        Self { listed_home: home.filter(|home| home.is_absolute()), ..self }
+    }
+
+    /// All that is the user's home directory.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = PathBuf> {
+        self.home().into_iter().chain(self.listed_home.clone())
     }
 
     /// Whose rules hold.
@@ -108,8 +123,12 @@ impl Surroundings {
     }
 
     /// The directory for temporary files.
+    ///
+    /// Source: libstdc++, `temp_directory_path` in src/c++17/fs_ops.cc.
     pub(crate) fn temp_dir(&self) -> PathBuf {
-        self.absolute("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"))
+        let names = ["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
+        let named = names.into_iter().find_map(|name| self.absolute(name));
+        named.unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
     /// That of Python, which asks more variables.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{Cache, Item, Place, is_hex, is_made_of};
+use super::{Cache, Item, Place, holds_only, is_hex, is_made_of};
 use crate::surroundings::{Platform, Surroundings};
 
 pub(super) fn cache(surroundings: &Surroundings) -> Cache {
@@ -81,9 +81,12 @@ fn is_kernel_file(item: &Item<'_>) -> bool {
     !item.is_dir && item.name.starts_with("gfx") && item.name.ends_with(".ukdb")
 }
 
-/// A directory named by a digest: how kernels were kept before kdbs.
+/// A directory named by a digest, of objects: how kernels were kept before
+/// kdbs.
 fn is_old_kernel(item: &Item<'_>) -> bool {
-    item.is_dir && is_made_of(item.name, 32..=32, is_hex)
+    item.is_dir
+        && is_made_of(item.name, 32..=32, is_hex)
+        && holds_only(item.path, |name| name.ends_with(".o"))
 }
 
 fn is_tuning(item: &Item<'_>) -> bool {
@@ -107,7 +110,7 @@ fn is_plain(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{check, owns};
+    use super::super::tests::{check, found, owns};
     use super::*;
 
     #[test]
@@ -128,6 +131,18 @@ mod tests {
             &[("HOME", "/"), ("TMPDIR", "/t")],
             &["/t/.cache/miopen", "/t", "/t/.config/miopen", "/t", "/t/miopen-lockfiles"],
         );
+        for (variables, temp) in [
+            ([("TEMPDIR", "/d"), ("TEMP", "/c"), ("TMP", "/b"), ("TMPDIR", "/a")], "/a"),
+            ([("TEMPDIR", "/d"), ("TEMP", "/c"), ("TMP", "/b"), ("TMPDIR", "")], "/b"),
+            ([("TEMPDIR", "/d"), ("TEMP", "/c"), ("TMP", ""), ("TMPDIR", "")], "/c"),
+            ([("TEMPDIR", "/d"), ("TEMP", ""), ("TMP", ""), ("TMPDIR", "")], "/d"),
+        ] {
+            let variables = [
+                &variables[..],
+                &[("MIOPEN_CUSTOM_CACHE_DIR", "/k"), ("MIOPEN_USER_DB_PATH", "/u")],
+            ];
+            linux(&variables.concat(), &["/k", "/u", &format!("{temp}/miopen-lockfiles")]);
+        }
         check(Platform::MacOs, &[("HOME", "/h")], "miopen", &[]);
     }
 
@@ -140,5 +155,21 @@ mod tests {
             assert!(!owns("miopen", name, true), "{name}");
         }
         assert!(!owns("miopen", "3.3.0.", false), "a file is none");
+    }
+
+    #[test]
+    fn in_a_directory_of_the_users_choice_contents_count() {
+        let digest = |digit: &str| digit.repeat(32);
+        let files = [
+            "gfx906_60.ukdb".to_owned(),
+            "3.3.0/gfx906_60.ukdb".to_owned(),
+            "3.4.0/mine".to_owned(),
+            format!("{}/MIOpenConv.cl.o", digest("a")),
+            format!("{}/x.o", digest("b")),
+            format!("{}/mine", digest("b")),
+        ];
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let expected = ["3.3.0", &digest("a"), "gfx906_60.ukdb"];
+        assert_eq!(found("miopen", "MIOPEN_CUSTOM_CACHE_DIR", &files), expected);
     }
 }

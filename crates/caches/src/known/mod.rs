@@ -47,6 +47,9 @@ pub struct Place {
     /// Whether many users share the directory.
     pub(crate) shared: bool,
     pub(crate) belongs: Belongs,
+    /// What must hold beside it as well: where users choose the directory,
+    /// some names could be anybody's.
+    beside: Option<fn(&Item<'_>) -> bool>,
 }
 
 /// What of a directory is the tool's.
@@ -68,7 +71,12 @@ pub(crate) struct Item<'a> {
 impl Place {
     fn new(dir: PathBuf, rule: &'static str, belongs: fn(&Item<'_>) -> bool) -> Self {
         let belongs = Belongs::Items(belongs);
-        Self { dir, rule, tuning: false, shared: false, belongs }
+        Self { dir, rule, tuning: false, shared: false, belongs, beside: None }
+    }
+
+    fn beside(mut self, holds: fn(&Item<'_>) -> bool) -> Self {
+        self.beside = Some(holds);
+        self
     }
 
     fn shared(mut self) -> Self {
@@ -81,7 +89,13 @@ impl Place {
         self
     }
 
-    /// Whether something in the directory is the tool's.
+    /// Whether something in the directory is the tool's, by what stands beside
+    /// it too. Not to be asked once any of that has been removed.
+    pub(crate) fn finds(&self, item: &Item<'_>) -> bool {
+        self.owns(item) && self.beside.is_none_or(|holds| holds(item))
+    }
+
+    /// Whether something in the directory is the tool's, by itself.
     pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
         match &self.belongs {
             Belongs::Items(owns) => owns(item),
@@ -110,6 +124,22 @@ pub(crate) fn is_sqlite(path: &Path) -> bool {
     regular
         && fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
         && first == *MAGIC
+}
+
+/// The names in a directory; none where it can't be read.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    // What is not UTF-8, or can't be read, is a name that nobody knows.
+    entries
+        .map(|entry| entry.map(|entry| entry.file_name().into_string().unwrap_or_default()))
+        .map(Result::unwrap_or_default)
+        .collect()
+}
+
+/// Whether there is something in the directory, and all of it is named so.
+fn holds_only(dir: &Path, named: impl Fn(&str) -> bool) -> bool {
+    let names = names(dir);
+    !names.is_empty() && names.iter().all(|name| named(name))
 }
 
 /// Whether a text is that many characters of those, and nothing else.
@@ -159,6 +189,25 @@ mod tests {
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
         let item = Item { path: Path::new("/no/such"), name, is_dir };
         cache.places[0].owns(&item)
+    }
+
+    /// What is found in a directory that the variable names and that holds
+    /// these files.
+    pub(super) fn found(cache: &str, variable: &str, files: &[&str]) -> Vec<String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().expect("below")).expect("made");
+            fs::write(path, "x").expect("written");
+        }
+        let variables = [(variable, dir.path())];
+        let surroundings = Surroundings::new(Platform::Linux, variables, Some("ada".to_owned()));
+        let caches = known(&surroundings);
+        let cache = caches.iter().find(|one| one.name == cache).expect(cache);
+        let place = cache.places.iter().find(|place| place.dir.starts_with(&dir)).expect("a place");
+        let scan = place.scan().expect("readable");
+        let name = |path: &Path| path.file_name().expect("a name").display().to_string();
+        scan.entries.iter().map(|entry| name(&entry.path)).collect()
     }
 
     #[test]

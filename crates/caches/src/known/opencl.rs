@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Cache, Item, Place, is_made_of};
+use super::{Cache, Item, Place, holds_only, is_made_of};
 use crate::surroundings::{Platform, Surroundings};
 
 pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
@@ -84,18 +84,23 @@ fn is_compiler_cache(item: &Item<'_>) -> bool {
     item.is_dir && item.name.starts_with("pyopencl-compiler-cache-v")
 }
 
-/// Two letters of a digest that is spelled with the first sixteen letters,
-/// and what is left of a compilation.
+/// Two letters of a digest that is spelled with the first sixteen letters, and
+/// in it the others (PoCL 3.1 overwrites one of 40 by the slash); and what is
+/// left of a compilation: six characters of `mkstemp` after a fixed word.
 fn is_pocl(item: &Item<'_>) -> bool {
     let letters = |byte: u8| (b'A'..=b'P').contains(&byte);
     let left = |begin: &str| {
         let rest = item.name.strip_prefix(begin);
-        rest.is_some_and(|rest| {
-            is_made_of(rest, 0..=24, |b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        let rest = rest.map(|rest| rest.strip_prefix('_').unwrap_or(rest));
+        rest.and_then(|rest| rest.split_at_checked(6)).is_some_and(|(random, suffix)| {
+            is_made_of(random, 6..=6, |b| b.is_ascii_alphanumeric())
+                && (suffix.is_empty() || suffix.starts_with(['.', '_', '-']))
+                && is_made_of(suffix, 0..=18, |b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
         })
     };
     if item.is_dir {
-        is_made_of(item.name, 2..=2, letters) || left("tempdir") || left("_UNCACHED")
+        let digests = || holds_only(item.path, |name| is_made_of(name, 37..=62, letters));
+        (is_made_of(item.name, 2..=2, letters) && digests()) || left("tempdir") || left("_UNCACHED")
     } else {
         left("tempfile")
     }
@@ -103,7 +108,7 @@ fn is_pocl(item: &Item<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{check, owns};
+    use super::super::tests::{check, found, owns};
     use super::*;
 
     #[test]
@@ -150,8 +155,28 @@ mod tests {
         assert!(!owns("pytools", "pdict-v5-x.txt", false) && !owns("pytools", "notes", true));
         assert!(owns("pyopencl", "pyopencl-compiler-cache-v2-py3.11.7.final.0", true));
         assert!(!owns("pyopencl", "work", true));
-        assert!(owns("pocl", "PP", true) && owns("pocl", "tempfile_mm0IbA", false));
-        assert!(!owns("pocl", "QQ", true) && !owns("pocl", "src", true));
-        assert!(!owns("pocl", "PP", false) && !owns("pocl", "tempfile/../x", false));
+        for (name, is_dir) in [("tempfile_mm0IbA", false), ("tempfile_mm0IbA.bc", false)] {
+            assert!(owns("pocl", name, is_dir), "{name}");
+        }
+        for name in ["PP", "tempfile", "tempfile.py", "tempfile_backups", "tempfile/../x"] {
+            assert!(!owns("pocl", name, false), "{name}");
+        }
+        assert!(!owns("pocl", "src", true) && !owns("pocl", "tempdir", true));
+    }
+
+    #[test]
+    fn two_letters_are_pocls_by_the_digests_in_them() {
+        // As PoCL 3.1 makes it, and one letter longer.
+        let digest = "DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA";
+        let files = [
+            format!("AH/{digest}/program.bc"),
+            format!("AI/{digest}A/program.bc"),
+            format!("QQ/{digest}/program.bc"),
+            format!("ML/{digest}/program.bc"),
+            "ML/model.bin".to_owned(),
+            "DB/mine".to_owned(),
+        ];
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        assert_eq!(found("pocl", "POCL_CACHE_DIR", &files), ["AH", "AI"]);
     }
 }

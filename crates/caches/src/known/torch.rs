@@ -1,8 +1,8 @@
 //! Triton and TorchInductor.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Cache, Item, Place, is_hex, is_made_of};
+use super::{Cache, Item, Place, is_hex, is_made_of, names};
 use crate::surroundings::Surroundings;
 
 pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 2] {
@@ -43,7 +43,8 @@ fn triton(surroundings: &Surroundings) -> Option<Place> {
 fn inductor(surroundings: &Surroundings) -> Option<Place> {
     if surroundings.raw("TORCHINDUCTOR_CACHE_DIR").is_some() {
         let dir = surroundings.absolute("TORCHINDUCTOR_CACHE_DIR")?;
-        return Some(Place::new(dir, "TORCHINDUCTOR_CACHE_DIR", is_inductor));
+        let place = Place::new(dir, "TORCHINDUCTOR_CACHE_DIR", is_inductor);
+        return Some(place.beside(is_among_parts));
     }
     let user = surroundings.python_user()?;
     let plain = |c: char| if r#"\/:*?"<>|"#.contains(c) { '_' } else { c };
@@ -52,34 +53,60 @@ fn inductor(surroundings: &Surroundings) -> Option<Place> {
     Some(Place::new(dir, "the temporary directory", is_inductor))
 }
 
-/// A directory named by a digest, as base32 today and in hexadecimal before.
+/// A directory named by a digest, as base32 today and in hexadecimal before,
+/// with something in it that Triton writes.
 fn is_triton(item: &Item<'_>) -> bool {
     let base32 = |byte: u8| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte);
+    let ends = [".json", ".hsaco", ".cubin", ".so", ".ptx", ".ttir"];
+    let written =
+        |name: &String| name.starts_with("__grp__") || ends.iter().any(|end| name.ends_with(end));
     item.is_dir
         && (is_made_of(item.name, 52..=52, base32)
             || [32, 64].iter().any(|count| is_made_of(item.name, *count..=*count, is_hex)))
+        && names(item.path).iter().any(written)
 }
+
+/// Directories that only Inductor names so.
+const OWN_PARTS: [&str; 2] = ["aotautograd", "fxgraph"];
+
+/// Directories that others have too.
+const PARTS: [&str; 7] =
+    ["cache", "cutlass", "global_cache", "local_cache", "locks", "precompiled_headers", "triton"];
 
 /// Two characters of a digest, and the directories of its parts.
 fn is_inductor(item: &Item<'_>) -> bool {
-    const PARTS: [&str; 9] = [
-        "aotautograd",
-        "cache",
-        "cutlass",
-        "fxgraph",
-        "global_cache",
-        "local_cache",
-        "locks",
-        "precompiled_headers",
-        "triton",
-    ];
+    let part = OWN_PARTS.contains(&item.name) || PARTS.contains(&item.name);
+    item.is_dir && (part || is_digests(item.name, item.path))
+}
+
+/// `zk` with `czk….py` in it: the characters after the first, which tells the
+/// kind. Results of tuning are named by another digest.
+fn is_digests(name: &str, dir: &Path) -> bool {
     let small = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
-    item.is_dir && (is_made_of(item.name, 2..=2, small) || PARTS.contains(&item.name))
+    if !is_made_of(name, 2..=2, small) {
+        return false;
+    }
+    let (same, other): (Vec<String>, Vec<String>) =
+        names(dir).into_iter().partition(|child| child.get(1..3) == Some(name));
+    !same.is_empty() && other.iter().all(|child| child.ends_with(".best_config"))
+}
+
+/// In a directory of the user's choice, whose `triton` may be a checkout: what
+/// others name so too counts only where nothing but Inductor's is.
+fn is_among_parts(item: &Item<'_>) -> bool {
+    if !PARTS.contains(&item.name) {
+        return true;
+    }
+    let Some(dir) = item.path.parent() else { return false };
+    let names = names(dir);
+    let own = |name: &str| OWN_PARTS.contains(&name) || is_digests(name, &dir.join(name));
+    names.iter().any(|name| own(name))
+        && names.iter().all(|name| PARTS.contains(&name.as_str()) || own(name))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{check, owns};
+    use super::super::tests::{check, found, owns};
     use crate::surroundings::Platform;
 
     #[test]
@@ -112,10 +139,30 @@ mod tests {
 
     #[test]
     fn only_their_directories_are_known() {
-        assert!(owns("triton", &"AB2".repeat(20)[..52], true));
-        assert!(owns("triton", &"0f".repeat(32), true) && owns("triton", &"0f".repeat(16), true));
-        assert!(!owns("triton", "mine", true) && !owns("triton", &"AB2".repeat(20)[..52], false));
-        assert!(owns("inductor", "zk", true) && owns("inductor", "fxgraph", true));
-        assert!(!owns("inductor", "src", true) && !owns("inductor", "zk", false));
+        let digests = ["AB2".repeat(20)[..52].to_owned(), "0f".repeat(32), "0f".repeat(16)];
+        for digest in &digests {
+            let at = |file: &str| format!("{digest}/{file}");
+            for file in ["kernel.hsaco", "__grp__kernel.json", "cuda_utils.so"] {
+                let files = [at(file), at("mine"), "mine/kernel.json".to_owned()];
+                let files: Vec<&str> = files.iter().map(String::as_str).collect();
+                assert_eq!(found("triton", "TRITON_CACHE_DIR", &files), [digest.as_str()]);
+            }
+            assert!(found("triton", "TRITON_CACHE_DIR", &[&at("mine")]).is_empty());
+            assert!(!owns("triton", digest, false));
+        }
+        assert!(owns("inductor", "triton", true) && owns("inductor", "fxgraph", true));
+        assert!(!owns("inductor", "src", true) && !owns("inductor", "locks", false));
+    }
+
+    #[test]
+    fn in_a_directory_of_the_users_choice_contents_count() {
+        let found = |files: &[&str]| found("inductor", "TORCHINDUCTOR_CACHE_DIR", files);
+        let own = ["zk/czk2.py", "zk/0123.best_config", "triton/0/x", "locks/x.lock"];
+        assert_eq!(found(&own), ["locks", "triton", "zk"]);
+        assert_eq!(found(&["fxgraph/x", "triton/0/x"]), ["fxgraph", "triton"]);
+        let checkouts = ["cache/x", "triton/setup.py", "locks/x", "cutlass/README.md"];
+        assert!(found(&checkouts).is_empty());
+        assert_eq!(found(&[&checkouts[..], &own, &["mine"]].concat()), ["zk"]);
+        assert!(found(&["ml/model", "db/cdb.py", "db/notes"]).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Belongs, Cache, Item, Place, is_hex, is_made_of};
+use super::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
 use crate::surroundings::{Platform, Surroundings};
 
 pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
@@ -53,13 +53,8 @@ fn rocfft(surroundings: &Surroundings) -> Option<Place> {
     let file = surroundings.absolute("ROCFFT_RTC_CACHE_PATH")?;
     let name = file.file_name()?.to_str()?.to_owned();
     let dir = file.parent()?.to_owned();
-    Some(Place {
-        dir,
-        rule: "ROCFFT_RTC_CACHE_PATH",
-        tuning: false,
-        shared: false,
-        belongs: Belongs::Database(name),
-    })
+    let place = Place::new(dir, "ROCFFT_RTC_CACHE_PATH", |_| false);
+    Some(Place { belongs: Belongs::Database(name), ..place })
 }
 
 /// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
@@ -69,14 +64,15 @@ pub(super) fn cuda(surroundings: &Surroundings) -> Cache {
         Platform::MacOs => home.join("Library/Application Support/NVIDIA/ComputeCache"),
     };
     let place = if surroundings.value("CUDA_CACHE_PATH").is_some() {
-        surroundings.absolute("CUDA_CACHE_PATH").map(|dir| (dir, "CUDA_CACHE_PATH"))
+        let dir = surroundings.absolute("CUDA_CACHE_PATH");
+        dir.map(|dir| Place::new(dir, "CUDA_CACHE_PATH", is_cuda).beside(is_indexed))
     } else {
-        surroundings.home().map(|home| (usual(home), "HOME"))
+        surroundings.home().map(|home| Place::new(usual(home), "HOME", is_cuda))
     };
     Cache {
         name: "cuda",
         about: "code that the CUDA driver compiled",
-        places: place.map(|(dir, rule)| Place::new(dir, rule, is_cuda)).into_iter().collect(),
+        places: place.into_iter().collect(),
         disable: &[("CUDA_CACHE_DISABLE", "1")],
         disable_note: "",
     }
@@ -107,8 +103,21 @@ fn is_llvm(item: &Item<'_>) -> bool {
     !item.is_dir && (item.name.starts_with("llvmcache-") || item.name == "llvmcache.timestamp")
 }
 
+/// A digit of a digest with directories of the next, and the list of all.
 fn is_cuda(item: &Item<'_>) -> bool {
-    if item.is_dir { is_made_of(item.name, 1..=1, is_hex) } else { item.name == "index" }
+    let digit = |name: &str| is_made_of(name, 1..=1, is_hex);
+    if item.is_dir {
+        digit(item.name) && holds_only(item.path, digit)
+    } else {
+        item.name == "index"
+    }
+}
+
+/// In a directory of the user's choice: only where the list and digits are.
+fn is_indexed(item: &Item<'_>) -> bool {
+    let Some(dir) = item.path.parent() else { return false };
+    let digits = |name: &String| is_cuda(&Item { path: &dir.join(name), name, is_dir: true });
+    dir.join("index").is_file() && names(dir).iter().any(digits)
 }
 
 fn is_mesa(item: &Item<'_>) -> bool {
@@ -118,7 +127,7 @@ fn is_mesa(item: &Item<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{check, owns};
+    use super::super::tests::{check, found, owns};
     use super::*;
 
     #[test]
@@ -154,8 +163,10 @@ mod tests {
             owns("comgr", "llvmcache-0F3A", false) && owns("comgr", "llvmcache.timestamp", false)
         );
         assert!(!owns("comgr", "notes.txt", false) && !owns("comgr", "llvmcache-0F3A", true));
-        assert!(owns("cuda", "index", false) && owns("cuda", "a", true));
-        assert!(!owns("cuda", "ab", true) && !owns("cuda", "a", false));
+        assert!(owns("cuda", "index", false) && !owns("cuda", "a", false));
+        let cuda = |files: &[&str]| found("cuda", "CUDA_CACHE_PATH", files);
+        assert_eq!(cuda(&["index", "a/0/x", "b/mine", "ab/0/x"]), ["a", "index"]);
+        assert!(cuda(&["a/0/x"]).is_empty() && cuda(&["index", "a/mine"]).is_empty());
         assert!(owns("mesa", "mesa_shader_cache_db", true));
         assert!(!owns("mesa", "mesa_shader_cache.old", true) && !owns("mesa", "pip", true));
     }

@@ -24,8 +24,8 @@ fn only_what_is_recognised_goes() {
     for path in sentinels {
         user.write(path, "mine");
     }
-    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
-    user.write("home/.cache/pocl/kcache/tempfile_x", "x");
+    user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
+    user.write("home/.cache/pocl/kcache/tempfile_mm0IbA", "x");
     let dictionary = user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite", "x");
     user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite-wal", "x");
     for name in gfxpack_caches::NAMES {
@@ -69,7 +69,7 @@ fn what_is_young_is_kept() {
 #[test]
 fn links_are_kept_and_not_followed() {
     let user = User::new();
-    user.write("home/real/PP/A/program.bc", "x");
+    user.write("home/real/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
     fs::create_dir_all(user.at("home/.cache/pocl/kcache")).expect("made");
     let link = user.at("home/.cache/pocl/kcache/PP");
     symlink(user.at("home/real/PP"), &link).expect("made");
@@ -78,15 +78,19 @@ fn links_are_kept_and_not_followed() {
     fs::create_dir_all(user.at("home/.cache/pocl")).expect("made");
     symlink(user.at("home/real"), user.at("home/.cache/pocl/kcache")).expect("made");
     assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: link"]);
-    assert!(user.at("home/real/PP/A/program.bc").exists());
+    assert!(user.at("home/real/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc").exists());
 }
 
 #[test]
 fn a_link_in_an_entry_goes_and_what_it_leads_to_stays() {
     let user = User::new();
     let real = user.write("home/real", "mine");
-    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
-    symlink(&real, user.at("home/.cache/pocl/kcache/PP/A/link")).expect("made");
+    user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
+    symlink(
+        &real,
+        user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/link"),
+    )
+    .expect("made");
     assert!(user.clear("pocl", &user.clearing()).is_empty());
     assert!(real.exists() && !user.at("home/.cache/pocl/kcache/PP").exists());
 }
@@ -96,7 +100,7 @@ fn a_place_that_is_the_home_directory_or_above_it_is_kept() {
     for dir in ["home", "."] {
         let mut user = User::new();
         user.set("POCL_CACHE_DIR", dir);
-        user.write(&format!("{dir}/PP/A/program.bc"), "x");
+        user.write(&format!("{dir}/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc"), "x");
         let kept = user.clear("pocl", &user.clearing());
         assert!(kept.len() == 1 && kept[0].ends_with(": unsafe"), "{dir}: {kept:?}");
     }
@@ -110,8 +114,8 @@ fn what_can_not_be_looked_at_is_kept() {
         return foreign();
     }
     let user = User::new();
-    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
-    let closed = user.at("home/.cache/pocl/kcache/PP/A");
+    user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
+    let closed = user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
     let kept = user.clear("pocl", &user.clearing());
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
@@ -121,7 +125,8 @@ fn what_can_not_be_looked_at_is_kept() {
 /// What belongs to another user is kept, however deep.
 fn foreign() {
     let user = User::new();
-    let deep = user.write("home/.cache/pocl/kcache/PP/A/program.bc", "x");
+    let deep = user
+        .write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
     std::os::unix::fs::chown(&deep, Some(12345), None).expect("given away");
     assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
     let dir = user.at("home/.cache/pocl/kcache");

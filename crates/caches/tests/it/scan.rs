@@ -26,14 +26,22 @@ fn databases_are_measured_with_what_stands_beside_them() {
 #[test]
 fn directories_are_measured_whole_and_without_following_links() {
     let user = User::new();
-    user.write("home/.cache/pocl/kcache/PP/A/program.bc", "12345");
-    user.write("home/.cache/pocl/kcache/PP/A/f/f.so", "123");
+    user.write(
+        "home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc",
+        "12345",
+    );
+    user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/f/f.so", "123");
     user.write("home/elsewhere", "a long text that is not counted");
-    symlink(user.at("home/elsewhere"), user.at("home/.cache/pocl/kcache/PP/link")).expect("made");
+    symlink(
+        user.at("home/elsewhere"),
+        user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/link"),
+    )
+    .expect("made");
     let old = now() - Duration::from_secs(1000);
-    for path in ["A/program.bc", "A/f/f.so"] {
-        let file =
-            File::options().write(true).open(user.at("home/.cache/pocl/kcache/PP").join(path));
+    for path in ["program.bc", "f/f.so"] {
+        let file = File::options().write(true).open(
+            user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA").join(path),
+        );
         file.and_then(|file| file.set_modified(old)).expect("stamped");
     }
     let [(_, entry)] = &user.entries("pocl")[..] else { panic!("one directory") };
