@@ -45,17 +45,18 @@ fn variable(name: &str) -> Option<OsString> {
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
 pub(crate) fn surroundings() -> Surroundings {
     let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    Surroundings::new(Platform::here(), set, user_name())
+    let (name, home) = listed_user().unzip();
+    Surroundings::new(Platform::here(), set, name).with_listed_home(home)
 }
 
-/// This user's name in the system's list.
-fn user_name() -> Option<String> {
+/// This user's name and home directory in the system's list.
+fn listed_user() -> Option<(String, PathBuf)> {
     let own = rustix::process::geteuid().as_raw().to_string();
     let list = std::fs::read_to_string("/etc/passwd").ok()?;
     list.lines().find_map(|line| {
         let mut fields = line.split(':');
-        let (name, number) = (fields.next()?, fields.nth(1)?);
-        (number == own).then(|| name.to_owned())
+        let (name, number, home) = (fields.next()?, fields.nth(1)?, fields.nth(2)?);
+        (number == own).then(|| (name.to_owned(), PathBuf::from(home)))
     })
 }
 

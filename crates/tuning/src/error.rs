@@ -1,7 +1,7 @@
 //! What can go wrong with tuning databases.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A record that no line could hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,15 @@ pub enum ReadError {
         /// What is missing.
         what: String,
     },
+    /// A program was stopped while it wrote, or is writing: what the file holds
+    /// is not whole without its journal.
+    #[error("failed to read `{path}`: `{journal}` has what a program did not finish to write")]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// Its rollback journal.
+        journal: PathBuf,
+    },
     /// SQLite says no.
     #[error("failed to read `{path}`")]
     Sqlite {
@@ -103,15 +112,34 @@ impl ReadError {
             Self::Schema { .. } => {
                 "it needs the tables config and perf_db, as MIOpen's own databases have them".to_owned()
             }
+            Self::Unfinished { path, .. } => pending_hint(path),
             Self::Sqlite { .. } => "fetch it again: it may be damaged".to_owned(),
         }
     }
+}
+
+/// What to do about a log or a journal of a database.
+fn pending_hint(path: &Path) -> String {
+    format!(
+        "let the program that uses it end, then run \
+         `sqlite3 {} 'pragma wal_checkpoint(truncate)'`",
+        path.display()
+    )
 }
 
 /// Why a database could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
+    /// A log or journal beside the file that is there would be taken for the
+    /// new one's, and damage it.
+    #[error("failed to write `{path}`: `{beside}` belongs to the file that is there")]
+    Pending {
+        /// The file.
+        path: PathBuf,
+        /// The log or journal.
+        beside: PathBuf,
+    },
     /// The system does not let us.
     #[error("failed to write `{path}`")]
     Io {
@@ -134,6 +162,13 @@ impl WriteError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        "check that the directory is there, and that there is room on that disk".to_owned()
+        match self {
+            Self::Pending { path, .. } => {
+                format!("{}; or choose another output", pending_hint(path))
+            }
+            Self::Io { .. } | Self::Sqlite { .. } => {
+                "check that the directory is there, and that there is room on that disk".to_owned()
+            }
+        }
     }
 }

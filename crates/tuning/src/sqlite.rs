@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -129,6 +129,11 @@ impl SqliteDatabase {
     /// # Errors
     /// [`WriteError`].
     pub fn save(&self, path: &Path) -> Result<(), WriteError> {
+        let absolute = std::path::absolute(path)
+            .map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+        if let Some(beside) = ["-wal", "-journal"].iter().find_map(|end| pending(&absolute, end)) {
+            return Err(WriteError::Pending { path: path.to_owned(), beside });
+        }
         let file = file::beside(path)?;
         self.fill(file.path())
             .map_err(|source| WriteError::Sqlite { path: path.to_owned(), source })?;
@@ -182,9 +187,10 @@ fn connect(path: &Path) -> Result<Connection, ReadError> {
     let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
     let absolute = std::path::absolute(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    let mut log = OsString::from(&absolute);
-    log.push("-wal");
-    let live = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let live = pending(&absolute, "-wal").is_some();
+    if let Some(journal) = pending(&absolute, "-journal") {
+        return Err(ReadError::Unfinished { path: path.to_owned(), journal });
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -203,6 +209,14 @@ fn connect(path: &Path) -> Result<Connection, ReadError> {
     let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
     harden(&connection).map_err(sqlite)?;
     Ok(connection)
+}
+
+/// What stands beside a database under that ending, if there is anything in it.
+fn pending(path: &Path, end: &str) -> Option<PathBuf> {
+    let mut beside = OsString::from(path);
+    beside.push(end);
+    let beside = PathBuf::from(beside);
+    std::fs::metadata(&beside).is_ok_and(|beside| beside.len() > 0).then_some(beside)
 }
 
 fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
@@ -365,6 +379,24 @@ mod tests {
         drop(make(&third, false, &[]));
         let fewer = SqliteDatabase::read(&third).expect("read");
         assert_eq!(more.lay_all_over(fewer), None);
+    }
+
+    #[test]
+    fn logs_and_journals_of_others_are_respected() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.udb");
+        let user = make(&path, true, &[("F", 7, "A", "1")]);
+        let database = SqliteDatabase::read(&path).expect("read with its log");
+        let error = database.save(&path).expect_err("in use");
+        assert!(matches!(error, WriteError::Pending { .. }), "{error}");
+        assert!(error.hint().contains("wal_checkpoint"), "{}", error.hint());
+        drop(user);
+        database.save(&path).expect("the log is gone with its last user");
+        std::fs::write(dir.path().join("x.udb-journal"), "half").expect("written");
+        let error = SqliteDatabase::read(&path).expect_err("not whole");
+        assert!(matches!(error, ReadError::Unfinished { .. }), "{error}");
+        let error = database.save(&path).expect_err("another's journal");
+        assert!(matches!(error, WriteError::Pending { .. }), "{error}");
     }
 
     #[test]

@@ -135,6 +135,69 @@ fn foreign() {
     assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
 }
 
+#[test]
+fn what_became_something_else_after_it_was_found_is_kept() {
+    let user = User::new();
+    let digest = "DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA";
+    user.write(&format!("home/.cache/pocl/kcache/PP/{digest}/program.bc"), "x");
+    let (place, entry) = user.entries("pocl").remove(0);
+    let mine = user.write("home/.cache/pocl/kcache/PP/mine", "x");
+    let mut clearing = user.clearing();
+    let error = clearing.remove(&place, &entry).expect_err("not PoCL's any more");
+    assert!(error.to_string().contains("something else"), "{error}");
+    fs::remove_file(&mine).expect("removed");
+    // As old as was asked for when it was found, and written to since.
+    let file = entry.path.join(digest).join("program.bc");
+    let stamp = |time| {
+        let file = File::options().write(true).open(&file);
+        file.and_then(|file| file.set_modified(time)).expect("stamped");
+    };
+    clearing.older_than = Some(Duration::from_secs(3600));
+    stamp(now() - Duration::from_secs(7200));
+    let (place, entry) = user.entries("pocl").remove(0);
+    assert_eq!(clearing.keeps(&place, &entry), None);
+    stamp(now());
+    let error = clearing.remove(&place, &entry).expect_err("young now");
+    assert!(error.to_string().contains("lately"), "{error}");
+    fs::remove_dir_all(&entry.path).expect("removed");
+    clearing.remove(&place, &entry).expect("it is gone");
+}
+
+#[test]
+fn results_of_tuning_keep_what_they_are_in() {
+    let user = User::new();
+    let path = user.write("tmp/torchinductor_ada/zk/0123.best_config", "{}");
+    user.write("tmp/torchinductor_ada/zk/czk.py", "x");
+    let mut clearing = user.clearing();
+    assert_eq!(user.clear("inductor", &clearing), ["tmp/torchinductor_ada/zk: tuning-within"]);
+    clearing.tuning = true;
+    assert!(user.clear("inductor", &clearing).is_empty());
+    assert!(!path.exists());
+}
+
+#[test]
+fn below_what_everybody_may_rename_all_is_kept() {
+    let user = User::new();
+    user.write(UKDB, "x");
+    let open = |mode| {
+        fs::set_permissions(user.at("home/.cache"), fs::Permissions::from_mode(mode)).expect("set");
+    };
+    open(0o777);
+    assert_eq!(user.clear("miopen", &user.clearing()), ["home/.cache/miopen/3.3.0.: foreign"]);
+    open(0o1777);
+    assert!(user.clear("miopen", &user.clearing()).is_empty());
+}
+
+#[test]
+fn the_listed_home_directory_is_kept_too() {
+    let mut user = User::new();
+    user.set("POCL_CACHE_DIR", "other");
+    user.write("other/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
+    let surroundings = user.surroundings().with_listed_home(Some(user.at("other")));
+    let clearing = gfxpack_caches::Clearing::new(&surroundings, now());
+    assert_eq!(user.clear("pocl", &clearing), ["other/PP: unsafe"]);
+}
+
 /// A process that has opened a database, in a mode and a state, until dropped.
 struct Holder(Child);
 

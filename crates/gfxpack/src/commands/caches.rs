@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use gfxpack_caches::{Cache, Clearing, Entry, NAMES, Place, Scan, Surroundings};
+use gfxpack_caches::{Cache, Clearing, Entry, Kept, NAMES, Place, RemoveError, Scan, Surroundings};
 use serde_json::{Value, json};
 
 use crate::environment;
@@ -244,10 +244,7 @@ fn clear(
                 match look.keeps(place, &entry) {
                     None => going.push((cache, place, entry)),
                     Some(why) => {
-                        let mut body = entry_body(cache, &entry);
-                        body["reason"] = why.name().into();
-                        body["detail"] = why.to_string().into();
-                        output.message("caches-kept", &body);
+                        tell_kept(cache, &entry, &why, output);
                         output.say(&format!("keeping {}: {why}", entry.path.display()));
                     }
                 }
@@ -279,20 +276,34 @@ fn clear(
     // What is open may be something else since it was shown.
     let now = clearing();
     let mut removed = 0;
+    let mut failed = None;
     for (cache, place, entry) in &going {
         match now.remove(place, entry) {
             Ok(()) => {
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));
             }
-            Err(gfxpack_caches::RemoveError::Io { path, source }) => {
-                return Err(fail::io("remove", &path)(source));
+            // The others go all the same.
+            Err(RemoveError::Io { path, source }) if failed.is_none() => {
+                failed = Some(fail::io("remove", &path)(source));
             }
-            Err(kept) => output.warn(&kept.to_string()),
+            Err(error) => {
+                if let RemoveError::Kept { why, .. } = &error {
+                    tell_kept(cache, entry, why, output);
+                }
+                output.warn(&fail::in_full(&error));
+            }
         }
     }
     output.say(&format!("removed {}", size(removed)));
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+fn tell_kept(cache: &Cache, entry: &Entry, why: &Kept, output: &Output) {
+    let mut body = entry_body(cache, entry);
+    body["reason"] = why.name().into();
+    body["detail"] = why.to_string().into();
+    output.message("caches-kept", &body);
 }
 
 /// Asks on the terminal.

@@ -56,6 +56,13 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> anyhow::Result<()>
 
 /// Writes a system's database for each that users' databases are for.
 fn collect(args: &TuneCollect, output: &Output) -> anyhow::Result<()> {
+    if let Some(dir) = args.system.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(fail::usage(
+            format!("failed to read `{}`: it is no directory", dir.display()),
+            "--system names the directory of the system's databases, as \
+             /opt/rocm/share/miopen/db; leave it out to have the user's only",
+        ));
+    }
     // By the name that MIOpen looks for in the system.
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for input in gfxpack_harvest::list(&args.dirs)? {
@@ -75,6 +82,12 @@ fn collect(args: &TuneCollect, output: &Output) -> anyhow::Result<()> {
     output.building();
     for (name, users) in found {
         let system = args.system.iter().map(|dir| dir.join(&name)).find(|path| path.is_file());
+        if let Some(dir) = args.system.as_ref().filter(|_| system.is_none()) {
+            output.warn(&format!(
+                "`{}` has no `{name}`: only the users' records are written",
+                dir.display()
+            ));
+        }
         let inputs: Vec<PathBuf> = system.iter().chain(&users).cloned().collect();
         let out = args.out.join(&name);
         let merged = gfxpack_tuning::merge(&inputs, &out, false, |path, line, fault| {
