@@ -61,13 +61,15 @@ pub enum Fault {
     },
     /// A character that separates, where MIOpen writes none.
     Reserved(String),
+    /// Values of a find database go on after the three that MIOpen reads.
+    Surplus(String),
 }
 
 impl Fault {
     /// Whether something is lost by it.
     #[must_use]
     pub fn loses(&self) -> bool {
-        !matches!(self, Self::Legacy(_) | Self::Reserved(_))
+        !matches!(self, Self::Legacy(_) | Self::Reserved(_) | Self::Surplus(_))
     }
 }
 
@@ -95,6 +97,9 @@ impl fmt::Display for Fault {
                 write!(f, "`{values}` of `{solver}` is not time, workspace, algorithm")
             }
             Self::Reserved(text) => write!(f, "`{text}` has one of the separators `=:;` in it"),
+            Self::Surplus(values) => {
+                write!(f, "MIOpen reads no more than the first three of `{values}`")
+            }
         }
     }
 }
@@ -243,6 +248,9 @@ impl Record {
         if kind == Kind::Find && Found::parse(&values).is_none() {
             return faults.push(Fault::BadValues { solver, values });
         }
+        if kind == Kind::Find && values.split(',').nth(3).is_some() {
+            faults.push(Fault::Surplus(values.clone()));
+        }
         if values.contains([':', '=']) {
             faults.push(Fault::Reserved(values.clone()));
         }
@@ -251,20 +259,18 @@ impl Record {
 }
 
 impl<'a> Found<'a> {
-    /// The values of a find database. More than three fields are none.
+    /// The values of a find database. What follows the third field is not
+    /// read.
     ///
-    /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp.
+    /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp and
+    /// `SerDes::Deserialize` in serializable.hpp.
     #[must_use]
     pub fn parse(values: &'a str) -> Option<Self> {
         let mut fields = values.split(',');
         let (time, workspace, algorithm) = (fields.next()?, fields.next()?, fields.next()?);
         let time: f32 = time.parse().ok().filter(|time: &f32| time.is_finite() && *time >= 0.0)?;
         let workspace = workspace.parse().ok()?;
-        (!algorithm.is_empty() && fields.next().is_none()).then_some(Self {
-            time,
-            workspace,
-            algorithm,
-        })
+        (!algorithm.is_empty()).then_some(Self { time, workspace, algorithm })
     }
 }
 
@@ -336,11 +342,15 @@ mod tests {
     fn find_values_are_time_workspace_and_algorithm() {
         let good = "k=S:0.5,1024,miopenConvolutionFwdAlgoGEMM";
         assert_eq!(parsed(good, Kind::Find), (Some(good.to_owned()), Vec::new()));
-        for values in ["0.5", "x,0,a", "0.5,-1,a", "-1,0,a", "nan,0,a", "0.5,0,", "1,2,a,b", ""] {
+        for values in ["0.5", "x,0,a", "0.5,-1,a", "-1,0,a", "nan,0,a", "0.5,0,", ""] {
             let (record, faults) = parsed(&format!("k=S:{values};T:1,0,a"), Kind::Find);
             let fault = Fault::BadValues { solver: "S".to_owned(), values: values.to_owned() };
             assert_eq!((record.as_deref(), faults), (Some("k=T:1,0,a"), vec![fault]), "{values}");
         }
+        let more = parsed("k=S:1,2,a,b", Kind::Find);
+        let surplus = Fault::Surplus("1,2,a,b".to_owned());
+        assert!(!surplus.loses());
+        assert_eq!(more, (Some("k=S:1,2,a,b".to_owned()), vec![surplus]), "kept as it is");
         let found = Found::parse("0.5,1024,a").expect("values");
         assert_eq!((found.time, found.workspace, found.algorithm), (0.5, 1024, "a"));
     }
