@@ -117,6 +117,11 @@ impl Default for Project {
     }
 }
 
+/// A HIP kernel that `-DBROKEN` breaks; `N` shows in its code.
+const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
+    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+
 impl Project {
     /// An empty one.
     ///
@@ -136,6 +141,34 @@ impl Project {
         project.write("src/scale.cl", OPENCL_SOURCE);
         project.write("src/fill.s", ASSEMBLY_SOURCE);
         project.write("include/step.h", "#define STEP 3.0f\n");
+        project
+    }
+
+    /// One with a stand-in for hipcc in bin, and a HIP kernel for each of
+    /// these texts of defines, which `-DBROKEN` breaks.
+    ///
+    /// # Panics
+    /// Where it can't be written.
+    #[must_use]
+    pub fn with_compiler(stand_in: &str, defines: &[&str]) -> Self {
+        let project = Self::new();
+        let stand_in = project.write("bin/hipcc", stand_in);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&stand_in, executable).expect("one's own file");
+        project.write("k.cpp", BREAKABLE_SOURCE);
+        let options: Vec<String> = defines
+            .iter()
+            .enumerate()
+            .map(|(number, define)| format!("\"-DN={number} {define}\""))
+            .collect();
+        project.write(
+            "kernels.toml",
+            &format!(
+                "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                 [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
+                options.join(", ")
+            ),
+        );
         project
     }
 

@@ -30,29 +30,8 @@ done
 exec hipcc "$@"
 "#;
 
-const SOURCE: &str = "#include <hip/hip_runtime.h>\n\
-    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
-
 fn project(defines: &[&str]) -> Project {
-    let project = Project::new();
-    let stand_in = project.write("bin/hipcc", STAND_IN);
-    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
-    project.write("k.cpp", SOURCE);
-    let options: Vec<String> = defines
-        .iter()
-        .enumerate()
-        .map(|(number, define)| format!("\"-DN={number} {define}\""))
-        .collect();
-    project.write(
-        "kernels.toml",
-        &format!(
-            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
-             [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
-            options.join(", ")
-        ),
-    );
-    project
+    Project::with_compiler(STAND_IN, defines)
 }
 
 /// By the wrapper, which the stand-in takes the place of: its faults are what

@@ -13,6 +13,7 @@ use gfxpack_package::sums;
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan;
 use gfxpack_plan::{Digest, KernelKey, Target};
+use serde_json::json;
 
 use crate::args::{Build, KdbForm};
 use crate::fail::{self, Outcome};
@@ -259,6 +260,17 @@ impl Assembly<'_> {
         let missing = missing.flatten().map(String::as_bytes);
         let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
         Some(self.outputs.recipe(&slot, fields))
+    }
+}
+
+/// Tells machines of the kdbs that were made.
+pub(crate) fn tell(kdbs: &[MadeKdb], output: &Output) {
+    for kdb in kdbs {
+        let body = json!({
+            "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
+            "missing": kdb.missing.len(),
+        });
+        output.message("kdb", &body);
     }
 }
 

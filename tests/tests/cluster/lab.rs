@@ -2,7 +2,6 @@
 //! counts how often it is asked.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use gfxpack_tests::project::{Project, Run};
 
@@ -29,29 +28,9 @@ done
 exec hipcc "$@"
 "#;
 
-const SOURCE: &str = "#include <hip/hip_runtime.h>\n\
-    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
-
 /// A kernel for each of these texts of defines, with the stand-in in bin.
 pub(crate) fn faulty(defines: &[&str]) -> Project {
-    let project = Project::new();
-    let stand_in = project.write("bin/hipcc", STAND_IN);
-    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
-    project.write("k.cpp", SOURCE);
-    let options: Vec<String> = defines
-        .iter()
-        .enumerate()
-        .map(|(number, define)| format!("\"-DN={number} {define}\""))
-        .collect();
-    project.write(
-        "kernels.toml",
-        &format!(
-            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
-             [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
-            options.join(", ")
-        ),
-    );
+    let project = Project::with_compiler(STAND_IN, defines);
     plan(&project, &["--hipcc", "bin/hipcc", "--target", "gfx906_60"]);
     project
 }

@@ -143,13 +143,7 @@ fn summarise(
     args: &Build,
     output: &Output,
 ) {
-    for kdb in kdbs {
-        let body = json!({
-            "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
-            "missing": kdb.missing.len(),
-        });
-        output.message("kdb", &body);
-    }
+    build::tell(kdbs, output);
     for package in packaged {
         let body = json!({
             "target": package.target, "file": package.written.path, "name": package.name,

@@ -6,7 +6,7 @@ use gfxpack_compile::{Cancel, CompileError};
 use serde_json::json;
 
 use crate::args::Merge;
-use crate::build::{Assembly, MadeKdb, Objects};
+use crate::build::{self, Assembly, MadeKdb, Objects};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
@@ -84,13 +84,7 @@ fn summarise(
     plan: String,
     output: &Output,
 ) {
-    for kdb in kdbs {
-        let body = json!({
-            "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
-            "missing": kdb.missing.len(),
-        });
-        output.message("kdb", &body);
-    }
+    build::tell(kdbs, output);
     let failed = merged.failed.len();
     output.message("merge-finished", &json!({ "jobs": jobs, "failed": failed, "plan": plan }));
     let words = if failed > 0 { format!(", {failed} without an object") } else { String::new() };

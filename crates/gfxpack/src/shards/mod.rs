@@ -10,6 +10,7 @@ mod run;
 pub(crate) mod slurm;
 pub(crate) mod state;
 pub(crate) mod stored;
+mod words;
 
 pub(crate) use merge::MergeError;
 pub(crate) use outbox::Outbox;

@@ -10,6 +10,7 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::Shard;
 
 use super::Stored;
+use super::words::{text, toolchain_options};
 use crate::args::Ninja;
 use crate::fail;
 use crate::record::replace;
@@ -24,33 +25,12 @@ pub(crate) fn write(args: &Ninja) -> anyhow::Result<usize> {
     fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     let program = std::env::current_exe().map_err(fail::io("find", Path::new("gfxpack")))?;
     let dir = fs::canonicalize(stored.dir()).map_err(fail::io("find", stored.dir()))?;
-    let toolchain = &args.toolchain;
-    let mut options: Vec<String> = Vec::new();
-    for (option, paths) in [
-        ("--hipcc", &toolchain.hipcc),
-        ("--clang", &toolchain.clang),
-        ("--device-libs", &toolchain.device_libs),
-        ("--rocm-path", &toolchain.rocm_path),
-    ] {
-        for path in paths {
-            let path = std::path::absolute(path).map_err(fail::io("find", path))?;
-            options.extend([option.to_owned(), text(&path)?]);
-        }
-    }
+    let options = toolchain_options(&args.toolchain)?;
     let options = shlex::try_join(options.iter().map(String::as_str))?;
     let ninja = build_ninja(&text(&program)?, &text(&dir)?, &options, &plan);
     let path = args.out.join("build.ninja");
     replace(&path, ninja.as_bytes()).map_err(fail::io("write", &path))?;
     Ok(plan.jobs.len())
-}
-
-fn text(path: &Path) -> anyhow::Result<String> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        fail::usage(
-            format!("failed to write `{}` into build.ninja: it is not UTF-8", path.display()),
-            "choose another directory",
-        )
-    })
 }
 
 /// A word of a command, for the shell that ninja starts.

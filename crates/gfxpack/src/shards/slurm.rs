@@ -10,6 +10,7 @@ use gfxpack_plan::Digest;
 use gfxpack_plan::shard::ranges;
 use serde::{Deserialize, Serialize};
 
+use super::words::{text, toolchain_options};
 use crate::args::SlurmArgs;
 use crate::fail;
 use crate::record::replace;
@@ -69,13 +70,7 @@ pub(crate) fn write_script(args: &SlurmArgs, out: &Path) -> anyhow::Result<bool>
 
 fn absolute(path: &Path) -> anyhow::Result<String> {
     let path = fs::canonicalize(path).map_err(fail::io("find", path))?;
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| {
-        fail::usage(
-            format!("failed to write `{}` into a script: it is not UTF-8", path.display()),
-            "choose another directory",
-        )
-    })
+    text(&path)
 }
 
 /// The command that runs a shard, as words; `shard` is what the shell makes
@@ -89,17 +84,7 @@ fn command(args: &SlurmArgs, out: &Path) -> anyhow::Result<Vec<String>> {
     if let Some(costs) = &args.costs {
         words.extend(["--costs".to_owned(), absolute(costs)?]);
     }
-    let toolchain = &args.toolchain;
-    for (option, paths) in [
-        ("--hipcc", &toolchain.hipcc),
-        ("--clang", &toolchain.clang),
-        ("--device-libs", &toolchain.device_libs),
-        ("--rocm-path", &toolchain.rocm_path),
-    ] {
-        for path in paths {
-            words.extend([option.to_owned(), absolute(path)?]);
-        }
-    }
+    words.extend(toolchain_options(&args.toolchain)?);
     Ok(words)
 }
 
