@@ -2,7 +2,6 @@
 //! misbehaves on request and is the real one otherwise.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use gfxpack_tests::project::{Project, Run, command, finish};
