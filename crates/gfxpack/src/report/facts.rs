@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure, JobRun, Prepared, Site, Usage};
-use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_plan::{Language, TargetId};
 use serde_json::{Value, json};
 
 use crate::failures::Groups;
@@ -20,21 +20,18 @@ const ONE_OUTPUT_LIMIT: usize = 16 << 10;
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The store had its object.
-    Cached,
     Compiled,
     /// It is in this group of failures.
     Failed(usize),
 }
 
-/// A job that ended.
+/// A job that ran to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Fact {
     pub(crate) ended: Ended,
     /// Of the object, in bytes.
     pub(crate) size: u64,
-    /// Where and when it ran, since the build's start; all zero for one that
-    /// the store had.
+    /// Where and when it ran, since the build's start.
     pub(crate) worker: usize,
     pub(crate) start: Duration,
     pub(crate) duration: Duration,
@@ -57,12 +54,16 @@ pub(crate) struct Shared {
     pub(crate) usage: Usage,
 }
 
-/// A build's jobs by number, as far as they have come.
+/// A build's jobs by number, as far as they have come. There may be a
+/// million, and all of them in the store.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) begun: Instant,
     pub(crate) workers: usize,
+    /// Those that ran.
     pub(crate) jobs: BTreeMap<usize, Fact>,
+    /// Sizes of the objects that the store had.
+    cached: BTreeMap<usize, u64>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
@@ -76,6 +77,7 @@ impl Facts {
             begun: Instant::now(),
             workers: 0,
             jobs: BTreeMap::new(),
+            cached: BTreeMap::new(),
             failures: Groups::default(),
             shared: Vec::new(),
             outputs: HashSet::new(),
@@ -110,19 +112,9 @@ impl Facts {
         };
         match event {
             Event::Looked { cached } => {
-                for (job, size) in cached {
-                    // What an earlier run of this build compiled stays that.
-                    self.jobs.entry(*job).or_insert_with(|| Fact {
-                        ended: Ended::Cached,
-                        size: *size,
-                        worker: 0,
-                        start: Duration::ZERO,
-                        duration: Duration::ZERO,
-                        usage: Usage::default(),
-                        remote: None,
-                        output: None,
-                    });
-                }
+                // What an earlier run of this build compiled stays that.
+                let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
+                self.cached.extend(found.copied());
                 // A repeated run tries these again.
                 self.failures = Groups::default();
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
@@ -141,6 +133,7 @@ impl Facts {
             Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
                 let fact = ran(run, built.duration, built.usage, &built.site, self.begun);
+                self.cached.remove(job);
                 self.jobs.insert(*job, Fact { size: built.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
@@ -148,6 +141,7 @@ impl Facts {
                 let Failure { duration, usage, site, .. } = failure;
                 let fact = ran(run, *duration, *usage, site, self.begun);
                 let output = self.keep(&failure.output);
+                self.cached.remove(job);
                 self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
             }
         }
@@ -156,12 +150,18 @@ impl Facts {
     /// The whole, without single jobs. `seconds` is how long the build took,
     /// `error` what ended it early.
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
-        let mut groups: BTreeMap<(String, Language), Sum> = BTreeMap::new();
+        let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
         let mut all = Sum::default();
+        let of = |job: &usize| (&plan.jobs[*job].target_id, plan.jobs[*job].language);
         for (job, fact) in &self.jobs {
-            let job = &plan.jobs[*job];
-            groups.entry((job.target_id.to_string(), job.language)).or_default().add(fact);
+            groups.entry(of(job)).or_default().add(fact);
             all.add(fact);
+        }
+        for (job, size) in &self.cached {
+            for sum in [groups.entry(of(job)).or_default(), &mut all] {
+                sum.cached += 1;
+                sum.size += size;
+            }
         }
         let groups: Vec<Value> = groups
             .iter()
@@ -228,7 +228,6 @@ struct Sum {
 impl Sum {
     fn add(&mut self, fact: &Fact) {
         *match fact.ended {
-            Ended::Cached => &mut self.cached,
             Ended::Compiled => &mut self.compiled,
             Ended::Failed(_) => &mut self.failed,
         } += 1;

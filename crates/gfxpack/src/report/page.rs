@@ -47,7 +47,6 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
         let group: i64 = match fact.ended {
-            Ended::Cached => continue,
             Ended::Compiled => -1,
             Ended::Failed(group) => group as i64,
         };
