@@ -126,6 +126,28 @@ fn a_service_that_is_killed_and_started_again_loses_nothing() {
 }
 
 #[test]
+fn workers_that_are_lost_are_made_up_for() {
+    let project = project();
+    build(&project, "local", &["--jobs", "1"]).expect_code(0);
+    let casd = service(&project);
+    let mut command = project.command(BUILD);
+    command.args(["--out", "remote", "--remote", &casd.address(), "--remote-jobs", "1"]);
+    command.env("GFXPACK_CACHE_DIR", project.path().join("cache-remote"));
+    let run = std::thread::scope(|scope| {
+        let building = scope.spawn(|| finish(command));
+        let mut lost = 0;
+        while lost < 2 && !building.is_finished() {
+            lost += usize::from(casd.kill_a_worker());
+        }
+        assert_eq!(lost, 2, "it ended before workers were lost");
+        building.join().unwrap()
+    });
+    let run = run.expect_code(0);
+    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+    assert_eq!(remote(&run).0, KERNELS, "{}", run.stdout);
+}
+
+#[test]
 fn a_service_that_lost_or_changed_its_files_makes_them_again() {
     let project = project();
     let casd = service(&project);
