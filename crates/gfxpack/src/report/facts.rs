@@ -22,7 +22,7 @@ const ONE_OUTPUT_LIMIT: usize = 16 << 10;
 pub(crate) enum Ended {
     Compiled,
     /// It is in this group of failures.
-    Failed(usize),
+    Failed(u32),
 }
 
 /// A job that ran to its end.
@@ -32,14 +32,47 @@ pub(crate) struct Fact {
     /// Of the object, in bytes.
     pub(crate) size: u64,
     /// Where and when it ran, since the build's start.
-    pub(crate) worker: usize,
-    pub(crate) start: Duration,
-    pub(crate) duration: Duration,
-    pub(crate) usage: Usage,
+    pub(crate) worker: u32,
+    pub(crate) start: Micros,
+    pub(crate) duration: Micros,
+    /// What it used, as [`Usage`] says.
+    pub(crate) cpu: Micros,
+    pub(crate) peak_memory: u64,
+    /// What few have.
+    more: Option<Box<More>>,
+}
+
+/// What is known of jobs that ran elsewhere or failed.
+#[derive(Debug, Clone)]
+struct More {
+    remote: Option<Arc<str>>,
+    output: Option<Arc<str>>,
+}
+
+impl Fact {
     /// Where it ran, if not on this machine.
-    pub(crate) remote: Option<Arc<str>>,
+    pub(crate) fn remote(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.remote.as_ref()
+    }
+
     /// What the compiler wrote of one that failed, within limits.
-    pub(crate) output: Option<Arc<str>>,
+    pub(crate) fn output(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.output.as_ref()
+    }
+}
+
+/// A time in half of a [`Duration`]'s memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Micros(u64);
+
+impl Micros {
+    fn of(duration: Duration) -> Self {
+        Self(duration.as_micros() as u64)
+    }
+
+    pub(crate) fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
 }
 
 /// Something that was made for several jobs.
@@ -100,15 +133,19 @@ impl Facts {
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
-        let ran = |run: &JobRun, duration, usage, site: &Site, begun: Instant| Fact {
+        let begun = self.begun;
+        let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
             ended: Ended::Compiled,
             size: 0,
-            worker: run.worker,
-            start: run.started.saturating_duration_since(begun),
-            duration,
-            usage,
-            remote: place(site),
-            output: None,
+            worker: run.worker as u32,
+            start: Micros::of(run.started.saturating_duration_since(begun)),
+            duration: Micros::of(duration),
+            cpu: Micros::of(usage.cpu),
+            peak_memory: usage.peak_memory,
+            more: match (&remote, &output) {
+                (None, None) => None,
+                _ => Some(Box::new(More { remote, output })),
+            },
         };
         match event {
             Event::Looked { cached } => {
@@ -132,17 +169,17 @@ impl Facts {
             }
             Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
-                let fact = ran(run, built.duration, built.usage, &built.site, self.begun);
+                let fact = ran(run, built.duration, built.usage, place(&built.site), None);
                 self.cached.remove(job);
                 self.jobs.insert(*job, Fact { size: built.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);
                 let Failure { duration, usage, site, .. } = failure;
-                let fact = ran(run, *duration, *usage, site, self.begun);
                 let output = self.keep(&failure.output);
+                let fact = ran(run, *duration, *usage, place(site), output);
                 self.cached.remove(job);
-                self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
+                self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
             }
         }
     }
@@ -220,8 +257,9 @@ struct Sum {
     compiled: usize,
     failed: usize,
     size: u64,
-    run: Duration,
-    cpu: Duration,
+    /// In microseconds.
+    run: u64,
+    cpu: u64,
     peak_memory: u64,
 }
 
@@ -232,9 +270,9 @@ impl Sum {
             Ended::Failed(_) => &mut self.failed,
         } += 1;
         self.size += fact.size;
-        self.run += fact.duration;
-        self.cpu += fact.usage.cpu;
-        self.peak_memory = self.peak_memory.max(fact.usage.peak_memory);
+        self.run += fact.duration.0;
+        self.cpu += fact.cpu.0;
+        self.peak_memory = self.peak_memory.max(fact.peak_memory);
     }
 
     fn describe(&self, body: &mut Value) {
@@ -242,8 +280,8 @@ impl Sum {
         body["compiled"] = self.compiled.into();
         body["failed"] = self.failed.into();
         body["size"] = self.size.into();
-        body["compile_milliseconds"] = (self.run.as_millis() as u64).into();
-        body["cpu_milliseconds"] = (self.cpu.as_millis() as u64).into();
+        body["compile_milliseconds"] = (self.run / 1000).into();
+        body["cpu_milliseconds"] = (self.cpu / 1000).into();
         body["peak_memory"] = self.peak_memory.into();
     }
 }
