@@ -29,6 +29,8 @@
 
 #define SMALLEST ((size_t)4096)
 #define KINDS 9 /* 4 KiB to 1 MiB */
+/* The first kind that fills half a span or more, and so is worth huge pages. */
+#define DENSE 3
 #define SPAN ((size_t)64 << 10)
 #define ARENA ((size_t)64 << 30)
 /* A hash looks at 32 bits. */
@@ -42,7 +44,12 @@ extern void __libc_free(void *);
 extern void *__libc_realloc(void *, size_t);
 
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static char *arena, *fresh, *usable;
+static char *arena;
+/* Its halves: one for blocks that leave most of their spans empty, one for
+ * those that fill them. */
+static struct half {
+    char *fresh, *usable, *end;
+} halves[2];
 static int reserved;
 static void *returned[KINDS];
 /* By span: what kind of block begins there. */
@@ -57,6 +64,12 @@ static void unlock(void) {
     atomic_flag_clear_explicit(&busy, memory_order_release);
 }
 
+/* Whether the C library was asked for huge pages. */
+static int large_steps(void) {
+    const char *tunables = getenv("GLIBC_TUNABLES");
+    return tunables != NULL && strstr(tunables, "malloc.hugetlb=1") != NULL;
+}
+
 /* Addresses alone; without them, there are no blocks of ours. */
 static void reserve(void) {
     reserved = 1;
@@ -64,7 +77,13 @@ static void reserve(void) {
     if (all == MAP_FAILED)
         return;
     uintptr_t start = ((uintptr_t)all + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    arena = fresh = usable = (char *)start;
+    arena = (char *)start;
+    for (int i = 0; i < 2; i++) {
+        char *begin = arena + (size_t)i * (ARENA / 2);
+        halves[i] = (struct half){begin, begin, begin + ARENA / 2};
+    }
+    if (large_steps())
+        madvise(arena + ARENA / 2, ARENA / 2, MADV_HUGEPAGE);
 }
 
 static void *take(unsigned kind) {
@@ -75,15 +94,16 @@ static void *take(unsigned kind) {
     if (block != NULL) {
         memcpy(&returned[kind], block, sizeof block);
     } else if (arena != NULL) {
-        size_t size = (SMALLEST << kind) + SPAN - 1, spans = size / SPAN;
-        while (fresh + spans * SPAN > usable && usable < arena + ARENA) {
-            if (mprotect(usable, STEP, PROT_READ | PROT_WRITE) != 0)
+        struct half *half = &halves[kind >= DENSE];
+        size_t size = ((SMALLEST << kind) + SPAN - 1) / SPAN * SPAN;
+        while (half->fresh + size > half->usable && half->usable < half->end) {
+            if (mprotect(half->usable, STEP, PROT_READ | PROT_WRITE) != 0)
                 break;
-            usable += STEP;
+            half->usable += STEP;
         }
-        if (fresh + spans * SPAN <= usable) {
-            block = fresh;
-            fresh += spans * SPAN;
+        if (half->fresh + size <= half->usable) {
+            block = half->fresh;
+            half->fresh += size;
             kinds[(size_t)(block - arena) / SPAN] = (unsigned char)kind;
         }
     }
