@@ -204,7 +204,7 @@ struct Writer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Deb,
+    Deb { md5sums: bool },
     Rpm,
     Tar,
 }
@@ -217,7 +217,7 @@ fn writers(spec: &PackageSpec, args: &Packaging) -> Vec<Writer> {
     formats.dedup();
     let writer = |format: Format| {
         let (format, kind, compression) = match format {
-            Format::Deb => ("deb", Kind::Deb, args.deb_compression),
+            Format::Deb => ("deb", Kind::Deb { md5sums: !args.no_md5sums }, args.deb_compression),
             Format::Rpm => ("rpm", Kind::Rpm, args.rpm_compression),
             Format::TarGz => ("tar.gz", Kind::Tar, Compression::Gz { level: 6 }),
             Format::TarZst => ("tar.zst", Kind::Tar, Compression::Zst { level: 3 }),
@@ -234,7 +234,9 @@ impl Writer {
     fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
         let (compression, threads) = (self.compression, 1);
         match self.kind {
-            Kind::Deb => deb::check(spec, &DebOptions { compression, threads }),
+            Kind::Deb { md5sums } => {
+                deb::check(spec, &DebOptions { compression, threads, md5sums })
+            }
             Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
             Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
         }
@@ -249,7 +251,9 @@ impl Writer {
     ) -> Result<Written, gfxpack_package::Error> {
         let compression = self.compression;
         match self.kind {
-            Kind::Deb => deb::write(spec, out, &DebOptions { compression, threads }),
+            Kind::Deb { md5sums } => {
+                deb::write(spec, out, &DebOptions { compression, threads, md5sums })
+            }
             Kind::Rpm => {
                 let signer = signer.map(|signer| signer as &dyn gfxpack_package::Sign);
                 rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)
