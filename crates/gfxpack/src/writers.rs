@@ -37,6 +37,9 @@ pub(crate) struct Made {
     pub(crate) packages: Vec<MadePackage>,
     /// Bills of material and signatures, by the target of their package.
     pub(crate) beside: Vec<(Option<Target>, Written)>,
+    /// Performance and find databases, by the target of the package that holds
+    /// them.
+    pub(crate) tuning: Vec<(Option<Target>, Written)>,
 }
 
 /// A package, and whether it is new.
@@ -124,6 +127,10 @@ pub(crate) fn write(
     }
     for planned in planned {
         beside(planned, &mut made, signer, out)?;
+        for (name, path) in &planned.tuning {
+            let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
+            made.tuning.push((planned.target.clone(), written));
+        }
     }
     Ok(made)
 }
