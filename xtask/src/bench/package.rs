@@ -32,8 +32,8 @@ pub(crate) struct Package {
     #[arg(long, value_name = "FILE")]
     code: Option<PathBuf>,
     /// Only tables whose titles contain this, such as "zstd" or "noise, .deb";
-    /// repeatable, or with commas
-    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    /// repeatable
+    #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Pack noise with xz too, which takes minutes of processor time for each
     /// way and round, and nfpm, which is left out, half an hour
