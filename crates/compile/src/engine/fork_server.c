@@ -27,6 +27,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* heap.c */
+extern void gfxpack_heap_apart(void);
+
 #define GFXPACK_HELLO 0x31584647u
 
 typedef int main_fn(int, char **, char **);
@@ -114,6 +117,7 @@ static int serve(int argc, char **argv, char **envp) {
     if (probe < 0)
         return 125;
     close(probe);
+    gfxpack_heap_apart();
     uint32_t hello = GFXPACK_HELLO;
     if (write_all(&hello, sizeof hello) != 0)
         return 125;

@@ -1,5 +1,5 @@
 //! What is loaded into every compiler with `LD_PRELOAD`: a heap that puts
-//! instructions where their order does not depend on the run (`slabs.c`), and
+//! instructions where their order does not depend on the run (`heap.c`), and
 //! the fork server (`fork_server.c`), which sleeps until it is asked for.
 
 use std::ffi::{OsStr, OsString};
@@ -87,17 +87,40 @@ mod tests {
     use super::*;
     use crate::process::{self, Cancel, Program};
 
-    /// Where blocks of a size lie, told by a program that was given the
-    /// library; after others of odd sizes were taken and given back.
-    fn offsets(before: usize) -> Vec<u64> {
-        let script = format!(
-            "import ctypes
+    /// What a program prints that was given the library.
+    fn printed(script: &str) -> String {
+        let path = [("PATH".into(), "/usr/bin:/bin".into())];
+        let environment = large_steps(environment(&path));
+        let program = Program {
+            path: Path::new("/usr/bin/python3"),
+            arguments: vec!["-c".into(), format!("{HEAP}{script}").into()],
+            directory: Path::new("/"),
+            environment: &environment,
+            temp_dir: Path::new("/tmp"),
+            time_limit: Duration::from_secs(600),
+        };
+        let output = process::run(&program, &Cancel::default()).unwrap();
+        assert!(output.ok() && output.stderr.is_empty(), "{}", output.stderr);
+        output.stdout
+    }
+
+    const HEAP: &str = "
+import ctypes
 c = ctypes.CDLL(None)
-c.malloc.restype = c.realloc.restype = ctypes.c_void_p
+c.malloc.restype = c.realloc.restype = c.calloc.restype = ctypes.c_void_p
 c.malloc.argtypes = [ctypes.c_size_t]
+c.calloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 c.free.argtypes = [ctypes.c_void_p]
 c.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 c.malloc_usable_size.argtypes = [ctypes.c_void_p]
+c.malloc_usable_size.restype = ctypes.c_size_t
+";
+
+    /// Where blocks of a size lie, after others of odd sizes were taken and
+    /// given back.
+    fn offsets(before: usize) -> Vec<u64> {
+        let script = format!(
+            "
 for size in range({before}): c.malloc(size)
 for size in (4096, 4096, 8192, 65536, 1 << 20):
     block = c.malloc(size)
@@ -111,19 +134,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
     print(other)
 "
         );
-        let path = [("PATH".into(), "/usr/bin:/bin".into())];
-        let environment = large_steps(environment(&path));
-        let program = Program {
-            path: Path::new("/usr/bin/python3"),
-            arguments: vec!["-c".into(), script.into()],
-            directory: Path::new("/"),
-            environment: &environment,
-            temp_dir: Path::new("/tmp"),
-            time_limit: Duration::from_secs(600),
-        };
-        let output = process::run(&program, &Cancel::default()).unwrap();
-        assert!(output.ok() && output.stderr.is_empty(), "{}", output.stderr);
-        output.stdout.lines().map(|line| line.parse().unwrap()).collect()
+        printed(&script).lines().map(|line| line.parse().unwrap()).collect()
     }
 
     #[test]
@@ -134,5 +145,44 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
             assert_eq!(blocks.len(), 5);
             assert!(blocks.iter().all(|block| block % (64 << 10) == 0), "{blocks:?}");
         }
+    }
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn blocks_keep_what_is_written_to_them() {
+        let script = "
+import random
+random.seed(5)
+held = {}
+def fill(block, size, mark):
+    assert block % 16 == 0 and c.malloc_usable_size(block) >= size
+    ctypes.memset(block, mark, size)
+    held[block] = (size, mark)
+def check(block):
+    size, mark = held.pop(block)
+    assert ctypes.string_at(block, size) == bytes([mark]) * size
+for turn in range(20000):
+    size = random.choice((random.randrange(300), random.randrange(40000), 1 << random.randrange(21)))
+    mark = 1 + turn % 255
+    what = random.randrange(8)
+    if what < 3 or not held:
+        fill(c.malloc(size), size, mark)
+    elif what < 4:
+        block = c.calloc(size, 1)
+        assert ctypes.string_at(block, size) == bytes(size)
+        fill(block, size, mark)
+    elif what < 5:
+        block = random.choice(list(held))
+        old, kept = held.pop(block)
+        block = c.realloc(block, size + 1)
+        assert ctypes.string_at(block, min(old, size)) == bytes([kept]) * min(old, size)
+        fill(block, size + 1, mark)
+    else:
+        block = random.choice(list(held))
+        check(block)
+        c.free(block)
+for block in list(held): check(block)
+print('whole')
+";
+        assert_eq!(printed(script), "whole\n");
     }
 }

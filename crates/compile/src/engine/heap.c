@@ -1,0 +1,270 @@
+/* A heap for compilers, for two ends.
+ *
+ * The first is that what a compiler does with addresses comes out the same in
+ * every run. LLVM keeps instructions in blocks of 4096 bytes and its doubles,
+ * and some of its passes go through sets of them in the order of a hash of
+ * their addresses: with two instructions of equal weight, where the heap lies
+ * then decides which comes first, and so does whatever lengthened it before,
+ * a path's length for one. Here every such block, a slab, begins at a
+ * multiple of SPAN, whatever was allocated before, and addresses differ
+ * between runs and ways of running in bits alone that no small set's hash
+ * looks at. Larger sets see the slab's number, which repeats with the command.
+ *
+ * Source: llvm-project, llvm/include/llvm/Support/Allocator.h,
+ * BumpPtrAllocatorImpl; llvm/include/llvm/ADT/DenseMapInfo.h, getHashValue of
+ * pointers, `(address >> 4) ^ (address >> 9)`.
+ *
+ * The second is time. A compiler takes millions of small blocks for a second
+ * or two and then ends: blocks of a size lie beside each other here, are
+ * found again without a search, are never merged, and what holds them is made
+ * of huge pages where the C library was asked for those.
+ *
+ * Whatever is larger, or aligned by request, is the C library's own affair.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Has a process forked from here on allocate nothing beside what is there:
+ * pages that both would write to are copied for each of them. */
+void gfxpack_heap_apart(void);
+
+#if defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
+
+/* Sizes in steps of 16 bytes to the first limit, then in four steps a
+ * doubling to the second. */
+#define FINE ((size_t)1024)
+#define COARSE ((size_t)32 << 10)
+#define FINE_CLASSES 64
+#define SLAB_CLASS (FINE_CLASSES + 5 * 4 + 1)
+#define CLASSES (SLAB_CLASS + 9)
+/* Slabs are of 4 KiB to 1 MiB. */
+#define SLAB ((size_t)4096)
+#define LARGEST_SLAB (SLAB << (CLASSES - SLAB_CLASS - 1))
+
+#define SPAN ((size_t)64 << 10)
+#define ARENA ((size_t)64 << 30)
+/* A hash looks at 32 bits. */
+#define ALIGNMENT ((size_t)4 << 30)
+/* So much is made usable at once. */
+#define STEP ((size_t)32 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define PUBLIC __attribute__((visibility("default")))
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void __libc_free(void *);
+extern void *__libc_realloc(void *, size_t);
+/* Since glibc 2.32. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+static char *arena;
+static int reserved;
+/* The arena's halves: one for what leaves most of a span empty, and one for
+ * what fills it, which is worth huge pages. */
+static struct half {
+    char *fresh, *usable, *end;
+} sparse, dense;
+/* By span: the class of the blocks that begin there. */
+static unsigned char classes[ARENA / SPAN];
+static struct class {
+    /* The blocks given back, each with the next one's address in it. */
+    void *returned;
+    /* What was never given out. */
+    char *fresh, *end;
+    size_t size;
+} kinds[CLASSES];
+
+static int alone(void) {
+    return &__libc_single_threaded != NULL && __libc_single_threaded;
+}
+
+static void lock(void) {
+    if (!alone())
+        while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+            ;
+}
+
+static void unlock(void) {
+    if (!alone())
+        atomic_flag_clear_explicit(&busy, memory_order_release);
+}
+
+/* For what is not given out yet, if the C library was asked to. */
+static void use_huge_pages(void) {
+    const char *tunables = getenv("GLIBC_TUNABLES");
+    if (tunables != NULL && strstr(tunables, "malloc.hugetlb=1") != NULL)
+        madvise(dense.fresh, (size_t)(dense.end - dense.fresh), MADV_HUGEPAGE);
+}
+
+/* Addresses alone; without them, there are no blocks of ours. */
+static void reserve(void) {
+    reserved = 1;
+    char *all = mmap(NULL, ARENA + ALIGNMENT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+        return;
+    arena = (char *)(((uintptr_t)all + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    char *middle = arena + ARENA / 2;
+    sparse = (struct half){arena, arena, middle};
+    dense = (struct half){middle, middle, arena + ARENA};
+    /* A fork server's few own pages are better copied one by one. */
+    if (getenv("GFXPACK_FORK_SERVER") == NULL)
+        use_huge_pages();
+    for (unsigned i = 1; i <= FINE_CLASSES; i++)
+        kinds[i].size = 16 * (size_t)i;
+    for (unsigned i = FINE_CLASSES + 1; i < SLAB_CLASS; i++) {
+        size_t doubling = FINE << ((i - FINE_CLASSES - 1) / 4);
+        kinds[i].size = doubling + doubling / 4 * ((i - FINE_CLASSES - 1) % 4 + 1);
+    }
+    for (unsigned i = SLAB_CLASS; i < CLASSES; i++)
+        kinds[i].size = SLAB << (i - SLAB_CLASS);
+}
+
+/* Spans in a row, which hold blocks of the class; NULL where there are none. */
+static char *spans_for(unsigned class, size_t size, struct half *half) {
+    while (half->fresh + size > half->usable && half->usable < half->end) {
+        if (mprotect(half->usable, STEP, PROT_READ | PROT_WRITE) != 0)
+            break;
+        half->usable += STEP;
+    }
+    if (half->fresh + size > half->usable)
+        return NULL;
+    char *spans = half->fresh;
+    half->fresh += size;
+    memset(&classes[(size_t)(spans - arena) / SPAN], (int)class, size / SPAN);
+    return spans;
+}
+
+static void *fresh_slab(unsigned class) {
+    size_t size = (kinds[class].size + SPAN - 1) / SPAN * SPAN;
+    return spans_for(class, size, kinds[class].size * 2 >= SPAN ? &dense : &sparse);
+}
+
+static void *fresh_block(unsigned class) {
+    struct class *kind = &kinds[class];
+    if ((size_t)(kind->end - kind->fresh) < kind->size) {
+        size_t size = kind->size <= SLAB ? SPAN : 2 * SPAN;
+        char *spans = spans_for(class, size, &dense);
+        if (spans == NULL)
+            return NULL;
+        kind->fresh = spans;
+        kind->end = spans + size;
+    }
+    char *block = kind->fresh;
+    kind->fresh += kind->size;
+    return block;
+}
+
+static void *take(unsigned class) {
+    lock();
+    struct class *kind = &kinds[class];
+    void *block = kind->returned;
+    if (block != NULL) {
+        kind->returned = *(void **)block;
+    } else {
+        if (!reserved)
+            reserve();
+        if (arena != NULL)
+            block = class < SLAB_CLASS ? fresh_block(class) : fresh_slab(class);
+    }
+    unlock();
+    return block;
+}
+
+/* The class of blocks of a size, 0 for none. */
+static unsigned class_of(size_t size) {
+    if (size >= SLAB && size <= LARGEST_SLAB && (size & (size - 1)) == 0)
+        return SLAB_CLASS + (unsigned)__builtin_ctzl(size / SLAB);
+    if (size <= FINE)
+        return size == 0 ? 1 : (unsigned)((size + 15) / 16);
+    if (size > COARSE)
+        return 0;
+    unsigned doublings = (unsigned)(__builtin_clzl(FINE) - __builtin_clzl(size - 1));
+    size_t doubling = FINE << doublings;
+    return FINE_CLASSES + 1 + doublings * 4 + (unsigned)((size - 1 - doubling) / (doubling / 4));
+}
+
+/* Addresses below the arena wrap around and are as far off as others. */
+static int is_ours(const void *block) {
+    return arena != NULL && (uintptr_t)block - (uintptr_t)arena < ARENA;
+}
+
+static struct class *kind_of(const void *block) {
+    return &kinds[classes[(size_t)((const char *)block - arena) / SPAN]];
+}
+
+PUBLIC void *malloc(size_t size) {
+    unsigned class = class_of(size);
+    void *block = class != 0 ? take(class) : NULL;
+    return block != NULL ? block : __libc_malloc(size);
+}
+
+PUBLIC void *calloc(size_t count, size_t each) {
+    size_t size;
+    unsigned class = __builtin_mul_overflow(count, each, &size) ? 0 : class_of(size);
+    void *block = class != 0 && class < SLAB_CLASS ? take(class) : NULL;
+    return block != NULL ? memset(block, 0, size) : __libc_calloc(count, each);
+}
+
+PUBLIC void free(void *block) {
+    if (!is_ours(block)) {
+        __libc_free(block);
+        return;
+    }
+    struct class *kind = kind_of(block);
+    lock();
+    *(void **)block = kind->returned;
+    kind->returned = block;
+    unlock();
+}
+
+PUBLIC void *realloc(void *block, size_t size) {
+    if (block == NULL)
+        return malloc(size);
+    if (!is_ours(block))
+        return __libc_realloc(block, size);
+    size_t has = kind_of(block)->size;
+    if (size == 0) {
+        free(block);
+        return NULL;
+    }
+    if (size <= has)
+        return block;
+    void *larger = malloc(size);
+    if (larger != NULL) {
+        memcpy(larger, block, has);
+        free(block);
+    }
+    return larger;
+}
+
+void gfxpack_heap_apart(void) {
+    if (arena == NULL)
+        return;
+    for (unsigned i = 0; i < CLASSES; i++) {
+        kinds[i].returned = NULL;
+        kinds[i].fresh = kinds[i].end = NULL;
+    }
+    dense.fresh = (char *)(((uintptr_t)dense.fresh + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    use_huge_pages();
+}
+
+PUBLIC size_t malloc_usable_size(void *block) {
+    if (is_ours(block))
+        return kind_of(block)->size;
+    size_t (*next)(void *) = (size_t (*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    return next != NULL ? next(block) : 0;
+}
+
+#else
+
+void gfxpack_heap_apart(void) {
+}
+
+#endif
