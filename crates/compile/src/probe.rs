@@ -150,23 +150,27 @@ impl<'a> Asker<'a> {
 pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, CompileError> {
     let source = ask.scratch.join("probe.hip");
     fs::write(&source, "").map_err(CompileError::io("write", &source))?;
-    let mut last = None;
-    for processor in PROBE_PROCESSORS {
-        let arch = format!("--offload-arch={processor}");
-        let arguments =
-            ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c", "probe.hip", "-o", "probe.o"];
-        match ask.ask(hipcc, &arguments) {
-            Ok(output) => {
-                let found = parse_commands(&output.stderr)
-                    .ok_or_else(|| ask.nonsense(hipcc, "`-###` names no compiler command"))?;
-                // Without a target, hipcc asks for the machine's own, by Python.
-                let version = ask.ask(hipcc, &["--version", &arch])?;
-                return Ok(Found { hip_version: hip_version(&version.stdout), ..found });
+    let arch = |processor: &str| format!("--offload-arch={processor}");
+    let commands = || {
+        let mut last = None;
+        for processor in PROBE_PROCESSORS {
+            let arch = arch(processor);
+            let words = ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c"];
+            match ask.ask(hipcc, &[&words[..], &["probe.hip", "-o", "probe.o"]].concat()) {
+                Ok(output) => {
+                    return parse_commands(&output.stderr)
+                        .ok_or_else(|| ask.nonsense(hipcc, "`-###` names no compiler command"));
+                }
+                Err(error) => last = Some(error),
             }
-            Err(error) => last = Some(error),
         }
-    }
-    Err(last.expect("at least one processor was tried"))
+        Err(last.expect("at least one processor was tried"))
+    };
+    // Without a target, hipcc asks for the machine's own, by Python.
+    let version = || ask.ask(hipcc, &["--version", &arch(PROBE_PROCESSORS[0])]);
+    let (found, version) = rayon::join(commands, version);
+    let found = found?;
+    Ok(Found { hip_version: hip_version(&version?.stdout), ..found })
 }
 
 /// `HIP version: 5.2.21153-0`.

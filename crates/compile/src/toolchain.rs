@@ -9,6 +9,7 @@ use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan::{Job, PlanToolchain, SuppliedConstant};
 use gfxpack_plan::{Digest, Language};
+use rayon::prelude::*;
 
 use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
@@ -311,10 +312,10 @@ fn closure(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Vec<(String, Digest)>, CompileError> {
-    let mut entries = Vec::new();
+    let mut named = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        entries.push((name, digests.digest(file)?));
+        named.push((name, file.clone()));
     }
     for dir in dirs {
         for entry in walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name() {
@@ -329,10 +330,13 @@ fn closure(
                     dir.file_name().unwrap_or_default().to_string_lossy(),
                     relative.display()
                 );
-                entries.push((name, digests.digest(entry.path())?));
+                named.push((name, entry.into_path()));
             }
         }
     }
+    let digest = |(name, file): (String, PathBuf)| Ok((name, digests.digest(&file)?));
+    let mut entries: Vec<_> =
+        named.into_par_iter().map(digest).collect::<Result<_, CompileError>>()?;
     entries.sort();
     entries.dedup();
     Ok(entries)

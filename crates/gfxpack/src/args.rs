@@ -436,6 +436,10 @@ pub(crate) struct Packaging {
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
     pub(crate) deb_compression: Compression,
+    /// Leave the list of MD5 digests out of .debs, which takes longer than
+    /// zst does; dpkg then makes its own as it unpacks
+    #[arg(long)]
+    pub(crate) no_md5sums: bool,
     /// Compression of .rpm contents, likewise
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,

@@ -113,6 +113,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) kdb: Option<&'a MadeKdb>,
     /// The target it is for, if it is one's alone.
     pub(crate) target: Option<Target>,
+    /// The performance and find databases in it, by their names there.
+    pub(crate) tuning: Vec<(String, PathBuf)>,
 }
 
 /// The packages of these kdbs, with the databases that are shipped in them:
@@ -137,15 +139,16 @@ pub(crate) fn plan<'a>(
         let release = of_kdb(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
-        planned.push(Planned { spec, kdb: Some(kdb), target: target() });
+        let tuning = contents.tuning;
+        planned.push(Planned { spec, kdb: Some(kdb), target: target(), tuning });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            planned.push(Planned { spec, kdb: None, target: target() });
+            planned.push(Planned { spec, kdb: None, target: target(), tuning: Vec::new() });
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
         for family in families(release, &targets, args)? {
-            planned.push(Planned { spec: family, kdb: None, target: None });
+            planned.push(Planned { spec: family, kdb: None, target: None, tuning: Vec::new() });
         }
     }
     Ok(planned)

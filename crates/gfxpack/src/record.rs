@@ -52,6 +52,9 @@ pub(crate) struct Entry {
     /// Bills of material and signatures of the packages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     beside: Vec<File>,
+    /// Performance and find databases in the packages, by their names there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tuning: Vec<File>,
     missing: Vec<Missing>,
 }
 
@@ -440,6 +443,12 @@ fn entry(
         kdb: describe(path.display().to_string(), &written),
         packages: listed(out, made, Some(&kdb.target), files),
         beside: beside(out, made, Some(&kdb.target), files),
+        tuning: made
+            .tuning
+            .iter()
+            .filter(|(target, _)| target.as_ref() == Some(&kdb.target))
+            .map(|(_, written)| describe(written.file_name.clone(), written))
+            .collect(),
         missing: kdb
             .missing
             .iter()

@@ -37,6 +37,9 @@ pub(crate) struct Made {
     pub(crate) packages: Vec<MadePackage>,
     /// Bills of material and signatures, by the target of their package.
     pub(crate) beside: Vec<(Option<Target>, Written)>,
+    /// Performance and find databases, by the target of the package that holds
+    /// them.
+    pub(crate) tuning: Vec<(Option<Target>, Written)>,
 }
 
 /// A package, and whether it is new.
@@ -124,6 +127,10 @@ pub(crate) fn write(
     }
     for planned in planned {
         beside(planned, &mut made, signer, out)?;
+        for (name, path) in &planned.tuning {
+            let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
+            made.tuning.push((planned.target.clone(), written));
+        }
     }
     Ok(made)
 }
@@ -204,7 +211,7 @@ struct Writer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Deb,
+    Deb { md5sums: bool },
     Rpm,
     Tar,
 }
@@ -217,7 +224,7 @@ fn writers(spec: &PackageSpec, args: &Packaging) -> Vec<Writer> {
     formats.dedup();
     let writer = |format: Format| {
         let (format, kind, compression) = match format {
-            Format::Deb => ("deb", Kind::Deb, args.deb_compression),
+            Format::Deb => ("deb", Kind::Deb { md5sums: !args.no_md5sums }, args.deb_compression),
             Format::Rpm => ("rpm", Kind::Rpm, args.rpm_compression),
             Format::TarGz => ("tar.gz", Kind::Tar, Compression::Gz { level: 6 }),
             Format::TarZst => ("tar.zst", Kind::Tar, Compression::Zst { level: 3 }),
@@ -234,7 +241,9 @@ impl Writer {
     fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
         let (compression, threads) = (self.compression, 1);
         match self.kind {
-            Kind::Deb => deb::check(spec, &DebOptions { compression, threads }),
+            Kind::Deb { md5sums } => {
+                deb::check(spec, &DebOptions { compression, threads, md5sums })
+            }
             Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
             Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
         }
@@ -249,7 +258,9 @@ impl Writer {
     ) -> Result<Written, gfxpack_package::Error> {
         let compression = self.compression;
         match self.kind {
-            Kind::Deb => deb::write(spec, out, &DebOptions { compression, threads }),
+            Kind::Deb { md5sums } => {
+                deb::write(spec, out, &DebOptions { compression, threads, md5sums })
+            }
             Kind::Rpm => {
                 let signer = signer.map(|signer| signer as &dyn gfxpack_package::Sign);
                 rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)

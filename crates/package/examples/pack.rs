@@ -1,6 +1,6 @@
 //! Packs one file as `dist` packs a kdb, for `cargo xtask bench package`.
 //!
-//! `pack deb|rpm FILE DIR xz|zst LEVEL`
+//! `pack deb|deb-no-md5sums|rpm FILE DIR xz|zst LEVEL`
 
 use std::error::Error;
 use std::path::Path;
@@ -13,7 +13,7 @@ use gfxpack_plan::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [format, file, dir, codec, level] = words.as_slice() else {
-        return Err("pack deb|rpm FILE DIR xz|zst LEVEL".into());
+        return Err("pack deb|deb-no-md5sums|rpm FILE DIR xz|zst LEVEL".into());
     };
     let level = level.parse()?;
     let compression = match codec.as_str() {
@@ -24,7 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::thread::available_parallelism()?.get();
     let (spec, dir) = (spec(file), Path::new(dir));
     match format.as_str() {
-        "deb" => deb::write(&spec, dir, &DebOptions { compression, threads })?,
+        "deb" | "deb-no-md5sums" => {
+            let md5sums = format == "deb";
+            deb::write(&spec, dir, &DebOptions { compression, threads, md5sums })?
+        }
         "rpm" => rpm::write(&spec, dir, &RpmOptions { compression, threads })?,
         other => return Err(format!("`{other}` is no format here").into()),
     };

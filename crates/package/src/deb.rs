@@ -26,11 +26,21 @@ pub struct DebOptions {
     /// Threads that may compress; no effect on the bytes. By default as many
     /// as the machine has.
     pub threads: usize,
+    /// Whether to list the files' MD5 digests, as Debian's packages do.
+    ///
+    /// Without the list dpkg makes one of its own from what it unpacks, so
+    /// `dpkg --verify` says the same; nothing then tells what was shipped.
+    /// Source: `process_archive` of dpkg (since 1.16.3).
+    pub md5sums: bool,
 }
 
 impl Default for DebOptions {
     fn default() -> Self {
-        Self { compression: Compression::Xz { level: 1 }, threads: crate::default_threads() }
+        Self {
+            compression: Compression::Xz { level: 1 },
+            threads: crate::default_threads(),
+            md5sums: true,
+        }
     }
 }
 
@@ -62,8 +72,8 @@ pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
 ///
 /// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
 /// lintian would warn of what is on purpose, such as files in `/opt`, overrides
-/// with the reason. There are no maintainer scripts. One thread more than the
-/// options say digests the files.
+/// with the reason. There are no maintainer scripts. Where MD5 digests are
+/// asked for, one thread more than the options say makes them.
 ///
 /// # Errors
 /// Every kind of [`Error`] but those of rpm and of checksums.
@@ -89,8 +99,9 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     // The checksums go before the contents but are known after them, so their
     // place is left empty; how much they take does not depend on them.
     let control = control::control(spec, &contents)?;
-    let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS));
-    let size = control_member(spec, &control, &md5sums(&contents, unknown), &path)?.len();
+    let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
+    let unknown = options.md5sums.then(|| md5sums(&contents, unknown));
+    let size = control_member(spec, &control, unknown.as_deref(), &path)?.len();
     let mtime = spec.source_date_epoch;
     output.write_all(b"!<arch>\n").map_err(failed)?;
     member(&mut output, "debian-binary", b"2.0\n", mtime)?;
@@ -104,7 +115,8 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
 
     let data_name = format!("data.tar.{}", options.compression.extension());
     output.fill(data_at, member_header(&data_name, data_size, mtime, &path)?.as_bytes())?;
-    let control = control_member(spec, &control, &md5sums(&contents, digests), &path)?;
+    let known = digests.map(|digests| md5sums(&contents, digests));
+    let control = control_member(spec, &control, known.as_deref(), &path)?;
     assert_eq!(control.len(), size, "nothing is compressed in it");
     let mut whole = Vec::new();
     whole.extend(member_header(CONTROL_NAME, size as u64, mtime, &path)?.as_bytes());
@@ -114,33 +126,34 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     output.commit()
 }
 
-/// Writes the packed tarball of the contents; hands back their MD5 digests.
+/// Writes the packed tarball of the contents; hands back their MD5 digests
+/// where they are asked for.
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
     out: &mut Output,
     path: &Path,
     options: &DebOptions,
-) -> Result<Vec<String>, Error> {
+) -> Result<Option<Vec<String>>, Error> {
     let failed = |e| Error::write(path, e);
     let encoder = options.compression.encoder(out, options.threads).map_err(failed)?;
     let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
-    let digests = Digests::start::<Md5>().map_err(failed)?;
+    let digests = options.md5sums.then(Digests::start::<Md5>).transpose().map_err(failed)?;
     for (install_path, item) in contents.iter() {
         // Parents sort before their files, so all are due by now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
             tarball.directory(&format!(".{directory}/"))?;
         }
-        tarball.file(&format!(".{install_path}"), item, Some(&digests))?;
+        tarball.file(&format!(".{install_path}"), item, digests.as_ref())?;
     }
     tarball.finish()?.finish().map_err(failed)?;
-    Ok(digests.finish())
+    Ok(digests.map(Digests::finish))
 }
 
 /// The `md5sums` file.
-fn md5sums(contents: &Contents<'_>, digests: impl IntoIterator<Item = String>) -> String {
+fn md5sums(contents: &Contents<'_>, digests: Vec<String>) -> String {
     let lines = contents.iter().zip(digests);
     lines.map(|((path, _), digest)| format!("{digest}  {}\n", &path[1..])).collect()
 }
@@ -151,13 +164,15 @@ fn md5sums(contents: &Contents<'_>, digests: impl IntoIterator<Item = String>) -
 fn control_member(
     spec: &PackageSpec,
     control: &str,
-    md5sums: &str,
+    md5sums: Option<&str>,
     path: &Path,
 ) -> Result<Vec<u8>, Error> {
     let mut tarball = Tarball::new(Vec::new(), path, spec.source_date_epoch);
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
-    tarball.bytes("./md5sums", md5sums.as_bytes())?;
+    if let Some(md5sums) = md5sums {
+        tarball.bytes("./md5sums", md5sums.as_bytes())?;
+    }
     gzip_stored(&tarball.finish()?).map_err(|e| Error::write(path, e))
 }
 

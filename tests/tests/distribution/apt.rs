@@ -185,7 +185,9 @@ fn an_index_grows_with_the_directory_and_only_signed_ones_are_taken() {
     let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
     let words = format!("{}{}", refused.stdout, refused.stderr);
     assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
-    lab.run(&["repo", "repository"]).expect_code(0);
+    let told = lab.run(&["repo", "repository"]).expect_code(0).stderr;
+    assert!(told.contains("apt: deb [trusted=yes]"), "{told}");
+    assert!(told.contains("gpgcheck=0") && !told.contains("archive-key.asc"), "{told}");
     let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
     let words = format!("{}{}", refused.stdout, refused.stderr);
     assert!(words.contains("not signed") || words.contains("no longer signed"), "{words}");

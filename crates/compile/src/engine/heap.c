@@ -85,14 +85,17 @@ static int alone(void) {
     return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
-static void lock(void) {
-    if (!alone())
-        while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
-            ;
+/* Whether there was anybody to lock out. */
+static int lock(void) {
+    if (alone())
+        return 0;
+    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        ;
+    return 1;
 }
 
-static void unlock(void) {
-    if (!alone())
+static void unlock(int locked) {
+    if (locked)
         atomic_flag_clear_explicit(&busy, memory_order_release);
 }
 
@@ -162,7 +165,7 @@ static void *fresh_block(unsigned class) {
 }
 
 static void *take(unsigned class) {
-    lock();
+    int locked = lock();
     struct class *kind = &kinds[class];
     void *block = kind->returned;
     if (block != NULL) {
@@ -173,7 +176,7 @@ static void *take(unsigned class) {
         if (arena != NULL)
             block = class < SLAB_CLASS ? fresh_block(class) : fresh_slab(class);
     }
-    unlock();
+    unlock(locked);
     return block;
 }
 
@@ -218,10 +221,10 @@ PUBLIC void free(void *block) {
         return;
     }
     struct class *kind = kind_of(block);
-    lock();
+    int locked = lock();
     *(void **)block = kind->returned;
     kind->returned = block;
-    unlock();
+    unlock(locked);
 }
 
 PUBLIC void *realloc(void *block, size_t size) {

@@ -41,7 +41,11 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
         output.say(&format!("apt: deb [{trust}] file:{shown} {suite} {component}"));
     }
     if indexed.rpms > 0 {
-        output.say(&format!("dnf: baseurl=file://{shown}, gpgkey=file://{}", key.display()));
+        let trust = match &signer {
+            Some(_) => format!("gpgkey=file://{}", key.display()),
+            None => "gpgcheck=0".to_owned(),
+        };
+        output.say(&format!("dnf: baseurl=file://{shown}, {trust}"));
     }
     Ok(())
 }

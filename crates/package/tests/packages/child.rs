@@ -16,7 +16,8 @@ use crate::support::{awkward_spec, spec_with, tool};
 pub(crate) const KINDS: [&str; 9] =
     ["deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst"];
 
-/// Writes with the fastest level of a kind such as `deb-xz`.
+/// Writes with the fastest level of a kind such as `deb-xz`; `unsummed` is a
+/// .deb without md5sums.
 pub(crate) fn write(
     kind: &str,
     spec: &PackageSpec,
@@ -31,7 +32,8 @@ pub(crate) fn write(
         other => panic!("no compression {other}"),
     };
     match format {
-        "deb" => deb::write(spec, dir, &DebOptions { compression, threads }),
+        "deb" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: true }),
+        "unsummed" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: false }),
         "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
         "tar" => tar::write(spec, dir, &TarOptions { compression, threads }),
         other => panic!("no format {other}"),

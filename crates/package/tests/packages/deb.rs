@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_package::deb::{self, DebOptions};
+use gfxpack_package::read::{self, Kind};
 use gfxpack_package::{Compression, Error};
 use gfxpack_plan::package::{ChangelogEntry, PackageSpec};
 
@@ -16,7 +17,7 @@ const COMPRESSIONS: [Compression; 3] =
     [Compression::Xz { level: 1 }, Compression::Gz { level: 6 }, Compression::Zst { level: 3 }];
 
 fn options(compression: Compression) -> DebOptions {
-    DebOptions { compression, threads: 2 }
+    DebOptions { compression, threads: 2, md5sums: true }
 }
 
 /// An empty system for dpkg.
@@ -75,6 +76,29 @@ fn dpkg_installs_verifies_and_removes() {
         assert_eq!(installed(&root), Vec::<String>::new(), "all files are gone");
         assert!(!root.join("usr").exists(), "and so are their directories");
     }
+}
+
+#[test]
+fn without_the_list_of_digests_dpkg_makes_its_own() {
+    let dir = temp();
+    let spec = awkward_spec(dir.path());
+    let options = DebOptions { md5sums: false, ..options(Compression::Zst { level: 3 }) };
+    let written = deb::write(&spec, dir.path(), &options).expect("written");
+    let listed = run(tool("dpkg-deb").arg("--info").arg(&written.path));
+    assert!(listed.contains("control") && !listed.contains("md5sums"), "{listed}");
+    let report = read::check(&written.path, Kind::Deb, &mut |_, _| Ok(())).expect("reads");
+    assert_eq!(report.findings, Vec::<String>::new());
+    assert!(report.files > spec.files.len() as u64, "{} files", report.files);
+
+    let root = dir.path().join("root");
+    make_root(&root);
+    dpkg_ok(&root, &["-i", written.path.to_str().expect("UTF-8")]);
+    assert_installed(&spec, &root);
+    assert_eq!(dpkg_ok(&root, &["-V", NAME]), "", "verifies right after installing");
+    fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
+    let verified = dpkg(&root, &["-V", NAME]);
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(said.contains("gfx1030_36.kdb") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
@@ -244,7 +268,8 @@ fn what_policy_forbids_is_refused_with_a_hint() {
         refused(&|s| s.files[0].path = format!("/usr/share/doc/{NAME}/copyright")),
         Error::PathClash { .. }
     ));
-    let options = DebOptions { compression: Compression::Xz { level: 10 }, threads: 1 };
+    let options =
+        DebOptions { compression: Compression::Xz { level: 10 }, ..DebOptions::default() };
     let spec = plain_spec(Vec::new());
     assert!(matches!(deb::write(&spec, dir.path(), &options), Err(Error::Level { .. })));
 }

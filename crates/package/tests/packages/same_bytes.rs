@@ -75,35 +75,37 @@ fn memory_does_not_grow_with_the_payload() {
     assert!(peak < PEAK, "xz took {peak} KiB");
 }
 
-/// What `sha256sum` says of the file that a package installs.
-fn unpacked(package: &std::path::Path, unpack: &str) -> String {
+/// Whether the package's kdb is that file, byte for byte.
+fn assert_unpacks_to(input: &std::path::Path, package: &std::path::Path, unpack: &str) {
     let script =
-        format!("{unpack} \"$0\" | tar --extract --to-stdout --wildcards '*.kdb' | sha256sum");
-    run(tool("bash").args(["-o", "pipefail", "-ec", &script]).arg(package))
+        format!("{unpack} \"$0\" | tar --extract --to-stdout --wildcards '*.kdb' | cmp - \"$1\"");
+    run(tool("bash").args(["-o", "pipefail", "-ec", &script]).arg(package).arg(input));
 }
 
+/// Just past what 32 bits count; `cargo xtask bench large` packs a real kdb
+/// that is larger. Nothing here digests the file that need not.
 #[test]
-fn five_gibibytes_come_back_and_take_no_more_memory_than_less() {
+fn more_than_four_gibibytes_come_back_and_take_no_more_memory_than_less() {
     let dir = temp();
     let path = dir.path().join("input");
-    let size: u64 = 5 << 30;
+    let size: u64 = (4 << 30) + 12_288;
     let input = fs::File::create(&path).expect("created");
     input.set_len(size).expect("sparse files work");
     // Something that is lost if an offset is cut to 32 bits.
     for (seed, offset) in [0, 4 << 30, size - 4096].into_iter().enumerate() {
         input.write_all_at(&noise(seed as u64, 4096), offset).expect("written");
     }
-    let expected = run(tool("sh").args(["-ec", "sha256sum < \"$0\""]).arg(&path));
-    for (kind, unpack) in
-        [("deb-zst", "dpkg-deb --fsys-tarfile"), ("rpm-zst", "rpm2archive --nocompression - <")]
-    {
+    for (kind, unpack) in [
+        ("unsummed-zst", "dpkg-deb --fsys-tarfile"),
+        ("rpm-zst", "rpm2archive --nocompression - <"),
+    ] {
         let out = temp();
         let stdout = run(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
         let peak: u64 = said(&stdout, "peak-kib").expect("said").parse().expect("a number");
         assert!(peak < PEAK, "{kind} took {peak} KiB");
         let package = fs::read_dir(out.path()).expect("lists").next().expect("written");
         let package = package.expect("reads").path();
-        assert_eq!(unpacked(&package, unpack), expected, "{kind}");
+        assert_unpacks_to(&path, &package, unpack);
         if kind == "rpm-zst" {
             run(tool("rpm").arg("-K").arg(&package));
             let format = "[%{LONGFILESIZES} %{FILENAMES}\n][%{REQUIRES} ]";
