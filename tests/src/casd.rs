@@ -78,6 +78,29 @@ impl Casd {
         self.child.wait().expect("it ends");
     }
 
+    /// Kills a worker that runs a job right now, as when its machine is lost;
+    /// whether there was one.
+    #[must_use]
+    pub fn kill_a_worker(&self) -> bool {
+        let ours = format!("PPid:\t{}", self.child.id());
+        let is_worker = |process: &Path| {
+            let read = |file: &str| fs::read_to_string(process.join(file)).unwrap_or_default();
+            read("status").lines().any(|line| line == ours)
+                && read("cmdline").contains("buildbox-run")
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let Some(worker) = processes.map(|entry| entry.path()).find(|path| is_worker(path)) else {
+            return false;
+        };
+        let number = worker.file_name().expect("a process has a number");
+        command("kill")
+            .arg("-KILL")
+            .arg(number)
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+
     /// Starts it again at the same address.
     ///
     /// # Panics

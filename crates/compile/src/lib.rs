@@ -60,7 +60,7 @@ pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
     ToolchainSource,
 };
-pub use shard::{Ended, JobState, ManifestError, ShardManifest};
+pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
 pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};

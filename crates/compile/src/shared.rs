@@ -143,8 +143,27 @@ impl SharedCache {
         digests: &FileDigests,
         cancel: &Cancel,
     ) -> Vec<(usize, ObjectInfo)> {
-        let (next, found) = (AtomicUsize::new(0), Mutex::default());
-        let found: &Mutex<Vec<_>> = &found;
+        let found: Mutex<Vec<_>> = Mutex::default();
+        self.each(plan, jobs, cancel, &|index, job| {
+            if let Some(info) = self.fetch_one(job, store, digests) {
+                found.lock().expect("no panic inside").push((index, info));
+            }
+        });
+        let mut found = found.into_inner().expect("no panic inside");
+        found.sort_by_key(|(job, _)| *job);
+        found
+    }
+
+    /// Does something to each of these jobs, many at once, as long as the
+    /// cache works.
+    fn each(
+        &self,
+        plan: &Plan,
+        jobs: &[usize],
+        cancel: &Cancel,
+        work: &(dyn Fn(usize, &Job) + Sync),
+    ) {
+        let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE.min(jobs.len()) {
                 scope.spawn(|| {
@@ -152,16 +171,11 @@ impl SharedCache {
                         if cancel.is_cancelled() || self.is_off() {
                             return;
                         }
-                        if let Some(info) = self.fetch_one(&plan.jobs[job], store, digests) {
-                            found.lock().expect("no panic inside").push((job, info));
-                        }
+                        work(job, &plan.jobs[job]);
                     }
                 });
             }
         });
-        let mut found = std::mem::take(&mut *found.lock().expect("no panic inside"));
-        found.sort_by_key(|(job, _)| *job);
-        found
     }
 
     fn fetch_one(
@@ -240,23 +254,13 @@ impl SharedCache {
 
     /// Gives what the store had, if the shared cache lacks it.
     pub(crate) fn top_up(&self, plan: &Plan, jobs: &[usize], store: &ObjectStore, cancel: &Cancel) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(jobs.len()) {
-                scope.spawn(|| {
-                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if cancel.is_cancelled() || self.is_off() {
-                            return;
-                        }
-                        let job = &plan.jobs[job];
-                        match self.shared.has(&ObjectStore::entry_name(job.digest)) {
-                            Ok(true) => {}
-                            Ok(false) => self.upload_one(job, store),
-                            Err(reason) => self.give_up(&reason),
-                        }
-                    }
-                });
-            }
+        self.each(plan, jobs, cancel, &|_, job| match self
+            .shared
+            .has(&ObjectStore::entry_name(job.digest))
+        {
+            Ok(true) => {}
+            Ok(false) => self.upload_one(job, store),
+            Err(reason) => self.give_up(&reason),
         });
     }
 

@@ -21,7 +21,8 @@ const OVERDUE: f64 = 0.1;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Estimator {
     workers: usize,
-    jobs: HashMap<usize, Job>,
+    /// By number: a map would take several times the memory of a million jobs.
+    jobs: Vec<Option<Job>>,
     /// Job numbers in the order in which they will start.
     queue: Vec<usize>,
     /// All before this one have been started.
@@ -37,7 +38,7 @@ pub(crate) struct Estimator {
 
 #[derive(Debug, Clone, Copy)]
 struct Job {
-    class: usize,
+    class: u8,
     expected: f64,
     started: bool,
 }
@@ -96,18 +97,22 @@ impl Estimator {
             known.waiting += expected;
             known.jobs += 1;
             self.queue.push(number);
-            self.jobs.insert(number, Job { class, expected, started: false });
+            if self.jobs.len() <= number {
+                self.jobs.resize(number + 1, None);
+            }
+            let class = u8::try_from(class).expect("there are few classes");
+            self.jobs[number] = Some(Job { class, expected, started: false });
         }
     }
 
     /// A job's compiler was started.
     pub(crate) fn started(&mut self, number: usize, now: Duration) {
         self.advance(now);
-        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(Some(job)) = self.jobs.get_mut(number) else { return };
         job.started = true;
-        self.classes[job.class].waiting -= job.expected;
+        self.classes[usize::from(job.class)].waiting -= job.expected;
         self.running.insert(number, now);
-        while self.queue.get(self.first_waiting).is_some_and(|next| self.jobs[next].started) {
+        while self.queue.get(self.first_waiting).is_some_and(|&next| self.job(next).started) {
             self.first_waiting += 1;
         }
     }
@@ -115,16 +120,19 @@ impl Estimator {
     /// A job ended, well or not.
     pub(crate) fn ended(&mut self, number: usize, now: Duration) {
         self.advance(now);
-        let (Some(job), Some(started)) = (self.jobs.get(&number), self.running.remove(&number))
-        else {
-            return;
-        };
+        let Some(started) = self.running.remove(&number) else { return };
+        let job = self.job(number);
         let keep = 1.0 - 1.0 / (MEMORY_ROUNDS * self.workers as f64);
-        let class = &mut self.classes[job.class];
+        let class = &mut self.classes[usize::from(job.class)];
         class.done += job.expected;
         class.ended = class.ended * keep + job.expected;
         class.took = class.took * keep + now.saturating_sub(started).as_secs_f64();
         self.ended += 1;
+    }
+
+    /// A job that was queued.
+    fn job(&self, number: usize) -> Job {
+        self.jobs[number].expect("only what was queued is started")
     }
 
     /// How much of the expected work is done, from 0 to 1.
@@ -147,9 +155,9 @@ impl Estimator {
             .running
             .iter()
             .map(|(number, started)| {
-                let job = &self.jobs[number];
+                let job = self.job(*number);
                 let ran = now.saturating_sub(*started).as_secs_f64();
-                let needs = job.expected * scales[job.class];
+                let needs = job.expected * scales[usize::from(job.class)];
                 if ran < needs { needs - ran } else { ran * OVERDUE }
             })
             .collect();
@@ -157,9 +165,9 @@ impl Estimator {
         let mut rest: f64 =
             self.classes.iter().zip(&scales).map(|(class, scale)| class.waiting * scale).sum();
         let waiting = self.queue[self.first_waiting..].iter();
-        let waiting = waiting.map(|number| &self.jobs[number]).filter(|job| !job.started);
+        let waiting = waiting.map(|number| self.job(*number)).filter(|job| !job.started);
         for job in waiting.take(LAID_OUT) {
-            let needs = job.expected * scales[job.class];
+            let needs = job.expected * scales[usize::from(job.class)];
             rest -= needs;
             let next = free.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("a worker");
             *next += needs;

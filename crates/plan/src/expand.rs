@@ -28,7 +28,7 @@ impl KeyRequest {
     /// The options in the key, without the device.
     #[must_use]
     pub fn options(&self) -> &str {
-        self.key.split_device().map_or("", |(options, _)| options)
+        self.key.options()
     }
 }
 

@@ -114,6 +114,12 @@ impl KernelKey {
         plain.then_some((options, device))
     }
 
+    /// The options, without the device; none where there is no device.
+    #[must_use]
+    pub fn options(&self) -> &str {
+        self.split_device().map_or("", |(options, _)| options)
+    }
+
     /// The same kernel's key on another processor: every ` -mcpu=` that names
     /// this one names that. Other options stay, also those that a solver chose
     /// for the processor it saw; so does a key without processor.

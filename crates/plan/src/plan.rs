@@ -11,7 +11,7 @@ use crate::expand::KeyRequest;
 use crate::key::{KernelKey, Language};
 use crate::location::InputError;
 use crate::target::{Target, TargetId};
-use crate::words::Words;
+use crate::words::{Frames, Words};
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +181,7 @@ pub fn plan(
     let mut jobs: Vec<Job> = Vec::new();
     let mut by_digest: HashMap<Digest, usize> = HashMap::new();
     let mut kdbs = Vec::new();
+    let mut frames = Frames::default();
     for request in requests {
         let toolchain = &toolchains[request.toolchain];
         let mut rows = Vec::with_capacity(request.keys.len());
@@ -192,8 +193,12 @@ pub fn plan(
                 command(key, &sources[*source], digest, toolchain, request.target.id())
             });
             for ((key, source), command) in keys.iter().zip(commands) {
-                let Command { digest, program, arguments } = command?;
+                let Command { digest, program, arguments, own } = command?;
                 let job = *by_digest.entry(digest).or_insert_with(|| {
+                    let (before, after) = without_options(&arguments, own);
+                    let frame = frames.of(&before, &after);
+                    let own = arguments.iter().skip(before.len()).take(own);
+                    let arguments = Words::framed(&frame, own, &key.key);
                     jobs.push(Job {
                         digest,
                         key: Arc::clone(&key.key),
@@ -244,6 +249,8 @@ pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
     pub(crate) arguments: Words,
+    /// How many of these are the options of the key.
+    pub(crate) own: usize,
 }
 
 /// What makes the object of a key.
@@ -265,7 +272,16 @@ pub(crate) fn command(
     );
     let compiler = toolchain.digest_for(key.language);
     let digest = job_digest(compiler, program, &arguments, source_digest);
-    Ok(Command { digest, program, arguments })
+    Ok(Command { digest, program, arguments, own: words.len() })
+}
+
+/// A command's arguments before and after those that its key's options are,
+/// which are so many.
+pub(crate) fn without_options(arguments: &Words, own: usize) -> (Words, Words) {
+    // The source's path is the one word after the options.
+    let before = arguments.len() - own - 1;
+    let parts = |from: usize, count: usize| arguments.iter().skip(from).take(count).collect();
+    (parts(0, before), parts(before + own, 1))
 }
 
 /// The identity of what a program makes of a source with these arguments.

@@ -1,5 +1,7 @@
 //! Shards: which part of a plan's jobs one of several machines runs.
 
+mod manifest;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -8,6 +10,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+
+pub use manifest::{Ended, JobState, ReadError, ShardManifest};
 
 /// One of so many shards, written `3/8`; counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

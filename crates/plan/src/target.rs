@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,8 @@ use crate::processors::{self, PROCESSORS};
 /// Source: LLVM, Clang "OffloadArch / Target ID" definition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TargetId {
-    processor: String,
+    // A plan has one for each job.
+    processor: Arc<str>,
     sramecc: Option<bool>,
     xnack: Option<bool>,
 }
@@ -94,7 +96,7 @@ impl TargetId {
     /// A target of that processor with features at "any".
     #[must_use]
     pub fn new(processor: &str) -> Self {
-        Self { processor: processor.to_owned(), sramecc: None, xnack: None }
+        Self { processor: processor.into(), sramecc: None, xnack: None }
     }
 
     /// The same target with the features given.
@@ -318,7 +320,7 @@ fn set_feature(id: &mut TargetId, feature: &str, text: &str) -> Result<(), Targe
     let error = || TargetError::Feature {
         target: text.to_owned(),
         feature: feature.to_owned(),
-        processor: id.processor.clone(),
+        processor: id.processor().to_owned(),
     };
     let on = match feature.chars().last() {
         Some('+') => true,

@@ -1,34 +1,92 @@
-//! A list of words in one piece of memory: a plan of many jobs holds millions.
+//! Lists of words, each in one piece of memory, what many have in common
+//! once: a plan of many jobs holds millions of words.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::SplitAsciiWhitespace;
+use std::sync::Arc;
 
 use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::key::KernelKey;
+
 /// Words of a command line. None holds a NUL byte: no program could be given
 /// it.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct Words {
-    /// Every word with a NUL after it.
-    text: String,
+    /// What stands around `own`.
+    frame: Option<Arc<Frame>>,
+    own: Own,
     count: usize,
 }
 
+/// Words before and after those that lists have of their own. Every word has
+/// a NUL after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Frame {
+    before: String,
+    after: String,
+    count: usize,
+}
+
+#[derive(Clone)]
+enum Own {
+    /// Every word with a NUL after it.
+    Text(String),
+    /// The key's options, split at blanks.
+    Options(Arc<KernelKey>),
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self { frame: None, own: Own::Text(String::new()), count: 0 }
+    }
+}
+
 impl Words {
+    /// The words of a key's options between others. What they are if not the
+    /// options split at blanks is copied.
+    pub(crate) fn framed<'a>(
+        frame: &Arc<Frame>,
+        own: impl Iterator<Item = &'a str> + Clone,
+        key: &Arc<KernelKey>,
+    ) -> Self {
+        let count = frame.count + own.clone().count();
+        let own = match own.clone().eq(key.options().split_ascii_whitespace()) {
+            true => Own::Options(Arc::clone(key)),
+            false => Own::Text(text(own)),
+        };
+        Self { frame: Some(Arc::clone(frame)), own, count }
+    }
+
+    /// The text of a list that has nothing in common with others.
+    fn alone(&mut self) -> &mut String {
+        if self.frame.is_some() || matches!(self.own, Own::Options(_)) {
+            self.own = Own::Text(text(self.iter()));
+            self.frame = None;
+        }
+        match &mut self.own {
+            Own::Text(text) => text,
+            Own::Options(_) => unreachable!("it is text by now"),
+        }
+    }
+
     /// Adds a word; what follows a NUL byte in it is lost, as it is to a
     /// program.
     pub fn push(&mut self, word: &str) {
         let end = word.bytes().position(|byte| byte == 0).unwrap_or(word.len());
-        self.text.push_str(&word[..end]);
-        self.text.push('\0');
+        let text = self.alone();
+        text.push_str(&word[..end]);
+        text.push('\0');
         self.count += 1;
     }
 
     /// Adds all of them.
     pub fn extend(&mut self, words: &Self) {
-        self.text.push_str(&words.text);
-        self.count += words.count;
+        words.iter().for_each(|word| self.push(word));
     }
 
     /// How many there are.
@@ -45,30 +103,108 @@ impl Words {
 
     /// The words in order.
     pub fn iter(&self) -> Iter<'_> {
-        Iter { left: &self.text, count: self.count }
+        let (before, after) = self.frame.as_deref().map_or(("", ""), Frame::parts);
+        let own = match &self.own {
+            Own::Text(text) => OwnIter::Text(text),
+            Own::Options(key) => OwnIter::Options(key.options().split_ascii_whitespace()),
+        };
+        Iter { before, own, after, count: self.count }
     }
 
     /// Gives back the memory that was kept for more words.
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.text.shrink_to_fit();
+        self.alone().shrink_to_fit();
+    }
+}
+
+/// Every word with a NUL after it.
+fn text<'a>(words: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut text = String::with_capacity(words.clone().map(|word| word.len() + 1).sum());
+    for word in words {
+        text.push_str(word);
+        text.push('\0');
+    }
+    text
+}
+
+impl Frame {
+    /// These words around others.
+    pub(crate) fn new(before: &Words, after: &Words) -> Self {
+        let count = before.len() + after.len();
+        Self { before: text(before.iter()), after: text(after.iter()), count }
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        (&self.before, &self.after)
+    }
+}
+
+/// Each frame once.
+#[derive(Debug, Default)]
+pub(crate) struct Frames(HashSet<Arc<Frame>>);
+
+impl Frames {
+    /// The frame of these words.
+    pub(crate) fn of(&mut self, before: &Words, after: &Words) -> Arc<Frame> {
+        let frame = Frame::new(before, after);
+        if let Some(known) = self.0.get(&frame) {
+            return Arc::clone(known);
+        }
+        let frame = Arc::new(frame);
+        self.0.insert(Arc::clone(&frame));
+        frame
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Words {}
+
+impl Hash for Words {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.count.hash(state);
+        self.iter().for_each(|word| word.hash(state));
     }
 }
 
 /// The words of [`Words`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
-    left: &'a str,
+    before: &'a str,
+    own: OwnIter<'a>,
+    after: &'a str,
     count: usize,
+}
+
+#[derive(Debug, Clone)]
+enum OwnIter<'a> {
+    Text(&'a str),
+    Options(SplitAsciiWhitespace<'a>),
+}
+
+/// The first of words that each have a NUL after them.
+fn first<'a>(left: &mut &'a str) -> Option<&'a str> {
+    // Words are short: shorter than what a search for bytes is set up for.
+    let end = left.bytes().position(|byte| byte == 0)?;
+    let word = &left[..end];
+    *left = &left[end + 1..];
+    Some(word)
 }
 
 impl<'a> Iterator for Iter<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        // Words are short: shorter than what a search for bytes is set up for.
-        let end = self.left.bytes().position(|byte| byte == 0)?;
-        let (word, left) = (&self.left[..end], &self.left[end + 1..]);
-        self.left = left;
+        let word = first(&mut self.before)
+            .or_else(|| match &mut self.own {
+                OwnIter::Text(left) => first(left),
+                OwnIter::Options(words) => words.next(),
+            })
+            .or_else(|| first(&mut self.after))?;
         self.count -= 1;
         Some(word)
     }
@@ -142,5 +278,33 @@ mod tests {
         }
         let one: Words = ["a", "b"].into_iter().collect();
         assert_ne!(one, ["a\0b"].into_iter().collect());
+    }
+
+    #[test]
+    fn what_lists_have_in_common_does_not_show() {
+        let list = |words: &[&str]| words.iter().copied().collect::<Words>();
+        let (before, after) = (list(&["-x", ""]), list(&["main"]));
+        let mut frames = Frames::default();
+        let frame = frames.of(&before, &after);
+        assert!(Arc::ptr_eq(&frame, &frames.of(&before, &after)));
+        assert!(!Arc::ptr_eq(&frame, &frames.of(&after, &before)));
+        for (options, own) in [
+            ("  -DA=1\t-DB ", &["-DA=1", "-DB"][..]),
+            ("", &[]),
+            (" -DS=\"x y\"", &["-DS=x y"]),
+            (" -mcpu=gfx900 -DA", &["-DA"]),
+        ] {
+            let kernel_args = format!("{options} -mcpu=gfx906");
+            let key = Arc::new(KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args });
+            let mut words = Words::framed(&frame, own.iter().copied(), &key);
+            let mut plain: Words = before.iter().chain(own.iter().copied()).collect();
+            plain.extend(&after);
+            assert_eq!(words, plain);
+            assert_eq!((words.len(), words.iter().len()), (plain.len(), plain.len()));
+            assert_eq!(HashSet::from([words.clone()]), HashSet::from([plain.clone()]));
+            [&mut words, &mut plain].into_iter().for_each(|words| words.push("more"));
+            assert_eq!(words, plain);
+            assert_eq!(words.iter().last(), Some("more"));
+        }
     }
 }

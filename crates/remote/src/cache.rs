@@ -29,6 +29,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Threads that move bytes; those that wait are the caller's.
 const THREADS: usize = 2;
 
+/// Of everything that is kept.
+const CONTENT_TYPE: &str = "application/octet-stream";
+
 /// Why there is no cache of that URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -224,7 +227,9 @@ impl SharedStore for RemoteCache {
 
     fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
         let path = path(name);
-        let written = self.block_on(self.operator()?.write(&path, bytes))?;
+        // Servers are not to guess, and some answer badly where none is said.
+        let write = self.operator()?.write_with(&path, bytes).content_type(CONTENT_TYPE);
+        let written = self.block_on(write.into_future())?;
         written.map(|_| ()).ok_or_else(|| format!("there is no place for `{path}`"))
     }
 }

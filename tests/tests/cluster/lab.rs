@@ -35,6 +35,16 @@ pub(crate) fn faulty(defines: &[&str]) -> Project {
     project
 }
 
+/// A library in every language with the stand-in in bin, one of whose kernels
+/// it keeps as long as `bin/wait` is there.
+pub(crate) fn every_language() -> Project {
+    let options = [0, 1, 2]
+        .map(|number| format!("-DTYPE=int -DN={number}{}", ["", " -DFAULT=wait", ""][number]));
+    let project = Project::telling_paths(&options.each_ref().map(String::as_str));
+    project.add_compiler(STAND_IN);
+    project
+}
+
 /// Stores the plan of a project's manifest in `plan`.
 pub(crate) fn plan(project: &Project, more: &[&str]) -> Run {
     let arguments = ["plan", "--manifest", "kernels.toml", "--out", "plan"];

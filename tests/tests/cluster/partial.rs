@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use gfxpack_tests::project::{command, finish};
+use serde_json::json;
+
 use super::lab::{calls, faulty, finished, merge, shard};
 
 #[test]
@@ -38,6 +41,42 @@ fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
 }
 
 #[test]
+fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
+    let project = faulty(&["", "-DBROKEN", ""]);
+    let export = "export ninja --plan plan --out n --hipcc bin/hipcc --message-format json";
+    let export = project.run(&export.split(' ').collect::<Vec<_>>()).expect_code(0);
+    let exported = &export.of_type("exported")[0];
+    assert_eq!((&exported["jobs"], &exported["file"]), (&3.into(), &"n/build.ninja".into()));
+    let ninja = |words: &[&str]| {
+        let mut ninja = command("ninja");
+        ninja.args(["-C", "n"]).args(words).current_dir(project.path());
+        finish(ninja)
+    };
+    let words = "error: this kernel is broken";
+    for (number, more) in [&["-k", "0"][..], &["-k", "0"], &[]].into_iter().enumerate() {
+        let run = ninja(more).expect_code(1);
+        assert!(run.stdout.contains("FAILED: v1/objects/"), "{}", run.stdout);
+        assert!(run.stdout.contains(words), "{}", run.stdout);
+        assert!(run.stdout.contains("do not run it again"), "{}", run.stdout);
+        assert_eq!(project.tree("n/v1/objects").len(), 2, "run {number}");
+        assert!(!project.path().join("n/merged").exists());
+        assert!(!project.path().join("n/shard-1-of-1.manifest").exists());
+    }
+    let job = project.tree("n/failed")[0].0.trim_end_matches(".json").to_owned();
+    let exec = ["exec-job", &job, "--plan", "plan", "--out", "n", "--hipcc", "bin/hipcc"];
+    let run = project.run(&exec).expect_code(42);
+    assert!(run.stderr.contains(words), "{}", run.stderr);
+
+    // What the documentation says to do then.
+    let before = calls(&project);
+    let run = shard(&project, "1/1", "n", &[]).expect_code(42);
+    assert_eq!((&finished(&run)["cached"], &finished(&run)["refused"]), (&2.into(), &1.into()));
+    assert_eq!(calls(&project), before);
+    merge(&project, &["n"], &[]).expect_code(100);
+    merge(&project, &["n"], &["--allow-partial"]).expect_code(0);
+}
+
+#[test]
 fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
     let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
     let kill = project.write("bin/kill", "");
@@ -46,6 +85,20 @@ fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
     assert_eq!((&last["ok"], &last["infra"]), (&2.into(), &1.into()), "{last}");
     let status = project.run(&["status", "s", "--missing=ranges"]).expect_code(0);
     assert_eq!(status.stdout, "1\n");
+    project.write("s/shard-2-of-2.manifest", "");
+    let status = project.run(&["status", "s", "--message-format", "json"]).expect_code(0);
+    let one = &status.of_type("shard")[0];
+    assert_eq!((&one["shard"], &one["to_run"]), (&"1/1".into(), &true.into()), "{one}");
+    let state = one["state"].as_str().unwrap();
+    assert_eq!(state, "done, 3 jobs, 1 lost by the machine: to run again");
+    let all = &status.of_type("shards")[0];
+    assert_eq!((&all["count"], &all["refused"]), (&1.into(), &0.into()), "{all}");
+    assert_eq!((&all["missing"], &all["ranges"]), (&json!([1]), &"1".into()), "{all}");
+    assert!(all["plan"].as_str().is_some_and(|plan| plan.len() == 64), "{all}");
+    let strange = all["strange"].as_array().unwrap();
+    assert!(strange.len() == 1 && strange[0].as_str().unwrap().contains("cut off"), "{all}");
+    assert_eq!(status.messages().len(), 2);
+    fs::remove_file(project.path().join("s/shard-2-of-2.manifest")).unwrap();
     let refused = merge(&project, &["s"], &[]).expect_code(2);
     assert!(refused.stderr.contains("its machine lost 1"), "{}", refused.stderr);
     fs::remove_file(kill).unwrap();

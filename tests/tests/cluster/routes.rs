@@ -1,89 +1,109 @@
-//! One plan, several routes, the same objects and the same kdbs.
+//! One plan, every route to run it, the same objects and the same kdbs.
 
+use std::collections::BTreeMap;
 use std::fs;
 
+use gfxpack_plan::Digest;
+use gfxpack_tests::casd::Casd;
 use gfxpack_tests::project::{Project, tool};
+use serde_json::Value;
 
-use super::lab::{merge, plan};
+use super::lab::{every_language, merge, plan};
+use super::slurm;
 
 const TARGETS: &str = "gfx906_60,gfx906_64";
+/// How many objects that is.
+const JOBS: usize = 10;
 
 /// What a route made: objects by job, kdbs, and what the manifest says.
-type Made = (Vec<(String, Vec<u8>)>, Vec<(String, Vec<u8>)>, String);
+#[derive(PartialEq)]
+struct Made {
+    objects: BTreeMap<String, Digest>,
+    kdbs: Vec<(String, Vec<u8>)>,
+    manifest: String,
+}
 
-fn made(project: &Project, objects: &str, out: &str) -> Made {
-    let objects = project.tree(&format!("{objects}/v1/objects"));
-    assert!(!objects.is_empty());
+/// Reads the objects in some directories, and what was made of them.
+fn made(project: &Project, objects: &[&str], out: &str) -> Made {
+    let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v1/objects")));
+    let objects: BTreeMap<String, Digest> =
+        files.map(|(name, file)| (name, object(&file))).collect();
+    assert_eq!(objects.len(), JOBS);
     let manifest = project.text(&format!("{out}/manifest.json"));
-    (objects, project.tree(&format!("{out}/kdb")), manifest)
+    Made { objects, kdbs: project.tree(&format!("{out}/kdb")), manifest }
+}
+
+/// The digest of the object in a file of the store, which says it itself.
+fn object(file: &[u8]) -> Digest {
+    let header = file.iter().position(|byte| *byte == b'\n').expect("a header") + 1;
+    let info: Value = serde_json::from_slice(&file[..header]).expect("of JSON");
+    let size = info["size"].as_u64().expect("a size") as usize;
+    let digest = Digest::of(&file[header..header + size]);
+    assert_eq!(info["sha256"], digest.to_string());
+    digest
 }
 
 #[test]
-fn local_builds_shards_in_any_order_and_ninja_make_the_same_bytes() {
-    let project = Project::small();
-    plan(&project, &["--target", TARGETS]);
-    let build = |out: &str, cache: &str, jobs: &str, plan: &[&str]| {
-        let arguments = ["build", "--out", out, "--cache-dir", cache, "--jobs", jobs];
-        project.run(&[&arguments, plan].concat()).expect_code(0);
-        made(&project, cache, out)
+fn six_routes_make_the_same_bytes() {
+    let project = every_language();
+    let toolchain = ["--hipcc", "bin/hipcc"];
+    plan(&project, &[&toolchain[..], &["--target", TARGETS]].concat());
+    let build = |out: &str, cache: &str, more: &[&str]| {
+        let arguments = [&["build", "--out", out, "--cache-dir", cache][..], &toolchain, more];
+        project.run(&arguments.concat()).expect_code(0)
     };
-    let inputs = ["--manifest", "kernels.toml", "--target", TARGETS];
-    let expected = build("one", "c1", "1", &inputs);
-    assert!(build("two", "c2", "2", &["--plan", "plan"]) == expected, "by the stored plan");
+    let inputs = ["--manifest", "kernels.toml", "--target", TARGETS, "--jobs", "1"];
+    build("one", "c1", &inputs);
+    let expected = made(&project, &["c1"], "one");
+    assert_eq!(expected.kdbs.len(), 2);
+    build("two", "c2", &["--plan", "plan", "--jobs", "2"]);
+    assert!(made(&project, &["c2"], "two") == expected, "two workers");
 
     // Each shard as on a machine of its own, put together in two orders.
-    for (number, order) in [["1", "2", "3"], ["3", "1", "2"]].iter().enumerate() {
-        if number == 0 {
-            for index in order {
-                let (out, cache) = (format!("s{index}"), format!("cs{index}"));
-                let shard = format!("{index}/3");
-                let arguments = [
-                    "build",
-                    "--plan",
-                    "plan",
-                    "--shard",
-                    &shard,
-                    "--out",
-                    &out,
-                    "--cache-dir",
-                    &cache,
-                ];
-                project.run(&arguments).expect_code(0);
-            }
-        }
-        let dirs = order.map(|index| format!("s{index}"));
-        let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+    for index in 1..=3 {
+        let (out, cache, shard) = (format!("s{index}"), format!("cs{index}"), format!("{index}/3"));
+        build(&out, &cache, &["--plan", "plan", "--shard", &shard]);
+    }
+    for order in [["s1", "s2", "s3"], ["s3", "s1", "s2"]] {
         fs::remove_dir_all(project.path().join("merged")).ok();
-        merge(&project, &dirs, &[]).expect_code(0);
-        let mut objects: Vec<_> =
-            dirs.iter().flat_map(|dir| project.tree(&format!("{dir}/v1/objects"))).collect();
-        objects.sort();
-        let manifest = project.text("merged/manifest.json");
-        assert!((objects, project.tree("merged/kdb"), manifest) == expected, "{order:?}");
+        merge(&project, &order, &[]).expect_code(0);
+        assert!(made(&project, &order, "merged") == expected, "{order:?}");
     }
 
     // In one directory, parted by what the first build took.
-    let costs = "c1/v1/costs.jsonl";
-    for index in [2, 1] {
-        let shard = format!("{index}/2");
-        let arguments =
-            ["build", "--plan", "plan", "--shard", &shard, "--costs", costs, "--out", "b"];
-        project.run(&arguments).expect_code(0);
+    for shard in ["2/2", "1/2"] {
+        let costs = "c1/v1/costs.jsonl";
+        build("b", "cb", &["--plan", "plan", "--shard", shard, "--costs", costs]);
     }
     let status = project.run(&["status", "b", "--missing"]).expect_code(0);
     assert_eq!(status.stdout, "");
     fs::remove_dir_all(project.path().join("merged")).unwrap();
     merge(&project, &["b"], &[]).expect_code(0);
-    assert!(made(&project, "b", "merged") == expected, "balanced");
+    assert!(made(&project, &["b"], "merged") == expected, "balanced");
 
-    project.run(&["export", "ninja", "--plan", "plan", "--out", "n j"]).expect_code(0);
+    let casd = Casd::start(&project.path().join("casd"));
+    let more = ["--plan", "plan", "--remote", &casd.address(), "--message-format", "json"];
+    let run = build("remote", "cr", &more);
+    assert_eq!(run.of_type("build-finished")[0]["remote"], JOBS, "{}", run.stdout);
+    assert!(made(&project, &["cr"], "remote") == expected, "remote execution");
+    drop(casd);
+
+    let ninja = ["export", "ninja", "--plan", "plan", "--out", "n j"];
+    project.run(&[&ninja[..], &toolchain].concat()).expect_code(0);
     let dir = project.path().join("n j");
     let mut ninja = gfxpack_tests::project::command("ninja");
     ninja.args(["-C", "n j"]).current_dir(project.path());
     ninja.env("GFXPACK_CACHE_DIR", project.path().join("cn"));
     gfxpack_tests::project::finish(ninja).expect_code(0);
-    assert!(made(&project, "n j", "n j/merged") == expected, "ninja");
+    assert!(made(&project, &["n j"], "n j/merged") == expected, "ninja");
     assert!(tool("ninja", &["-n"], &dir).contains("no work to do"));
+
+    fs::remove_dir_all(project.path().join("merged")).unwrap();
+    let mut cluster = slurm::run_although_a_node_is_lost(&project, "s");
+    merge(&project, &["s"], &[]).expect_code(0);
+    assert!(made(&project, &["s"], "merged") == expected, "Slurm");
+    slurm::run_what_is_missing_alone(&project, &mut cluster, "s");
+    slurm::tell_of_refused_kernels(&mut cluster);
 }
 
 #[test]

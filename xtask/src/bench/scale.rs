@@ -117,12 +117,19 @@ impl Scale {
         }
         steps.push(all);
         let mut step = |name: &str, words: &[&str]| -> anyhow::Result<()> {
-            steps.push(measure(name, gfxpack, words, &dir)?);
+            let one = measure(name, gfxpack, words, &dir)?;
+            say(&format!("{jobs} jobs: {name}: {:.1} s, {} MB", one.seconds, one.peak / 1_000_000));
+            steps.push(one);
             Ok(())
         };
         step("status", &["status", "shards", "--missing"])?;
         step("merge", &["merge", "--plan", "plan", "--out", "merged", "shards"])?;
         let bytes = fs::metadata(dir.join("merged/kdb/gfx906_60.kdb"))?.len();
+        // Last, since merging takes no shards of two ways to part the plan.
+        step(
+            "one shard of all",
+            &["build", "--plan", "plan", "--shard", "1/1", "--out", "shards"],
+        )?;
         fs::remove_dir_all(&dir)?;
         Ok((bytes, key, steps))
     }

@@ -58,6 +58,8 @@ const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 pub(crate) struct Recipe {
     commands: Vec<Command>,
     root: Arc<InputRoot>,
+    /// What the shell does before them.
+    before: Option<String>,
 }
 
 /// A job's macros and what its driver would run.
@@ -81,15 +83,21 @@ impl Engine<'_> {
         toolchain: ToolchainSource,
     ) -> Result<Option<Recipe>, CompileError> {
         let mut tree = Tree::new(self, job);
-        let commands = match toolchain {
-            ToolchainSource::Installed => Some(commands.to_vec()),
-            ToolchainSource::Sent => tree.send(commands, headers)?,
+        let (commands, before) = match toolchain {
+            // The workers' own programs start by themselves, so that only their
+            // environment can have them load the library.
+            ToolchainSource::Installed => {
+                let before =
+                    tree.add_preload().then(|| format!("export LD_PRELOAD={PRELOAD_FROM_SOURCE}"));
+                (Some(commands.to_vec()), before)
+            }
+            ToolchainSource::Sent => (tree.send(commands, headers)?, None),
         };
         let Some(commands) = commands else {
             tracing::debug!(key = %job.key, "it can't run elsewhere");
             return Ok(None);
         };
-        Ok(Some(Recipe { commands, root: Arc::new(tree.finish()) }))
+        Ok(Some(Recipe { commands, root: Arc::new(tree.finish()), before }))
     }
 
     /// The action of a job.
@@ -117,13 +125,14 @@ impl Engine<'_> {
             lines.push(words);
         }
         // A service runs one program; only a shell runs several in turn.
-        let arguments = match lines.as_slice() {
-            [one] => one.clone(),
-            several => {
+        let arguments = match (lines.as_slice(), &recipe.before) {
+            ([one], None) => one.clone(),
+            (several, before) => {
                 let lines = several
                     .iter()
-                    .map(|words| shlex::try_join(words.iter().map(String::as_str)).ok())
-                    .collect::<Option<Vec<_>>>()?;
+                    .map(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+                let lines = before.iter().cloned().map(Some).chain(lines);
+                let lines = lines.collect::<Option<Vec<_>>>()?;
                 ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into()
             }
         };
@@ -243,16 +252,22 @@ impl<'a> Tree<'a> {
         }
         let Some(loader) = loader else { return Ok(Vec::new()) };
         let mut words = vec![loader.as_str(), "--inhibit-cache", "--library-path", "../lib"];
-        // What makes a compiler here repeat itself does so there.
-        if let Some(bytes) = preload::bytes() {
-            let path = format!("{TOP}/lib/{PRELOAD}");
-            let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
-            let content = Content::Bytes(bytes.into());
-            let file = InputFile { path: path.clone(), digest, size, executable: true, content };
-            self.files.insert(path, file);
+        if self.add_preload() {
             words.extend(["--preload", PRELOAD_FROM_SOURCE]);
         }
         Ok(words.into_iter().map(|word| Word::Text(word.to_owned())).collect())
+    }
+
+    /// What makes a compiler here repeat itself does so there; whether there
+    /// is such a thing.
+    fn add_preload(&mut self) -> bool {
+        let Some(bytes) = preload::bytes() else { return false };
+        let path = format!("{TOP}/lib/{PRELOAD}");
+        let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+        let content = Content::Bytes(bytes.into());
+        let file = InputFile { path: path.clone(), digest, size, executable: true, content };
+        self.files.insert(path, file);
+        true
     }
 
     fn words(

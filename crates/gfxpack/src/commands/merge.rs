@@ -3,6 +3,7 @@
 use std::fs;
 
 use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
 use crate::args::Merge;
@@ -30,7 +31,7 @@ pub(crate) fn run(
         }
         output.warn(&fail::in_full(&error));
     }
-    let (digest, plan) = (stored.digest(), stored.load_keys()?);
+    let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
     let merged = Merged::of(&plan, digest, found, args.allow_partial)?;
     merged.warnings.iter().for_each(|warning| output.warn(warning));
     let cache = prepare::open_cache(&args.cache, environment, Purpose::Build)?;

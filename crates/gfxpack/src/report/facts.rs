@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure, JobRun, Prepared, Site, Usage};
-use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_plan::{Language, TargetId};
 use serde_json::{Value, json};
 
 use crate::failures::Groups;
@@ -20,29 +20,59 @@ const ONE_OUTPUT_LIMIT: usize = 16 << 10;
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The store had its object.
-    Cached,
     Compiled,
     /// It is in this group of failures.
-    Failed(usize),
+    Failed(u32),
 }
 
-/// A job that ended.
+/// A job that ran to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Fact {
     pub(crate) ended: Ended,
     /// Of the object, in bytes.
     pub(crate) size: u64,
-    /// Where and when it ran, since the build's start; all zero for one that
-    /// the store had.
-    pub(crate) worker: usize,
-    pub(crate) start: Duration,
-    pub(crate) duration: Duration,
-    pub(crate) usage: Usage,
+    /// Where and when it ran, since the build's start.
+    pub(crate) worker: u32,
+    pub(crate) start: Micros,
+    pub(crate) duration: Micros,
+    /// What it used, as [`Usage`] says.
+    pub(crate) cpu: Micros,
+    pub(crate) peak_memory: u64,
+    /// What few have.
+    more: Option<Box<More>>,
+}
+
+/// What is known of jobs that ran elsewhere or failed.
+#[derive(Debug, Clone)]
+struct More {
+    remote: Option<Arc<str>>,
+    output: Option<Arc<str>>,
+}
+
+impl Fact {
     /// Where it ran, if not on this machine.
-    pub(crate) remote: Option<Arc<str>>,
+    pub(crate) fn remote(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.remote.as_ref()
+    }
+
     /// What the compiler wrote of one that failed, within limits.
-    pub(crate) output: Option<Arc<str>>,
+    pub(crate) fn output(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.output.as_ref()
+    }
+}
+
+/// A time in half of a [`Duration`]'s memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Micros(u64);
+
+impl Micros {
+    fn of(duration: Duration) -> Self {
+        Self(duration.as_micros() as u64)
+    }
+
+    pub(crate) fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
 }
 
 /// Something that was made for several jobs.
@@ -57,12 +87,16 @@ pub(crate) struct Shared {
     pub(crate) usage: Usage,
 }
 
-/// A build's jobs by number, as far as they have come.
+/// A build's jobs by number, as far as they have come. There may be a
+/// million, and all of them in the store.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) begun: Instant,
     pub(crate) workers: usize,
+    /// Those that ran.
     pub(crate) jobs: BTreeMap<usize, Fact>,
+    /// Sizes of the objects that the store had.
+    cached: BTreeMap<usize, u64>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
@@ -76,6 +110,7 @@ impl Facts {
             begun: Instant::now(),
             workers: 0,
             jobs: BTreeMap::new(),
+            cached: BTreeMap::new(),
             failures: Groups::default(),
             shared: Vec::new(),
             outputs: HashSet::new(),
@@ -98,31 +133,25 @@ impl Facts {
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
-        let ran = |run: &JobRun, duration, usage, site: &Site, begun: Instant| Fact {
+        let begun = self.begun;
+        let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
             ended: Ended::Compiled,
             size: 0,
-            worker: run.worker,
-            start: run.started.saturating_duration_since(begun),
-            duration,
-            usage,
-            remote: place(site),
-            output: None,
+            worker: run.worker as u32,
+            start: Micros::of(run.started.saturating_duration_since(begun)),
+            duration: Micros::of(duration),
+            cpu: Micros::of(usage.cpu),
+            peak_memory: usage.peak_memory,
+            more: match (&remote, &output) {
+                (None, None) => None,
+                _ => Some(Box::new(More { remote, output })),
+            },
         };
         match event {
             Event::Looked { cached } => {
-                for (job, size) in cached {
-                    // What an earlier run of this build compiled stays that.
-                    self.jobs.entry(*job).or_insert_with(|| Fact {
-                        ended: Ended::Cached,
-                        size: *size,
-                        worker: 0,
-                        start: Duration::ZERO,
-                        duration: Duration::ZERO,
-                        usage: Usage::default(),
-                        remote: None,
-                        output: None,
-                    });
-                }
+                // What an earlier run of this build compiled stays that.
+                let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
+                self.cached.extend(found.copied());
                 // A repeated run tries these again.
                 self.failures = Groups::default();
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
@@ -140,15 +169,17 @@ impl Facts {
             }
             Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, built } => {
-                let fact = ran(run, built.duration, built.usage, &built.site, self.begun);
+                let fact = ran(run, built.duration, built.usage, place(&built.site), None);
+                self.cached.remove(job);
                 self.jobs.insert(*job, Fact { size: built.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);
                 let Failure { duration, usage, site, .. } = failure;
-                let fact = ran(run, *duration, *usage, site, self.begun);
                 let output = self.keep(&failure.output);
-                self.jobs.insert(*job, Fact { ended: Ended::Failed(group), output, ..fact });
+                let fact = ran(run, *duration, *usage, place(site), output);
+                self.cached.remove(job);
+                self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
             }
         }
     }
@@ -156,12 +187,18 @@ impl Facts {
     /// The whole, without single jobs. `seconds` is how long the build took,
     /// `error` what ended it early.
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
-        let mut groups: BTreeMap<(String, Language), Sum> = BTreeMap::new();
+        let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
         let mut all = Sum::default();
+        let of = |job: &usize| (&plan.jobs[*job].target_id, plan.jobs[*job].language);
         for (job, fact) in &self.jobs {
-            let job = &plan.jobs[*job];
-            groups.entry((job.target_id.to_string(), job.language)).or_default().add(fact);
+            groups.entry(of(job)).or_default().add(fact);
             all.add(fact);
+        }
+        for (job, size) in &self.cached {
+            for sum in [groups.entry(of(job)).or_default(), &mut all] {
+                sum.cached += 1;
+                sum.size += size;
+            }
         }
         let groups: Vec<Value> = groups
             .iter()
@@ -220,22 +257,22 @@ struct Sum {
     compiled: usize,
     failed: usize,
     size: u64,
-    run: Duration,
-    cpu: Duration,
+    /// In microseconds.
+    run: u64,
+    cpu: u64,
     peak_memory: u64,
 }
 
 impl Sum {
     fn add(&mut self, fact: &Fact) {
         *match fact.ended {
-            Ended::Cached => &mut self.cached,
             Ended::Compiled => &mut self.compiled,
             Ended::Failed(_) => &mut self.failed,
         } += 1;
         self.size += fact.size;
-        self.run += fact.duration;
-        self.cpu += fact.usage.cpu;
-        self.peak_memory = self.peak_memory.max(fact.usage.peak_memory);
+        self.run += fact.duration.0;
+        self.cpu += fact.cpu.0;
+        self.peak_memory = self.peak_memory.max(fact.peak_memory);
     }
 
     fn describe(&self, body: &mut Value) {
@@ -243,8 +280,8 @@ impl Sum {
         body["compiled"] = self.compiled.into();
         body["failed"] = self.failed.into();
         body["size"] = self.size.into();
-        body["compile_milliseconds"] = (self.run.as_millis() as u64).into();
-        body["cpu_milliseconds"] = (self.cpu.as_millis() as u64).into();
+        body["compile_milliseconds"] = (self.run / 1000).into();
+        body["cpu_milliseconds"] = (self.cpu / 1000).into();
         body["peak_memory"] = self.peak_memory.into();
     }
 }

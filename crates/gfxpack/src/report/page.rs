@@ -47,12 +47,11 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
         let group: i64 = match fact.ended {
-            Ended::Cached => continue,
             Ended::Compiled => -1,
-            Ended::Failed(group) => group as i64,
+            Ended::Failed(group) => group.into(),
         };
         let job = &plan.jobs[*job];
-        let output = fact.output.as_ref();
+        let output = fact.output();
         let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
         rows.push(json!([
             names.number(job.key.kernel_name.clone()),
@@ -60,14 +59,14 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             targets.number(job.target_id.to_string()),
             languages.number(word(job.language)),
             fact.worker,
-            fact.start.as_millis() as u64,
-            fact.duration.as_millis() as u64,
-            fact.usage.cpu.as_millis() as u64,
-            fact.usage.peak_memory >> 10,
+            fact.start.as_millis(),
+            fact.duration.as_millis(),
+            fact.cpu.as_millis(),
+            fact.peak_memory >> 10,
             fact.size,
             group,
             output,
-            fact.remote.as_ref().map_or(-1, |place| places.number(place.to_string()) as i64),
+            fact.remote().map_or(-1, |place| places.number(place.to_string()) as i64),
         ]));
     }
     let shared: Vec<Value> = facts

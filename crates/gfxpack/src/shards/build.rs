@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, Ended, ExecutorOptions, JobState, KnownCosts, ShardManifest};
+use gfxpack_compile::{Cancel, ExecutorOptions, KnownCosts, write_manifest};
 use gfxpack_plan::Digest;
-use gfxpack_plan::shard::{self, Shard};
+use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ pub(crate) fn read_costs(path: &Path) -> anyhow::Result<KnownCosts> {
 
 /// The jobs of a shard by their costs.
 fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> anyhow::Result<HashSet<Digest>> {
-    let plan = stored.load(&Jobs::Keys)?;
+    let plan = stored.load(&Jobs::All)?;
     let times = costs.of_plan(&plan, |source| stored.closure_size(source));
     let jobs: Vec<(Digest, u64)> = plan.jobs.iter().map(|job| job.digest).zip(times).collect();
     let shards = shard::by_cost(&jobs, shard.count());
@@ -100,7 +100,7 @@ pub(crate) fn run(
         costs: costs.as_ref().map(KnownCosts::digest),
         jobs: ended?,
     };
-    let file = manifest.write(outbox.dir())?;
+    let file = write_manifest(&manifest, outbox.dir())?;
     told?;
     prepared.cache.shrink(output);
     summarise(&manifest, &file, output);

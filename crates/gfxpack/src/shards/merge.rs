@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use gfxpack_compile::{CompileError, Ended, JobState, ObjectStore};
+use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::shard::{Shard, ranges};
+use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
 use gfxpack_plan::{Digest, KernelKey};
 
 use super::state::Found;
@@ -242,16 +242,18 @@ fn differ<'f>(
     shards: impl Iterator<Item = &'f Found>,
 ) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
     let shards: Vec<&Found> = shards.collect();
-    let numbers: HashMap<Digest, usize> =
-        plan.jobs.iter().enumerate().map(|(index, job)| (job.digest, index)).collect();
+    let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
+    let digest = |index: &u32| plan.jobs[*index as usize].digest;
+    numbers.sort_unstable_by_key(digest);
     let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
     let mut overlap = None;
     for (place, found) in shards.iter().enumerate() {
         let path = || found.path.display().to_string();
         for ended in &found.manifest.jobs {
-            let Some(&index) = numbers.get(&ended.job) else {
+            let Ok(place_of_job) = numbers.binary_search_by_key(&ended.job, digest) else {
                 return Err(MergeError::ForeignJob { path: path(), job: ended.job });
             };
+            let index = numbers[place_of_job] as usize;
             let Some((other, before)) = &jobs[index] else {
                 jobs[index] = Some((place as u32, ended));
                 continue;

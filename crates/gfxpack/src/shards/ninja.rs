@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::ShardManifest;
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::shard::Shard;
+use gfxpack_plan::shard::{Shard, ShardManifest};
+use gfxpack_plan::stored::Jobs;
 
 use super::Stored;
 use super::words::{text, toolchain_options};
@@ -21,7 +21,7 @@ const KDBS: &str = "merged";
 /// Writes `build.ninja`, and gives the number of its jobs.
 pub(crate) fn write(args: &Ninja) -> anyhow::Result<usize> {
     let stored = Stored::open(&args.plan)?;
-    let plan = stored.load_keys()?;
+    let plan = stored.load(&Jobs::All)?;
     fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     let program = std::env::current_exe().map_err(fail::io("find", Path::new("gfxpack")))?;
     let dir = fs::canonicalize(stored.dir()).map_err(fail::io("find", stored.dir()))?;

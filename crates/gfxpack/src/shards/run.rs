@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use gfxpack_compile::{
-    Cancel, CompileError, Ended, Event, Executor, ExecutorOptions, Failure, JobState,
-};
+use gfxpack_compile::{Cancel, CompileError, Event, Executor, ExecutorOptions, Failure};
+use gfxpack_plan::shard::{Ended, JobState};
 use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
 
@@ -34,7 +33,7 @@ pub(crate) struct Run<'a> {
 /// How a job is, as far as it is known.
 enum Known {
     Made,
-    Noted(Note),
+    Noted(Box<Note>),
     ToDo,
 }
 
@@ -57,17 +56,17 @@ impl Run<'_> {
     ) -> anyhow::Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
         let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job.digest)).collect();
-        let mut ended: BTreeMap<Digest, Ended> = BTreeMap::new();
+        let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in known.into_iter().enumerate() {
             let job = plan.jobs[index].digest;
             match known {
                 Known::Made => {
-                    ended.insert(job, self.made(index, JobState::Cached)?);
+                    ended.push(self.made(index, JobState::Cached)?);
                     there.push(index);
                 }
                 Known::Noted(note) => {
-                    ended.insert(job, Ended { job, state: note.state, result: Err(note.reason) });
+                    ended.push(Ended { job, state: note.state, result: Err(note.reason) });
                     there.push(index);
                 }
                 Known::ToDo => to_do.push(index),
@@ -90,15 +89,18 @@ impl Run<'_> {
         }
         for (jobs, state) in [(&first.cached, JobState::Cached), (&first.compiled, JobState::Ok)] {
             for &index in jobs {
-                ended.insert(plan.jobs[index].digest, self.made(index, state)?);
+                ended.push(self.made(index, state)?);
             }
         }
         for (index, failure) in &first.failed {
             let job = plan.jobs[*index].digest;
-            let (state, reason) = (JobState::of(&failure.kind), failure.kind.to_string());
-            ended.insert(job, Ended { job, state, result: Err(reason) });
+            let (state, reason) = (failure.kind.state(), failure.kind.to_string());
+            ended.push(Ended { job, state, result: Err(reason) });
         }
-        Ok(ended.into_values().collect())
+        ended.sort_unstable_by_key(|ended| ended.job);
+        // One that a plan has twice ended twice alike.
+        ended.dedup_by_key(|ended| ended.job);
+        Ok(ended)
     }
 
     fn known(&self, job: Digest) -> Known {
@@ -106,7 +108,7 @@ impl Run<'_> {
             return Known::Made;
         }
         match self.outbox.note(job).filter(|_| !self.retry_refused) {
-            Some(note) => Known::Noted(note),
+            Some(note) => Known::Noted(note.into()),
             None => Known::ToDo,
         }
     }
@@ -115,7 +117,7 @@ impl Run<'_> {
     fn note(&self, index: usize, failure: &Failure) -> anyhow::Result<()> {
         let job = &self.prepared.plan.jobs[index];
         let note = Note {
-            state: JobState::of(&failure.kind),
+            state: failure.kind.state(),
             key: KernelKey::clone(&job.key),
             reason: failure.kind.to_string(),
             output: failure.output.clone(),
@@ -245,7 +247,7 @@ impl Run<'_> {
 }
 
 fn is_tried_again(failure: &Failure) -> bool {
-    matches!(JobState::of(&failure.kind), JobState::Infra | JobState::Timeout)
+    matches!(failure.kind.state(), JobState::Infra | JobState::Timeout)
 }
 
 /// Says of a job that is known to be refused what was said of it then.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{JobState, ManifestError, ShardManifest};
+use gfxpack_compile::{ManifestError, list_manifests, read_manifest};
 use gfxpack_plan::Digest;
-use gfxpack_plan::shard::Shard;
+use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
 
 use super::{Stored, slurm};
 use crate::args::ShardsIn;
@@ -25,11 +25,11 @@ pub(crate) struct Found {
 pub(crate) fn find(dirs: &[PathBuf]) -> anyhow::Result<(Vec<Found>, Vec<ManifestError>)> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for dir in dirs {
-        let listed = ShardManifest::list(dir).map_err(|error| {
+        let listed = list_manifests(dir).map_err(|error| {
             fail::usage(fail::in_full(&error), "give directories that shards were built into")
         })?;
         for path in listed {
-            match ShardManifest::read(&path) {
+            match read_manifest(&path) {
                 Ok(manifest) => found.push(Found { manifest, path, dir: dir.clone() }),
                 Err(error) => wrong.push(error),
             }

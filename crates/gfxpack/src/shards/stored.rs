@@ -158,14 +158,6 @@ impl Stored {
         Ok(stored::read(&self.header, &mut lines, wanted)?)
     }
 
-    /// Reads all jobs, for what does not compile.
-    pub(crate) fn load_keys(&self) -> anyhow::Result<Plan> {
-        // What was supplied to a toolchain shows in the arguments.
-        let supplied = |stored: &StoredToolchain| !stored.toolchain.supplied.is_empty();
-        let all = self.header.toolchains.iter().any(supplied);
-        self.load(if all { &Jobs::All } else { &Jobs::Keys })
-    }
-
     /// Bytes of a source with all it includes.
     pub(crate) fn closure_size(&self, source: usize) -> usize {
         let files = self.header.sources[source].files.iter();

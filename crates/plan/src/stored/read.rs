@@ -10,15 +10,12 @@ use crate::arguments;
 use crate::digest::Digest;
 use crate::key::KernelKey;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
-use crate::words::Words;
+use crate::words::{Frame, Words};
 
 /// Which jobs are wanted.
 pub enum Jobs<'a> {
     /// All, and the kdbs.
     All,
-    /// All without their arguments, and the kdbs: enough for what does not
-    /// compile.
-    Keys,
     /// Those that are chosen by their digests; no kdbs.
     Only(&'a dyn Fn(Digest) -> bool),
     /// One, which is all that is checked; no kdbs.
@@ -43,9 +40,9 @@ pub fn read<A>(
         return Err(StoredError::Format(header.format));
     }
     check_indices(header)?;
-    let sources: Vec<Digest> = header.sources.iter().map(Source::digest).collect();
+    let reader = Reader::new(header);
     if let Jobs::One(digest) = wanted {
-        return one(header, &sources, lines, *digest);
+        return one(header, &reader, lines, *digest);
     }
     let mut sha256 = Sha256::new();
     let mut jobs: Vec<Job> = Vec::new();
@@ -63,11 +60,7 @@ pub fn read<A>(
             }
         }
         if block.len() == KEYS_AT_ONCE || end {
-            let bare = matches!(wanted, Jobs::Keys);
-            let (groups, toolchains) = (&header.groups[..], &header.toolchains[..]);
-            let read = plan::on_all_processors(&block, |line| {
-                job(groups, toolchains, &sources, line, bare)
-            });
+            let read = plan::on_all_processors(&block, |line| reader.job(line));
             jobs.reserve(read.len());
             for job in read {
                 jobs.push(job?);
@@ -82,11 +75,11 @@ pub fn read<A>(
         return Err(damaged("its jobs are not those that its header was written for"));
     }
     let kdbs = match wanted {
-        Jobs::All | Jobs::Keys => kdbs(header, &jobs)?,
+        Jobs::All => kdbs(header, &jobs)?,
         Jobs::Only(_) | Jobs::One(_) => Vec::new(),
     };
     let plan = made(header, jobs, kdbs);
-    if matches!(wanted, Jobs::All | Jobs::Keys) && plan.digest() != header.digest {
+    if matches!(wanted, Jobs::All) && plan.digest() != header.digest {
         return Err(damaged("its kdbs are not those that its digest says"));
     }
     Ok(plan)
@@ -100,7 +93,7 @@ fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
 /// Whoever runs one job of many asks often, and no further than that.
 fn one<A>(
     header: &Header<A>,
-    sources: &[Digest],
+    reader: &Reader<'_>,
     lines: &mut dyn BufRead,
     digest: Digest,
 ) -> Result<Plan, StoredError> {
@@ -112,7 +105,7 @@ fn one<A>(
             return Err(StoredError::NoJob(digest));
         }
         if line.starts_with(begin.as_bytes()) {
-            let job = job(&header.groups, &header.toolchains, sources, &line, false)?;
+            let job = reader.job(&line)?;
             return Ok(made(header, vec![job], Vec::new()));
         }
     }
@@ -145,38 +138,50 @@ fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
     digest.map(chosen).ok_or_else(|| damaged("a line does not begin with a job's digest"))
 }
 
-fn job(
-    groups: &[Group],
-    toolchains: &[StoredToolchain],
-    sources: &[Digest],
-    line: &[u8],
-    bare: bool,
-) -> Result<Job, StoredError> {
-    let (digest, group, kernel_args): (Digest, usize, String) =
-        serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
-    let group = groups.get(group).ok_or_else(|| damaged("a job is of no group"))?;
-    let key = KernelKey { kernel_name: group.kernel_name.clone(), kernel_args };
-    let options = key.split_device().map_or("", |(options, _)| options);
-    let mut words = group.before.clone();
-    let own = arguments::words(options)
-        .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
-    words.extend(&own);
-    words.extend(&group.after);
-    let toolchain = &toolchains[group.toolchain].toolchain;
-    let compiler = toolchain.digest_for(group.language);
-    if plan::job_digest(compiler, group.program, &words, sources[group.source]) != digest {
-        return Err(damaged(&format!("job `{digest}` is not what its digest says")));
+/// Makes jobs of lines.
+struct Reader<'a> {
+    groups: &'a [Group],
+    /// What is around a key's options, by group.
+    frames: Vec<Arc<Frame>>,
+    toolchains: &'a [StoredToolchain],
+    sources: Vec<Digest>,
+}
+
+impl<'a> Reader<'a> {
+    fn new<A>(header: &'a Header<A>) -> Self {
+        let frame = |group: &Group| Arc::new(Frame::new(&group.before, &group.after));
+        Self {
+            groups: &header.groups,
+            frames: header.groups.iter().map(frame).collect(),
+            toolchains: &header.toolchains,
+            sources: header.sources.iter().map(Source::digest).collect(),
+        }
     }
-    Ok(Job {
-        digest,
-        language: group.language,
-        target_id: group.target_id.clone(),
-        source: group.source,
-        toolchain: group.toolchain,
-        program: group.program,
-        arguments: if bare { Words::default() } else { words },
-        key: Arc::new(key),
-    })
+
+    fn job(&self, line: &[u8]) -> Result<Job, StoredError> {
+        let (digest, number, kernel_args): (Digest, usize, String) =
+            serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
+        let group = self.groups.get(number).ok_or_else(|| damaged("a job is of no group"))?;
+        let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
+        let own = arguments::words(key.options())
+            .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
+        let arguments = Words::framed(&self.frames[number], own.iter(), &key);
+        let compiler = self.toolchains[group.toolchain].toolchain.digest_for(group.language);
+        let source = self.sources[group.source];
+        if plan::job_digest(compiler, group.program, &arguments, source) != digest {
+            return Err(damaged(&format!("job `{digest}` is not what its digest says")));
+        }
+        Ok(Job {
+            digest,
+            language: group.language,
+            target_id: group.target_id.clone(),
+            source: group.source,
+            toolchain: group.toolchain,
+            program: group.program,
+            arguments,
+            key,
+        })
+    }
 }
 
 fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError> {

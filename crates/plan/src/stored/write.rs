@@ -14,7 +14,6 @@ use crate::expand::KeyRequest;
 use crate::key::KernelKey;
 use crate::location::InputError;
 use crate::plan::{self, KEYS_AT_ONCE, PlanToolchain, Source, TargetRequest};
-use crate::words::Words;
 
 /// Why a plan could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -77,11 +76,11 @@ pub fn write_jobs(
                 plan::command(key, &sources[*source], digest, toolchain, request.target.id())
             });
             for ((key, source), command) in keys.iter().copied().zip(commands) {
-                let plan::Command { digest, program, arguments } = command?;
+                let plan::Command { digest, program, arguments, own } = command?;
                 let number = match by_digest.get(&digest) {
                     Some(number) => *number,
                     None => {
-                        let (before, after) = without_options(&arguments, key);
+                        let (before, after) = plan::without_options(&arguments, own);
                         let group = writer.groups.number(Group {
                             kernel_name: key.key.kernel_name.clone(),
                             language: key.language,
@@ -116,15 +115,6 @@ pub fn write_jobs(
         groups: writer.groups.list,
         kdbs,
     })
-}
-
-/// A job's arguments before and after those that its key's options are.
-fn without_options(arguments: &Words, key: &KeyRequest) -> (Words, Words) {
-    // The source's path is the one word after the options.
-    let own = crate::arguments::words(key.options()).map_or(0, |words| words.len());
-    let before = arguments.len() - own - 1;
-    let parts = |from: usize, count: usize| arguments.iter().skip(from).take(count).collect();
-    (parts(0, before), parts(before + own, 1))
 }
 
 /// Adds a row, to the last run of rows where it continues that.

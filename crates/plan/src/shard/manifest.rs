@@ -1,0 +1,259 @@
+//! What a shard hands on: its manifest, which says how each of its jobs ended
+//! and lies beside the objects once all of them do. docs/plan-format.md
+//! describes it.
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::Shard;
+use crate::digest::Digest;
+
+/// Version of the manifest's format.
+const FORMAT: u32 = 1;
+
+/// How a job of a shard ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// It was compiled.
+    Ok,
+    /// Its object was there already.
+    Cached,
+    /// The compiler said no, and would again: never retried.
+    Refused,
+    /// The machine failed it: to be retried.
+    Infra,
+    /// It took too long, with the limit doubled too.
+    Timeout,
+}
+
+impl JobState {
+    /// Whether there is an object.
+    #[must_use]
+    pub fn is_made(self) -> bool {
+        matches!(self, Self::Ok | Self::Cached)
+    }
+
+    /// Whether another run could end otherwise.
+    #[must_use]
+    pub fn is_to_retry(self) -> bool {
+        self == Self::Infra
+    }
+}
+
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Cached => "cached",
+            Self::Refused => "refused",
+            Self::Infra => "infra",
+            Self::Timeout => "timeout",
+        })
+    }
+}
+
+/// One job of a shard, as it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The job.
+    pub job: Digest,
+    /// How it ended.
+    pub state: JobState,
+    /// SHA-256 and size of its object; or why there is none.
+    pub result: Result<(Digest, u64), String>,
+}
+
+/// How a shard of a plan ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardManifest {
+    /// The plan's digest.
+    pub plan: Digest,
+    /// Which shard.
+    pub shard: Shard,
+    /// SHA-256 of the costs that the jobs were parted by; `None` where their
+    /// digests did it.
+    pub costs: Option<Digest>,
+    /// Its jobs, by digest.
+    pub jobs: Vec<Ended>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: u32,
+    generator: String,
+    plan: Digest,
+    shard: Shard,
+    costs: Option<Digest>,
+    jobs: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Tail {
+    sha256: Digest,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Made(Digest, JobState, Digest, u64),
+    Failed(Digest, JobState, String),
+}
+
+/// Why bytes are no manifest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// They could not be read.
+    #[error("failed to read a shard's manifest")]
+    Io(#[from] io::Error),
+    /// They are cut off, or not what was written.
+    #[error("failed to trust a shard's manifest: {0}")]
+    Damaged(&'static str),
+}
+
+impl ShardManifest {
+    /// The file name of a shard's manifest.
+    #[must_use]
+    pub fn file_name(shard: Shard) -> String {
+        format!("shard-{}-of-{}.manifest", shard.index(), shard.count())
+    }
+
+    /// How many of its jobs ended so.
+    #[must_use]
+    pub fn count(&self, state: JobState) -> usize {
+        self.jobs.iter().filter(|ended| ended.state == state).count()
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut sha256 = Sha256::new();
+        let mut body = |text: Vec<u8>| {
+            sha256.update(&text);
+            out.write_all(&text)
+        };
+        body(line(&Head {
+            format: FORMAT,
+            generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
+            plan: self.plan,
+            shard: self.shard,
+            costs: self.costs,
+            jobs: self.jobs.len(),
+        }))?;
+        for ended in &self.jobs {
+            body(line(&match &ended.result {
+                Ok((sha256, size)) => Line::Made(ended.job, ended.state, *sha256, *size),
+                Err(reason) => Line::Failed(ended.job, ended.state, reason.clone()),
+            }))?;
+        }
+        let sha256 = Digest::from_bytes(sha256.finalize().into());
+        out.write_all(&line(&Tail { sha256 }))
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ReadError`] where it can't be read, or is not what was written.
+    pub fn read(text: &mut dyn BufRead) -> Result<Self, ReadError> {
+        let mut sha256 = Sha256::new();
+        let mut next = Vec::new();
+        whole_line(text, &mut next)?;
+        let head: Head = serde_json::from_slice(&next)
+            .map_err(|_| ReadError::Damaged("it does not begin as a manifest does"))?;
+        if head.format != FORMAT {
+            return Err(ReadError::Damaged("its format is not known to this version"));
+        }
+        let mut jobs: Vec<Ended> = Vec::new();
+        for _ in 0..head.jobs {
+            sha256.update(&next);
+            whole_line(text, &mut next)?;
+            jobs.push(ended(&next)?);
+        }
+        sha256.update(&next);
+        whole_line(text, &mut next)?;
+        let tail: Tail = serde_json::from_slice(&next).map_err(|_| OTHER)?;
+        if Digest::from_bytes(sha256.finalize().into()) != tail.sha256
+            || !text.fill_buf()?.is_empty()
+            || !jobs.is_sorted_by(|a, b| a.job < b.job)
+        {
+            return Err(OTHER);
+        }
+        Ok(Self { plan: head.plan, shard: head.shard, costs: head.costs, jobs })
+    }
+}
+
+const OTHER: ReadError = ReadError::Damaged("its bytes are not those that were written");
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("plain data");
+    line.push(b'\n');
+    line
+}
+
+fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadError> {
+    line.clear();
+    text.read_until(b'\n', line)?;
+    if line.ends_with(b"\n") { Ok(()) } else { Err(ReadError::Damaged("it is cut off")) }
+}
+
+fn ended(line: &[u8]) -> Result<Ended, ReadError> {
+    match serde_json::from_slice(line) {
+        Ok(Line::Made(job, state, sha256, size)) if state.is_made() => {
+            Ok(Ended { job, state, result: Ok((sha256, size)) })
+        }
+        Ok(Line::Failed(job, state, reason)) if !state.is_made() => {
+            Ok(Ended { job, state, result: Err(reason) })
+        }
+        _ => Err(OTHER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_damage_is_found() {
+        let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
+        digests.sort();
+        let manifest = ShardManifest {
+            plan: Digest::of(b"plan"),
+            shard: "2/11".parse().unwrap(),
+            costs: None,
+            jobs: vec![
+                Ended { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
+                Ended { job: digests[1], state: JobState::Refused, result: Err("no".to_owned()) },
+                Ended { job: digests[2], state: JobState::Cached, result: Ok((digests[1], 7)) },
+            ],
+        };
+        let written = |manifest: &ShardManifest| {
+            let mut text = Vec::new();
+            manifest.write(&mut text).unwrap();
+            text
+        };
+        let text = written(&manifest);
+        assert_eq!(ShardManifest::read(&mut &text[..]).unwrap(), manifest);
+        for length in 0..text.len() {
+            ShardManifest::read(&mut &text[..length]).expect_err("cut");
+            let mut changed = text.clone();
+            changed[length] ^= 1;
+            ShardManifest::read(&mut &changed[..]).expect_err("changed");
+        }
+        ShardManifest::read(&mut &[&text[..], b"\n"].concat()[..]).expect_err("more behind it");
+        let empty = ShardManifest { jobs: Vec::new(), ..manifest.clone() };
+        assert_eq!(ShardManifest::read(&mut &written(&empty)[..]).unwrap(), empty);
+        // What nobody wrote, with a digest that fits.
+        let mut twice = manifest.clone();
+        twice.jobs[1] = twice.jobs[0].clone();
+        ShardManifest::read(&mut &written(&twice)[..]).expect_err("a job twice");
+        let mut wrong = manifest;
+        wrong.jobs[1].state = JobState::Ok;
+        ShardManifest::read(&mut &written(&wrong)[..]).expect_err("made without an object");
+    }
+}
