@@ -83,22 +83,24 @@ impl Casd {
     #[must_use]
     pub fn kill_a_worker(&self) -> bool {
         let ours = format!("PPid:\t{}", self.child.id());
+        // The service names it too in its own command line.
         let is_worker = |process: &Path| {
             let read = |file: &str| fs::read_to_string(process.join(file)).unwrap_or_default();
+            let program = read("cmdline").split('\0').next().map(str::to_owned);
             read("status").lines().any(|line| line == ours)
-                && read("cmdline").contains("buildbox-run")
+                && program.is_some_and(|program| program.contains("buildbox-run"))
         };
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let Some(worker) = processes.map(|entry| entry.path()).find(|path| is_worker(path)) else {
             return false;
         };
         let number = worker.file_name().expect("a process has a number");
-        command("kill")
-            .arg("-KILL")
-            .arg(number)
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        let killed = command("kill").arg("-KILL").arg(number).stderr(Stdio::null()).status();
+        // One that is dying is not another one.
+        while is_worker(&worker) {
+            std::thread::yield_now();
+        }
+        killed.is_ok_and(|status| status.success())
     }
 
     /// Starts it again at the same address.

@@ -139,8 +139,9 @@ fn workers_that_are_lost_are_made_up_for() {
         while lost < 2 && !building.is_finished() {
             lost += usize::from(casd.kill_a_worker());
         }
-        assert_eq!(lost, 2, "it ended before workers were lost");
-        building.join().unwrap()
+        let run = building.join().unwrap();
+        assert_eq!(lost, 2, "it ended before workers were lost: {}", run.stdout);
+        run
     });
     let run = run.expect_code(0);
     assert!(kdb(&project, "local") == kdb(&project, "remote"));

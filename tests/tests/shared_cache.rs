@@ -2,12 +2,11 @@
 //! damaged is dropped, and a cache that is down ends no build.
 
 use std::fs;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use gfxpack_tests::casd::free_port;
 use gfxpack_tests::project::{Project, Run, command, finish, workspace};
 
 const KERNELS: usize = 5;
@@ -21,6 +20,8 @@ fn build(project: &Project, machine: &str, more: &[&str]) -> Run {
     let mut command = project.command(&["build", "--manifest", "kernels.toml"]);
     command.args(arguments).args(more);
     command.env("GFXPACK_CACHE_DIR", project.path().join(format!("cache-{machine}")));
+    // Whoever runs the tests may be somebody else there.
+    command.env_remove("AWS_SESSION_TOKEN").env_remove("AWS_PROFILE");
     command.env("AWS_ACCESS_KEY_ID", S3_KEY.0).env("AWS_SECRET_ACCESS_KEY", S3_KEY.1);
     finish(command)
 }
@@ -99,7 +100,7 @@ fn what_is_given_is_the_users_choice() {
 #[test]
 fn a_cache_that_is_down_ends_no_build() {
     let project = Project::small();
-    let nobody = format!("webdav://127.0.0.1:{}/", free_port());
+    let nobody = format!("webdav://{}/", own_address());
     let file = project.write("plain.txt", "no directory");
     let below_a_file = format!("file://{}/shared", file.display());
     for (machine, url) in [("nobody", nobody.as_str()), ("file", &below_a_file)] {
@@ -114,14 +115,30 @@ fn a_cache_that_is_down_ends_no_build() {
 }
 
 /// A server that ends with this value.
-struct Server(Child);
+struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// An address of this machine where nothing else is, whoever else looks for
+/// one: no two have the same host.
+fn own_address() -> SocketAddr {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = Ipv4Addr::new(127, 1 | high, low, COUNT.fetch_add(1, Ordering::Relaxed));
+    let listener = TcpListener::bind((host, 0)).expect("a free port");
+    listener.local_addr().expect("a bound one")
+}
 
 impl Server {
-    fn start(mut server: std::process::Command, port: u16) -> Self {
-        server.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        let mut server = Self(server.spawn().expect("it starts"));
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(matches!(server.0.try_wait(), Ok(None)), "the server ended");
+    /// Starts the program that `command` makes for an address.
+    fn start(command: impl FnOnce(SocketAddr) -> std::process::Command) -> Self {
+        let address = own_address();
+        let mut command = command(address);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let mut server = Self { child: command.spawn().expect("it starts"), address };
+        while TcpStream::connect(address).is_err() {
+            assert!(matches!(server.child.try_wait(), Ok(None)), "the server ended");
             std::thread::yield_now();
         }
         server
@@ -130,52 +147,51 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 
 #[test]
 fn webdav_is_shared() {
     let project = Project::small();
-    let port = free_port();
     fs::create_dir(project.path().join("dav")).unwrap();
-    let venv: &Path = &workspace().join("target/tools/webdav");
-    let mut server = command(venv.join("bin/wsgidav"));
-    server
-        .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--auth", "anonymous"])
-        .arg("--root")
-        .arg(project.path().join("dav"))
-        .args(["--no-config", "--quiet"]);
-    let _server = Server::start(server, port);
-    is_shared(&project, &format!("webdav://127.0.0.1:{port}/team"));
+    let server = Server::start(|address| {
+        let mut server = command(workspace().join("target/tools/webdav/bin/wsgidav"));
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        server.args(["--host", &host, "--port", &port, "--auth", "anonymous"]);
+        server.arg("--root").arg(project.path().join("dav")).args(["--no-config", "--quiet"]);
+        server
+    });
+    is_shared(&project, &format!("webdav://{}/team", server.address));
     assert_eq!(project.tree("dav/team/v1/objects").len(), KERNELS);
 }
 
 #[test]
 fn redis_is_shared() {
     let project = Project::small();
-    let port = free_port();
-    let mut server = command("redis-server");
-    server
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-        .arg("--dir")
-        .arg(project.path());
-    let _server = Server::start(server, port);
-    is_shared(&project, &format!("redis://127.0.0.1:{port}/1"));
+    let server = Server::start(|address| {
+        let mut server = command("redis-server");
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        server.args(["--port", &port, "--bind", &host, "--save", ""]);
+        server.args(["--protected-mode", "no"]).arg("--dir").arg(project.path());
+        server
+    });
+    is_shared(&project, &format!("redis://{}/1", server.address));
 }
 
 #[test]
 fn s3_is_shared_with_whoever_has_the_key() {
     let project = Project::small();
-    let port = free_port();
     fs::create_dir_all(project.path().join("s3/bucket")).unwrap();
-    let mut server = command(workspace().join("target/tools/rclone/rclone"));
-    server.args(["serve", "s3", "--config", "", "--vfs-cache-mode", "off"]);
-    server.args(["--auth-key", &format!("{},{}", S3_KEY.0, S3_KEY.1)]);
-    server.args(["--addr", &format!("127.0.0.1:{port}")]).arg(project.path().join("s3"));
-    let _server = Server::start(server, port);
-    let place = format!("endpoint=http://127.0.0.1:{port}&region=us-east-1");
+    let server = Server::start(|address| {
+        let mut server = command(workspace().join("target/tools/rclone/rclone"));
+        server.args(["serve", "s3", "--config", "", "--vfs-cache-mode", "off"]);
+        server.args(["--auth-key", &format!("{},{}", S3_KEY.0, S3_KEY.1)]);
+        server.args(["--addr", &address.to_string()]).arg(project.path().join("s3"));
+        server
+    });
+    let place = format!("endpoint=http://{}&region=us-east-1", server.address);
     is_shared(&project, &format!("s3://bucket/team?{place}"));
     assert_eq!(project.tree("s3/bucket/team/v1/objects").len(), KERNELS);
     let stranger = format!("s3://bucket/team?{place}&access_key_id=x&secret_access_key=y");
@@ -189,13 +205,15 @@ fn s3_is_shared_with_whoever_has_the_key() {
 #[test]
 fn google_cloud_storage_is_shared() {
     let project = Project::small();
-    let port = free_port();
-    let mut server = command(workspace().join("target/tools/gcs/bin/gcp-storage-emulator"));
-    server.arg("--data-dir").arg(project.path().join("gcs"));
-    server.args(["start", "--host", "127.0.0.1", "--port", &port.to_string()]);
-    server.args(["--default-bucket", "bucket", "--quiet"]);
-    let _server = Server::start(server, port);
-    let place = format!("endpoint=http://127.0.0.1:{port}&skip_signature=true");
+    let server = Server::start(|address| {
+        let mut server = command(workspace().join("target/tools/gcs/bin/gcp-storage-emulator"));
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        server.arg("--data-dir").arg(project.path().join("gcs"));
+        server.args(["start", "--host", &host, "--port", &port]);
+        server.args(["--default-bucket", "bucket", "--quiet"]);
+        server
+    });
+    let place = format!("endpoint=http://{}&skip_signature=true", server.address);
     is_shared(&project, &format!("gs://bucket/team?{place}"));
     let kept = project.tree("gcs/.cloudstorage/bucket/team/v1/objects");
     assert_eq!(kept.len(), KERNELS);

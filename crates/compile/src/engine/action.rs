@@ -87,8 +87,13 @@ impl Engine<'_> {
             // The workers' own programs start by themselves, so that only their
             // environment can have them load the library.
             ToolchainSource::Installed => {
-                let before =
-                    tree.add_preload().then(|| format!("export LD_PRELOAD={PRELOAD_FROM_SOURCE}"));
+                // An older C library than it needs would start nothing at all.
+                let before = tree.add_preload().then(|| {
+                    format!(
+                        "if LD_PRELOAD={PRELOAD_FROM_SOURCE} /bin/sh -c : 2>/dev/null; \
+                         then export LD_PRELOAD={PRELOAD_FROM_SOURCE}; fi"
+                    )
+                });
                 (Some(commands.to_vec()), before)
             }
             ToolchainSource::Sent => (tree.send(commands, headers)?, None),

@@ -87,6 +87,7 @@ static char *next_string(char **at, char *end) {
 
 /* The job, in a process of its own. */
 static void run_job(const char *directory, const char *temp_dir, int argc, char **argv) {
+    gfxpack_heap_apart();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -117,7 +118,6 @@ static int serve(int argc, char **argv, char **envp) {
     if (probe < 0)
         return 125;
     close(probe);
-    gfxpack_heap_apart();
     uint32_t hello = GFXPACK_HELLO;
     if (write_all(&hello, sizeof hello) != 0)
         return 125;

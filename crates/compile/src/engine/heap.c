@@ -9,6 +9,7 @@
  * multiple of SPAN, whatever was allocated before, and addresses differ
  * between runs and ways of running in bits alone that no small set's hash
  * looks at. Larger sets see the slab's number, which repeats with the command.
+ * LLVM from release 16 on asks for slabs that are aligned, to what all are.
  *
  * Source: llvm-project, llvm/include/llvm/Support/Allocator.h,
  * BumpPtrAllocatorImpl; llvm/include/llvm/ADT/DenseMapInfo.h, getHashValue of
@@ -19,19 +20,24 @@
  * found again without a search, are never merged, and what holds them is made
  * of huge pages where the C library was asked for those.
  *
- * Whatever is larger, or aligned by request, is the C library's own affair.
+ * Whatever is larger, or aligned to more, is the C library's own affair.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-/* Has a process forked from here on allocate nothing beside what is there:
- * pages that both would write to are copied for each of them. */
+/* Has a process that was just forked allocate nothing beside what its parent
+ * did: pages that both write to are copied for each of them, and addresses
+ * would tell what the parent did before. */
 void gfxpack_heap_apart(void);
 
 #if defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
@@ -53,6 +59,8 @@ void gfxpack_heap_apart(void);
 #define ALIGNMENT ((size_t)4 << 30)
 /* So much is made usable at once. */
 #define STEP ((size_t)32 << 20)
+/* What every block is aligned to. */
+#define ALIGNED ((size_t)16)
 #define HUGE_PAGE ((size_t)2 << 20)
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -60,6 +68,7 @@ extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void __libc_free(void *);
 extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
 /* Since glibc 2.32. */
 extern char __libc_single_threaded __attribute__((weak));
 
@@ -90,13 +99,28 @@ static int lock(void) {
     if (alone())
         return 0;
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
-        ;
+        sched_yield();
     return 1;
 }
 
 static void unlock(int locked) {
     if (locked)
         atomic_flag_clear_explicit(&busy, memory_order_release);
+}
+
+/* A fork takes along what other threads hold, but not them. */
+static int forking;
+
+static void before_fork(void) {
+    forking = lock();
+}
+
+static void after_fork(void) {
+    unlock(forking);
+}
+
+__attribute__((constructor)) static void mind_forks(void) {
+    pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* For what is not given out yet, if the C library was asked to. */
@@ -116,9 +140,13 @@ static void reserve(void) {
     char *middle = arena + ARENA / 2;
     sparse = (struct half){arena, arena, middle};
     dense = (struct half){middle, middle, arena + ARENA};
+    /* Where the system makes all pages huge, a few kilobytes would take one. */
+    madvise(arena, ARENA / 2, MADV_NOHUGEPAGE);
     /* A fork server's few own pages are better copied one by one. */
     if (getenv("GFXPACK_FORK_SERVER") == NULL)
         use_huge_pages();
+    else
+        madvise(middle, HUGE_PAGE * 16, MADV_NOHUGEPAGE);
     for (unsigned i = 1; i <= FINE_CLASSES; i++)
         kinds[i].size = 16 * (size_t)i;
     for (unsigned i = FINE_CLASSES + 1; i < SLAB_CLASS; i++) {
@@ -215,6 +243,39 @@ PUBLIC void *calloc(size_t count, size_t each) {
     return block != NULL ? memset(block, 0, size) : __libc_calloc(count, each);
 }
 
+PUBLIC void *memalign(size_t alignment, size_t size) {
+    if (alignment <= ALIGNED)
+        return malloc(size);
+    unsigned class = class_of(size);
+    void *block = class >= SLAB_CLASS && alignment <= SPAN ? take(class) : NULL;
+    return block != NULL ? block : __libc_memalign(alignment, size);
+}
+
+PUBLIC void *aligned_alloc(size_t alignment, size_t size) {
+    return memalign(alignment, size);
+}
+
+PUBLIC int posix_memalign(void **block, size_t alignment, size_t size) {
+    if (alignment % sizeof(void *) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0)
+        return EINVAL;
+    int before = errno;
+    void *made = memalign(alignment, size);
+    errno = before;
+    if (made == NULL)
+        return ENOMEM;
+    *block = made;
+    return 0;
+}
+
+PUBLIC void *valloc(size_t size) {
+    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+PUBLIC void *pvalloc(size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return memalign(page, (size + page - 1) / page * page);
+}
+
 PUBLIC void free(void *block) {
     if (!is_ours(block)) {
         __libc_free(block);
@@ -254,7 +315,8 @@ void gfxpack_heap_apart(void) {
         kinds[i].returned = NULL;
         kinds[i].fresh = kinds[i].end = NULL;
     }
-    dense.fresh = (char *)(((uintptr_t)dense.fresh + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    size_t used = ((size_t)(dense.fresh - arena) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    dense.fresh = arena + used;
     use_huge_pages();
 }
 

@@ -111,6 +111,8 @@ c.malloc.restype = c.realloc.restype = c.calloc.restype = ctypes.c_void_p
 c.malloc.argtypes = [ctypes.c_size_t]
 c.calloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 c.free.argtypes = [ctypes.c_void_p]
+c.aligned_alloc.restype = ctypes.c_void_p
+c.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 c.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 c.malloc_usable_size.argtypes = [ctypes.c_void_p]
 c.malloc_usable_size.restype = ctypes.c_size_t
@@ -132,6 +134,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
     other = c.malloc(size)
     ctypes.memset(other, 8, size)
     print(other)
+    print(c.aligned_alloc(16, size))
 "
         );
         printed(&script).lines().map(|line| line.parse().unwrap()).collect()
@@ -142,7 +145,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
     fn large_blocks_begin_where_nothing_before_them_shows() {
         for before in [0, 1000] {
             let blocks = offsets(before);
-            assert_eq!(blocks.len(), 5);
+            assert_eq!(blocks.len(), 10);
             assert!(blocks.iter().all(|block| block % (64 << 10) == 0), "{blocks:?}");
         }
     }
@@ -163,7 +166,7 @@ def check(block):
 for turn in range(20000):
     size = random.choice((random.randrange(300), random.randrange(40000), 1 << random.randrange(21)))
     mark = 1 + turn % 255
-    what = random.randrange(8)
+    what = random.randrange(9)
     if what < 3 or not held:
         fill(c.malloc(size), size, mark)
     elif what < 4:
@@ -171,6 +174,11 @@ for turn in range(20000):
         assert ctypes.string_at(block, size) == bytes(size)
         fill(block, size, mark)
     elif what < 5:
+        alignment = 1 << random.randrange(18)
+        block = c.aligned_alloc(alignment, size)
+        assert block % alignment == 0
+        fill(block, size, mark)
+    elif what < 6:
         block = random.choice(list(held))
         old, kept = held.pop(block)
         block = c.realloc(block, size + 1)

@@ -98,8 +98,6 @@ impl Run<'_> {
             ended.push(Ended { job, state, result: Err(reason) });
         }
         ended.sort_unstable_by_key(|ended| ended.job);
-        // One that a plan has twice ended twice alike.
-        ended.dedup_by_key(|ended| ended.job);
         Ok(ended)
     }
 
@@ -155,7 +153,7 @@ impl Run<'_> {
         let mut left: Vec<usize> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);
         let options = ExecutorOptions { time_limit, ..self.options.clone() };
-        for _ in 0..=REPAIRS {
+        for turn in 0..=REPAIRS {
             let executor = Executor {
                 plan,
                 only: Some(&left),
@@ -191,7 +189,8 @@ impl Run<'_> {
                 match event {
                     Event::Looked { cached } => {
                         pass.cached.extend(cached.iter().map(|(job, _)| *job));
-                        let Some(there) = there else { return };
+                        // A repair goes on with what was told before.
+                        let Some(there) = there.filter(|_| turn == 0) else { return };
                         let size = |job: usize| {
                             self.outbox
                                 .store

@@ -3,7 +3,7 @@
 //! describes it.
 
 use std::fmt;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -188,6 +188,9 @@ impl ShardManifest {
     }
 }
 
+/// Most bytes of a line: a reason takes far less.
+const MAX_LINE: u64 = 16 << 20;
+
 const OTHER: ReadError = ReadError::Damaged("its bytes are not those that were written");
 
 fn line(value: &impl Serialize) -> Vec<u8> {
@@ -198,7 +201,7 @@ fn line(value: &impl Serialize) -> Vec<u8> {
 
 fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadError> {
     line.clear();
-    text.read_until(b'\n', line)?;
+    Read::take(&mut *text, MAX_LINE).read_until(b'\n', line)?;
     if line.ends_with(b"\n") { Ok(()) } else { Err(ReadError::Damaged("it is cut off")) }
 }
 

@@ -1,6 +1,6 @@
 //! Reads a stored plan: all of it, or some of its jobs as a stream.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -21,6 +21,9 @@ pub enum Jobs<'a> {
     /// One, which is all that is checked; no kdbs.
     One(Digest),
 }
+
+/// Most bytes of a line: keys take far less.
+const MAX_LINE: u64 = 16 << 20;
 
 /// Where the digest stands in a line, after `["`.
 const DIGEST: std::ops::Range<usize> = 2..66;
@@ -50,11 +53,13 @@ pub fn read<A>(
     let mut block: Vec<Vec<u8>> = Vec::new();
     let mut line = Vec::new();
     loop {
-        line.clear();
-        let end = lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0;
+        let end = !next_line(lines, &mut line)?;
         if !end {
             sha256.update(&line);
             count += 1;
+            if count > header.jobs {
+                break;
+            }
             if is_wanted(&line, wanted)? {
                 block.push(line.clone());
             }
@@ -73,6 +78,9 @@ pub fn read<A>(
     }
     if count != header.jobs || Digest::from_bytes(sha256.finalize().into()) != header.jobs_sha256 {
         return Err(damaged("its jobs are not those that its header was written for"));
+    }
+    if !are_distinct(&jobs) {
+        return Err(damaged("it has a job twice"));
     }
     let kdbs = match wanted {
         Jobs::All => kdbs(header, &jobs)?,
@@ -100,8 +108,7 @@ fn one<A>(
     let begin = format!("[\"{digest}\"");
     let mut line = Vec::new();
     loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(StoredError::Io)? == 0 {
+        if !next_line(lines, &mut line)? {
             return Err(StoredError::NoJob(digest));
         }
         if line.starts_with(begin.as_bytes()) {
@@ -109,6 +116,21 @@ fn one<A>(
             return Ok(made(header, vec![job], Vec::new()));
         }
     }
+}
+
+/// Reads a line; whether there was one.
+fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, StoredError> {
+    line.clear();
+    let count =
+        Read::take(&mut *lines, MAX_LINE).read_until(b'\n', line).map_err(StoredError::Io)?;
+    if count as u64 == MAX_LINE { Err(damaged("it has lines without end")) } else { Ok(count > 0) }
+}
+
+/// Whether no job is there twice.
+fn are_distinct(jobs: &[Job]) -> bool {
+    let mut digests: Vec<Digest> = jobs.iter().map(|job| job.digest).collect();
+    digests.sort_unstable();
+    digests.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 fn damaged(reason: &str) -> StoredError {
