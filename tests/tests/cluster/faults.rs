@@ -95,6 +95,31 @@ fn a_damaged_object_names_its_shard_which_then_compiles_it_alone() {
 }
 
 #[test]
+fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told() {
+    let project = faulty(&["", "-DBROKEN", ""]);
+    let run = |out: &str| {
+        let report = format!("{out}.html");
+        let arguments = shard_arguments("1/1", out, "cache");
+        let arguments = arguments.iter().map(String::as_str).chain(["--report", &report]);
+        project.run(&arguments.collect::<Vec<_>>()).expect_code(42)
+    };
+    run("first");
+    let (name, object) = project.tree("cache/v1/objects").remove(0);
+    let path = project.path().join("cache/v1/objects").join(name);
+    let mut bytes = object;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let second = run("second");
+    let words = "this kernel is broken";
+    let counts = finished(&second);
+    assert_eq!([&counts["ok"], &counts["cached"], &counts["refused"]], [1, 1, 1]);
+    assert!(project.text("first.html").contains(words), "a report names what was refused");
+    assert!(project.text("second.html").contains(words), "and so after a repair");
+    assert!(project.tree("first/v1/objects") == project.tree("second/v1/objects"));
+}
+
+#[test]
 fn two_objects_of_one_job_are_both_shown() {
     let project = three_shards();
     // Shard 1 as another machine might have made it, of other headers.
