@@ -18,19 +18,19 @@ use crate::store::{Entry, ObjectInfo, ObjectStore};
 const AT_ONCE: usize = 32;
 /// The same for writes beside a build.
 const UPLOADS: usize = 4;
-/// No object is larger; of what is, so much is read and found damaged.
-const MAX_ENTRY: u64 = 256 << 20;
+/// An entry of more is no object.
+const MAX_ENTRY: usize = 1 << 30;
 
 /// Something that keeps bytes by name, shared with others.
 pub trait SharedStore: fmt::Debug + Send + Sync {
     /// What to call it in messages.
     fn name(&self) -> String;
 
-    /// The bytes of that name, if there are any, but no more than `limit`.
+    /// The bytes of that name, if there are any.
     ///
     /// # Errors
     /// What went wrong, in words, where that can't be told.
-    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, String>;
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String>;
 
     /// Whether it has the name.
     ///
@@ -124,8 +124,8 @@ impl SharedCache {
         if self.is_off() {
             return None;
         }
-        match self.shared.read(name, MAX_ENTRY) {
-            Ok(bytes) => bytes,
+        match self.shared.read(name) {
+            Ok(bytes) => bytes.filter(|bytes| bytes.len() <= MAX_ENTRY),
             Err(reason) => {
                 self.give_up(&reason);
                 None

@@ -216,10 +216,8 @@ impl SharedStore for RemoteCache {
         self.name.clone()
     }
 
-    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, String> {
-        let path = path(name);
-        let read = self.operator()?.read_with(&path).range(..limit);
-        let bytes = self.block_on(read.into_future())?;
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let bytes = self.block_on(self.operator()?.read(&path(name)))?;
         Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
