@@ -182,20 +182,23 @@ impl Project {
         let project = Self::new();
         project.add_compiler(stand_in);
         project.write("k.cpp", BREAKABLE_SOURCE);
-        let options: Vec<String> = defines
-            .iter()
-            .enumerate()
-            .map(|(number, define)| format!("\"-DN={number} {define}\""))
-            .collect();
-        project.write(
+        let numbered = defines.iter().enumerate();
+        let options = numbered.map(|(number, define)| format!("-DN={number} {define}"));
+        project.write_manifest("k.cpp", options);
+        project
+    }
+
+    /// Writes a manifest of one source with these options, a kernel for each.
+    pub fn write_manifest(&self, source: &str, options: impl Iterator<Item = String>) {
+        let options: Vec<String> = options.map(|text| format!("\"{text}\"")).collect();
+        self.write(
             "kernels.toml",
             &format!(
                 "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
-                 [[kernel]]\nsource = \"k.cpp\"\n[[kernel.variant]]\noptions = [{}]\n",
+                 [[kernel]]\nsource = \"{source}\"\n[[kernel.variant]]\noptions = [{}]\n",
                 options.join(", ")
             ),
         );
-        project
     }
 
     /// The directory.

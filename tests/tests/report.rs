@@ -108,16 +108,8 @@ fn failing(broken: usize) -> Project {
          .macro fail n\n.if \\n\n.error \"register v256 is out of range\"\n.endif\n.endm\n\
          .if N > 0\nfail N\n.endif\n.text\ns_endpgm\n",
     );
-    let numbers: Vec<String> =
-        (0..=broken).chain([1000]).map(|number| format!("\"-Wa,-defsym,N={number}\"")).collect();
-    project.write(
-        "kernels.toml",
-        &format!(
-            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
-             [[kernel]]\nsource = \"k.s\"\n[[kernel.variant]]\noptions = [{}]\n",
-            numbers.join(", ")
-        ),
-    );
+    let numbers = (0..=broken).chain([1000]);
+    project.write_manifest("k.s", numbers.map(|number| format!("-Wa,-defsym,N={number}")));
     project
 }
 

@@ -419,7 +419,11 @@ pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyho
     let (pip, packages, what) = (venv.join("bin/pip"), tool.packages, tool.what);
     let make = cmd!(sh, "python3 -m venv {venv}");
     let fill = cmd!(sh, "{pip} install --quiet {packages...}");
-    ensure!(install, "{what}: missing\nhint: give --setup to have it put into {venv:?}");
+    ensure!(
+        install,
+        "{what}: missing\n\
+         hint: give --setup to have `{make} && {fill}` run"
+    );
     say(&format!("missing: {what}: installing into {venv:?}"));
     make.run().context("failed to make a Python environment")?;
     fill.run().with_context(|| format!("failed to install {what}"))?;

@@ -149,6 +149,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
             assert!(blocks.iter().all(|block| block % (64 << 10) == 0), "{blocks:?}");
         }
     }
+
     #[test]
     #[cfg(target_env = "gnu")]
     fn blocks_keep_what_is_written_to_them() {
