@@ -247,3 +247,47 @@ fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
     assert!(asks, "another hipcc");
     assert!(project.tree("cache") == cache, "looking changes nothing");
 }
+
+/// The linker of a job, which is where the toolchain is changed under it.
+const REPLACING_LINKER: &str = r#"#!/bin/sh
+if [ -e 'ROOT/changing' ]; then
+    rm 'ROOT/changing'
+    printf x >> 'ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
+fi
+exec "ROOT/llvm/real/${0##*/}" "$@"
+"#;
+
+#[test]
+fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
+    let project = project();
+    let at = |path: &str| project.path().join(path);
+    fs::create_dir(at("llvm/real")).unwrap();
+    for name in ["lld", "ld.lld"] {
+        fs::rename(at("llvm/bin").join(name), at("llvm/real").join(name)).unwrap();
+    }
+    let root = project.path().to_str().unwrap();
+    project.write("llvm/bin/lld", &REPLACING_LINKER.replace("ROOT", root));
+    fs::set_permissions(at("llvm/bin/lld"), PermissionsExt::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("lld", at("llvm/bin/ld.lld")).unwrap();
+    // What is tried of a toolchain once, is tried here.
+    let other = ["build", "--out", "p", "--manifest", "kernels.toml", "--target", "gfx900"];
+    project.run(&[&other[..], &TOOLS].concat()).expect_code(0);
+    let before = project.objects();
+    let arguments = [&["build", "--out", "o"], &INPUT[..], &TOOLS].concat();
+
+    project.write("changing", "");
+    let run = project.run(&arguments).expect_code(1);
+    assert!(!at("changing").exists(), "the linker was run");
+    let error = &run.of_type("error")[0];
+    assert_eq!(
+        error["messages"][0],
+        "failed to trust what was compiled: the toolchain's `bitcode/oclc_isa_version_1036.bc` changed meanwhile"
+    );
+    assert_eq!(project.objects(), before);
+    assert_eq!(project.tree("o"), []);
+
+    // With the toolchain as it is now, everything is made anew.
+    let run = project.run(&arguments).expect_code(0);
+    let finished = &run.of_type("build-finished")[0];
+    assert_eq!((&finished["compiled"], &finished["cached"]), (&5.into(), &0.into()));
+}

@@ -46,8 +46,11 @@ pub enum CompileError {
         used: PathBuf,
     },
     /// The compiler was replaced while it was used.
-    #[error("failed to trust what was compiled: the toolchain's files changed meanwhile")]
-    ToolchainChanged,
+    #[error("failed to trust what was compiled: the toolchain's `{file}` changed meanwhile")]
+    ToolchainChanged {
+        /// One of its files, as its digest names it.
+        file: String,
+    },
     /// The toolchain can't build for a processor.
     #[error("failed to find a way to build {language} for `{processor}`: {reason}")]
     Unbuildable {
@@ -104,7 +107,7 @@ impl CompileError {
             Self::OtherDeviceLibs { .. } => {
                 "this hipcc looks for its own; use --clang with --device-libs".to_owned()
             }
-            Self::ToolchainChanged => {
+            Self::ToolchainChanged { .. } => {
                 "wait until the installation is complete and run again; what was compiled in this run is \
                  thrown away"
                     .to_owned()

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
 use gfxpack_plan::digest::Hasher;
@@ -49,6 +50,8 @@ pub struct Toolchain {
     assembly: Digest,
     /// The digest without what is supplied.
     closure: Digest,
+    /// What that is of.
+    closure_files: Arc<[(String, Digest)]>,
     /// Directories whose files the digest covers.
     covered: Vec<PathBuf>,
     /// Processors that clang knows.
@@ -106,7 +109,8 @@ impl Toolchain {
         let opencl_c = closure_digest(&programs, &of_opencl_c, digests)?;
         let mut files = programs;
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
-        let closure = closure_digest(&files, &covered, digests)?;
+        let closure_files = closure(&files, &covered, digests)?;
+        let closure = digest_of(&closure_files);
         Ok(Self {
             hipcc,
             clang: found.clang,
@@ -118,6 +122,7 @@ impl Toolchain {
             digest: closure,
             supplied: Vec::new(),
             closure,
+            closure_files: closure_files.into(),
             opencl_c,
             assembly,
             covered,
@@ -211,14 +216,23 @@ impl Toolchain {
     /// Whether the toolchain's files are still those that were digested.
     ///
     /// # Errors
-    /// [`CompileError::ToolchainChanged`] where they are not, or can't be read.
+    /// [`CompileError::ToolchainChanged`] with the first that is not, or that
+    /// can't be read any more.
     pub(crate) fn check_unchanged(&self, digests: &FileDigests) -> Result<(), CompileError> {
-        let sound = self.supplied.is_empty()
-            || isa::is_sound(&self.device_libs, &self.installed_libs, &self.supplied);
-        match closure_digest(&self.files, &self.covered, digests) {
-            Ok(digest) if digest == self.closure && sound => Ok(()),
-            _ => Err(CompileError::ToolchainChanged),
+        let changed = |file: String| Err(CompileError::ToolchainChanged { file });
+        let now = match self.covered_files(digests) {
+            Ok(now) => now,
+            Err(CompileError::Io { path, .. }) => return changed(path.display().to_string()),
+            Err(other) => return Err(other),
+        };
+        if let Some(file) = first_difference(&self.closure_files, &now) {
+            return changed(file.to_owned());
         }
+        let libs = &self.device_libs;
+        if !self.supplied.is_empty() && !isa::is_sound(libs, &self.installed_libs, &self.supplied) {
+            return changed(libs.display().to_string());
+        }
+        Ok(())
     }
 
     /// Every file that the digest covers, with the digest of its content:
@@ -299,11 +313,24 @@ fn closure_digest(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Digest, CompileError> {
-    let entries = closure(files, dirs, digests)?;
-    Ok(Hasher::new("gfxpack toolchain 1")
+    Ok(digest_of(&closure(files, dirs, digests)?))
+}
+
+fn digest_of(entries: &[(String, Digest)]) -> Digest {
+    Hasher::new("gfxpack toolchain 1")
         .list(entries.iter().map(|(name, _)| name.as_bytes()))
         .list(entries.iter().map(|(_, digest)| digest))
-        .finish())
+        .finish()
+}
+
+/// The first name, of two sorted lists, that is not in both with one digest.
+fn first_difference<'a>(
+    before: &'a [(String, Digest)],
+    after: &'a [(String, Digest)],
+) -> Option<&'a str> {
+    let common = before.iter().zip(after).take_while(|(before, after)| before == after).count();
+    let names = [before, after].into_iter().filter_map(|list| Some(list.get(common)?.0.as_str()));
+    names.min()
 }
 
 /// Every file with the digest of its content.

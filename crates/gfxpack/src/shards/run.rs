@@ -228,7 +228,7 @@ impl Run<'_> {
             if let Some(error) = error {
                 return Err(error);
             }
-            if let Err(CompileError::ToolchainChanged) = &summary {
+            if let Err(CompileError::ToolchainChanged { .. }) = &summary {
                 self.disown(&pass);
             }
             summary?;
