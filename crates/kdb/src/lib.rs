@@ -39,6 +39,7 @@ mod turn;
 mod usage;
 mod user;
 mod verify;
+mod vfs;
 mod write;
 
 pub use copy::{CopyOptions, convert};
