@@ -61,7 +61,7 @@ fn a_directory_is_shared_and_damage_in_it_is_dropped() {
     let entries = project.tree("shared/v1/objects");
     assert_eq!(entries.len(), KERNELS);
     let path = |name: &str| project.path().join("shared/v1/objects").join(name);
-    // Other bytes, too few, and a sound object that is for another job.
+    // Other bytes, too few, far too many, and a sound object that is for another job.
     let (first, second, third) = (&entries[0], &entries[1], &entries[2]);
     let mut damaged = first.1.clone();
     let middle = damaged.len() / 2;
@@ -69,8 +69,9 @@ fn a_directory_is_shared_and_damage_in_it_is_dropped() {
     fs::write(path(&first.0), damaged).unwrap();
     fs::write(path(&second.0), &second.1[..100]).unwrap();
     fs::write(path(&third.0), &entries[3].1).unwrap();
+    fs::File::create(path(&entries[4].0)).unwrap().set_len(1 << 40).unwrap();
     let run = build(&project, "third", &["--cache-remote", &url]).expect_code(0);
-    assert_eq!(counts(&run), (3, KERNELS as u64 - 3), "{}", run.stdout);
+    assert_eq!(counts(&run), (4, KERNELS as u64 - 4), "{}", run.stdout);
     assert!(kdb(&project, "first") == kdb(&project, "third"));
     let warnings = run.of_type("warning");
     assert_eq!(warnings.len(), 1, "once: {warnings:?}");

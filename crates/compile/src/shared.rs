@@ -18,19 +18,20 @@ use crate::store::{Entry, ObjectInfo, ObjectStore};
 const AT_ONCE: usize = 32;
 /// The same for writes beside a build.
 const UPLOADS: usize = 4;
-/// An entry of more is no object.
-const MAX_ENTRY: usize = 1 << 30;
+/// An entry of more bytes is no object.
+const MAX_ENTRY: u64 = 1 << 30;
 
 /// Something that keeps bytes by name, shared with others.
 pub trait SharedStore: fmt::Debug + Send + Sync {
     /// What to call it in messages.
     fn name(&self) -> String;
 
-    /// The bytes of that name, if there are any.
+    /// The bytes of that name, if there are any; of more than `most` bytes,
+    /// some of the first.
     ///
     /// # Errors
     /// What went wrong, in words, where that can't be told.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String>;
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String>;
 
     /// Whether it has the name.
     ///
@@ -124,8 +125,8 @@ impl SharedCache {
         if self.is_off() {
             return None;
         }
-        match self.shared.read(name) {
-            Ok(bytes) => bytes.filter(|bytes| bytes.len() <= MAX_ENTRY),
+        match self.shared.read(name, MAX_ENTRY) {
+            Ok(bytes) => bytes,
             Err(reason) => {
                 self.give_up(&reason);
                 None

@@ -19,6 +19,7 @@ use gfxpack_compile::SharedStore;
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{ErrorKind, Operator, services};
 use tokio::runtime::Runtime;
+use tokio_stream::StreamExt as _;
 
 /// How long an answer may take, and how long bytes may stay away.
 const CALL_LIMIT: Duration = Duration::from_secs(20);
@@ -216,9 +217,24 @@ impl SharedStore for RemoteCache {
         self.name.clone()
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
-        let bytes = self.block_on(self.operator()?.read(&path(name)))?;
-        Ok(bytes.map(|bytes| bytes.to_vec()))
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
+        let operator = self.operator()?;
+        self.block_on(async {
+            let mut stream = operator.reader(&path(name)).await?.into_stream(..).await?;
+            let mut bytes = Vec::new();
+            // Most services say before the first byte how many will come.
+            match stream.metadata().await {
+                Ok(known) if known.content_length() > most => return Ok(bytes),
+                Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
+                _ => {}
+            }
+            while bytes.len() as u64 <= most
+                && let Some(part) = stream.try_next().await?
+            {
+                part.into_iter().for_each(|chunk| bytes.extend_from_slice(&chunk));
+            }
+            Ok(bytes)
+        })
     }
 
     fn has(&self, name: &str) -> Result<bool, String> {

@@ -114,6 +114,8 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
     let words = "this kernel is broken";
     let counts = finished(&second);
     assert_eq!([&counts["ok"], &counts["cached"], &counts["refused"]], [1, 1, 1]);
+    let report = &second.of_type("report")[0];
+    assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
     assert!(project.text("first.html").contains(words), "a report names what was refused");
     assert!(project.text("second.html").contains(words), "and so after a repair");
     assert!(project.tree("first/v1/objects") == project.tree("second/v1/objects"));
