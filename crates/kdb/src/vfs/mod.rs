@@ -27,7 +27,7 @@ const NAME: &CStr = c"gfxpack-joined";
 /// The VFS's name, which is known to SQLite from now on. It is not the default.
 ///
 /// # Errors
-/// SQLite's: it lacks memory.
+/// SQLite's: it has no VFS at all, or lacks memory.
 pub(crate) fn name() -> Result<&'static CStr, rusqlite::Error> {
     static REGISTERED: OnceLock<c_int> = OnceLock::new();
     status(*REGISTERED.get_or_init(register))
@@ -71,11 +71,12 @@ struct Handle {
 
 /// The open file of the VFS inside.
 struct Inner {
-    /// Points into `memory`.
+    /// Points into `_memory`.
     file: *mut ffi::sqlite3_file,
     methods: &'static ffi::sqlite3_io_methods,
-    /// As many bytes as that VFS wants, aligned as SQLite aligns them.
-    _memory: Box<[u64]>,
+    /// As many bytes as that VFS wants, aligned as SQLite aligns them. No box:
+    /// that would claim to be the only way to them whenever it is moved.
+    _memory: Vec<u64>,
 }
 
 /// Calls a method of the file inside; one that is missing fails.
@@ -137,7 +138,7 @@ unsafe extern "C" fn open(
         return unsafe { open(inner, name, file, flags, out_flags) };
     }
     let words = (described.szOsFile as usize).div_ceil(size_of::<u64>());
-    let mut memory = vec![0_u64; words].into_boxed_slice();
+    let mut memory = vec![0_u64; words];
     let below: *mut ffi::sqlite3_file = memory.as_mut_ptr().cast();
     // SAFETY: the arguments are SQLite's; `below` has the room that it needs.
     let code = unsafe { open(inner, name, below, flags, out_flags) };
