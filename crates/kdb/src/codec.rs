@@ -304,6 +304,31 @@ mod tests {
     }
 
     #[test]
+    fn digests_stand_beside_their_objects_and_errors_in_their_places() {
+        let items = |count| (0..count).map(|n| if n % 3 == 1 { Err(n) } else { Ok(noise(n)) });
+        for count in [0, 1, 2, 4, 200] {
+            let each: Vec<_> = digest_each(items(count).collect(), Vec::as_slice).collect();
+            let alone: Vec<_> = items(count)
+                .map(|item| item.map(|item| (Md5::digest(&item).into(), item)))
+                .map(|item| item.map(|(digest, item)| (item, digest)))
+                .collect();
+            assert_eq!(each, alone);
+        }
+    }
+
+    #[test]
+    fn an_unpacked_blob_gives_the_blob_or_the_object() {
+        for object in [vec![7; 5000], noise(5000)] {
+            let Encoded { blob, uncompressed_size, .. } = encode(object.clone(), Blob::Auto);
+            let unpacked =
+                || Unpacked::of(blob.clone(), uncompressed_size as i64, 1 << 20).unwrap();
+            assert_eq!(unpacked().object(), object);
+            assert_eq!(unpacked().into_object(), object);
+            assert_eq!(unpacked().into_blob(), blob);
+        }
+    }
+
+    #[test]
     fn a_blob_that_is_not_what_the_row_says_is_refused() {
         let object = vec![7; 5000];
         let row = encode(object, Blob::Bz2);

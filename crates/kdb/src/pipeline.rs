@@ -15,9 +15,10 @@ const MAX_COST: u64 = 1 << 40;
 /// handing one over takes as long as the MD5 of a few kilobytes.
 pub(crate) const SMALL_BATCH: u64 = 128 << 10;
 
-/// The same where little is done besides digesting them: enough small ones to
-/// fill the lanes, and to hide that some are longer.
-pub(crate) const DIGEST_BATCH: u64 = 1 << 20;
+/// The same where little is done besides digesting them: enough code objects,
+/// mostly of 6 to 60 kB, to fill the lanes. More gain nothing, and few large
+/// batches keep fewer threads at work.
+pub(crate) const DIGEST_BATCH: u64 = 512 << 10;
 
 /// The least number of batches in a window, for the threads to share.
 const MIN_BATCHES: u64 = 8;
