@@ -239,7 +239,7 @@ fn compress<S: Simd, const C: usize>(
     }
     for (now, before) in now.iter_mut().zip(before) {
         for (now, before) in now.iter_mut().zip(before) {
-            *now = *now + before;
+            *now += before;
         }
     }
 }
