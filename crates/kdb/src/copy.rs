@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_plan::KernelKey;
 
-use crate::codec::{self, Encoded};
+use crate::codec::{self, Encoded, Unpacked};
 use crate::cursor::Cursor;
 use crate::error::{CopyError, ReadError, RowError};
 use crate::layout::Layout;
@@ -63,9 +63,14 @@ pub(crate) fn transfer(
     mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
 ) -> Result<(), CopyError> {
     let CopyOptions { blob, window_bytes, max_object_bytes, progress, .. } = *options;
+    let batch = match blob {
+        None | Some(Blob::Raw) => pipeline::DIGEST_BATCH,
+        Some(Blob::Auto | Blob::Bz2) => pipeline::SMALL_BATCH,
+    };
     let mut rows = 0;
     pipeline::in_order(
         window_bytes,
+        batch,
         || {
             Ok(next()?.map(|passing| {
                 let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
@@ -74,14 +79,19 @@ pub(crate) fn transfer(
                 (passing, cost)
             }))
         },
-        |Passing { path, key, stored, note, rows }| -> Result<_, CopyError> {
-            check_key(&key)?;
-            match recode(stored, blob, max_object_bytes) {
-                Ok(encoded) => Ok((key, encoded, note, rows)),
-                Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
-            }
+        |passing| {
+            let unpacked = passing.map(|passing| unpack(passing, max_object_bytes)).collect();
+            codec::digest_each(unpacked, |(_, unpacked)| unpacked.object())
+                .map(|passing| {
+                    let ((Passing { path, key, stored, note, rows }, unpacked), digest) = passing?;
+                    match recode(unpacked, &digest, stored, blob, max_object_bytes) {
+                        Ok(encoded) => Ok((key, encoded, note, rows)),
+                        Err(source) => Err(not_a_kernel(path, key, source)),
+                    }
+                })
+                .collect()
         },
-        |passed| {
+        |passed: Result<_, CopyError>| {
             let (key, encoded, note, passed) = passed?;
             finish(key, encoded, note)?;
             rows += passed;
@@ -93,27 +103,42 @@ pub(crate) fn transfer(
     )
 }
 
-/// Checks a stored row, and brings it into the form asked for.
+/// Takes the code object out of a row, whose blob is then beside it.
+fn unpack(mut passing: Passing, limit: u64) -> Result<(Passing, Unpacked), CopyError> {
+    check_key(&passing.key)?;
+    let Stored { blob, size, .. } = &mut passing.stored;
+    match Unpacked::of(std::mem::take(blob), *size, limit) {
+        Ok(unpacked) => Ok((passing, unpacked)),
+        Err(source) => Err(not_a_kernel(passing.path, passing.key, source)),
+    }
+}
+
+fn not_a_kernel(path: PathBuf, key: KernelKey, source: RowError) -> CopyError {
+    ReadError::Row { path, key: Box::new(key), source }.into()
+}
+
+/// Checks a row's code object, and brings it into the form asked for.
 ///
 /// # Errors
 /// [`RowError`]: the row is no kernel.
-pub(crate) fn recode(
+fn recode(
+    unpacked: Unpacked,
+    digest: &[u8],
     stored: Stored,
     form: Option<Blob>,
     max_object_bytes: u64,
 ) -> Result<Encoded, RowError> {
-    let Stored { blob, hash, size } = stored;
-    let object = codec::unpack(&blob, size, max_object_bytes)?;
-    codec::check_hash(&object, &hash)?;
-    if object.is_empty() {
+    let Stored { hash, size, .. } = stored;
+    codec::check_digest(digest, &hash)?;
+    let object_bytes = unpacked.object().len() as u64;
+    if object_bytes == 0 {
         return Err(RowError::Size { size: 0, limit: max_object_bytes });
     }
-    let object_bytes = object.len() as u64;
     match form {
-        Some(form) => Ok(codec::encode(object.into_owned(), form)),
+        Some(form) => Ok(codec::encode_hashed(unpacked.into_object(), hash, form)),
         None => {
-            drop(object);
-            Ok(Encoded { blob, hash, uncompressed_size: size.unsigned_abs(), object_bytes })
+            let (blob, uncompressed_size) = (unpacked.into_blob(), size.unsigned_abs());
+            Ok(Encoded { blob, hash, uncompressed_size, object_bytes })
         }
     }
 }

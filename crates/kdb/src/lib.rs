@@ -22,6 +22,9 @@ mod fault;
 mod header;
 mod info;
 mod layout;
+mod md5_lanes;
+#[cfg(test)]
+mod md5_lanes_tests;
 mod merge;
 mod open;
 mod origin;

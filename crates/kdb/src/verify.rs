@@ -209,6 +209,7 @@ impl Run<'_> {
         let mut number = 0;
         pipeline::in_order(
             window_bytes,
+            pipeline::DIGEST_BATCH,
             || {
                 budget.renew();
                 let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };
@@ -221,7 +222,7 @@ impl Run<'_> {
                 let cost = row.cost(max_object_bytes);
                 Ok(Some((row, cost)))
             },
-            |row| check_row::check(row, target.as_ref(), max_object_bytes),
+            |rows| check_row::check(rows, target.as_ref(), max_object_bytes),
             |checked| {
                 report.rows += 1;
                 report.raw_rows += u64::from(checked.raw);

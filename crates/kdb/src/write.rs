@@ -128,16 +128,26 @@ where
     let WriteOptions { blob: form, layout, origin, window_bytes, progress } = *options;
     let mut sink = Sink::create(path, layout)?;
     let mut indices = 0..rows.len();
-    let (window, held) = match form {
+    let (window, batch, held) = match form {
         // Nothing to compress: bytes read further ahead only leave the caches.
-        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
+        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), pipeline::DIGEST_BATCH, 1),
         // Both the bytes and their encoded form are held for a while.
-        Blob::Auto | Blob::Bz2 => (window_bytes, 2),
+        Blob::Auto | Blob::Bz2 => (window_bytes, pipeline::SMALL_BATCH, 2),
     };
     pipeline::in_order(
         window,
+        batch,
         || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
-        |index| object(rows[index].key, code_object(index), form),
+        |indices| {
+            let objects =
+                indices.map(|index| object(rows[index].key, code_object(index))).collect();
+            codec::digest_each(objects, Vec::as_slice)
+                .map(|object| {
+                    let (object, digest) = object?;
+                    Ok(codec::encode_hashed(object, codec::hex(&digest), form))
+                })
+                .collect()
+        },
         |encoded: Result<Encoded, WriteError>| {
             let index = sink.written().rows as usize;
             let origin = origin.and_then(|origin| origin(index));
@@ -184,7 +194,7 @@ pub(crate) fn check_key(key: &KernelKey) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn object<E>(key: &KernelKey, bytes: Result<Vec<u8>, E>, blob: Blob) -> Result<Encoded, WriteError>
+fn object<E>(key: &KernelKey, bytes: Result<Vec<u8>, E>) -> Result<Vec<u8>, WriteError>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -194,5 +204,5 @@ where
     if !(1..=MAX_OBJECT_BYTES).contains(&size) {
         return Err(WriteError::ObjectSize { key: key(), size });
     }
-    Ok(codec::encode(bytes, blob))
+    Ok(bytes)
 }

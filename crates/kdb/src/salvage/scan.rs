@@ -68,6 +68,7 @@ impl Walk<'_> {
         let mut left = 8 * self.bytes + (64 << 20);
         pipeline::in_order(
             self.options.window_bytes,
+            pipeline::SMALL_BATCH,
             || -> Result<_, CopyError> {
                 loop {
                     if let Some((place, cell, shape)) = found.pop() {
@@ -93,7 +94,7 @@ impl Walk<'_> {
                     }
                 }
             },
-            |candidate| self.judge(candidate),
+            |candidates| candidates.map(|candidate| self.judge(candidate)).collect(),
             |(verdict, chain)| {
                 let whole =
                     matches!(verdict, Verdict::Row(..) | Verdict::Object(..) | Verdict::Key(..));

@@ -87,16 +87,22 @@ fn an_empty_kdb_is_still_a_kdb() {
     assert_eq!(reader.info().unwrap().rows, 0);
 }
 
-/// Tries to replace a kdb by one of these rows, and makes sure that the
-/// directory is as it was.
+/// Tries to replace a kdb by one of these rows, compressed and raw, and makes
+/// sure that the error is the same and the directory as it was.
 #[track_caller]
 fn refused(rows: &[Row<'_>], object: impl Fn(usize) -> io::Result<Vec<u8>> + Sync) -> WriteError {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    let error = write(&path, rows, &WriteOptions::default(), object).unwrap_err();
-    assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
-    assert!(std::fs::read(&path).unwrap() == before, "the older file is untouched");
-    assert!(!error.hint().is_empty());
+    let [error, of_raw] = [Blob::Auto, Blob::Raw].map(|blob| {
+        let mut options = WriteOptions::default();
+        options.blob = blob;
+        let error = write(&path, rows, &options, &object).unwrap_err();
+        assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
+        assert!(std::fs::read(&path).unwrap() == before, "the older file is untouched");
+        assert!(!error.hint().is_empty());
+        error
+    });
+    assert_eq!(error.to_string(), of_raw.to_string());
     error
 }
 

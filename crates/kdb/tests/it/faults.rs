@@ -79,6 +79,21 @@ fn every_tampered_column_is_found() {
     assert_eq!(finding.key.unwrap().kernel_name, "x.cl.o", "the key is given");
 }
 
+/// Objects are digested together, those that there are.
+#[test]
+fn faulty_rows_between_sound_ones_are_told_apart() {
+    let report = check(
+        "UPDATE kern_db SET uncompressed_size = -1 WHERE id = 3;
+         UPDATE kern_db SET kernel_hash = replace(hex(zeroblob(16)), '0', 'a') WHERE id = 4;
+         UPDATE kern_db SET kernel_blob = 'text', uncompressed_size = 'many' WHERE id = 6;
+         UPDATE kern_db SET kernel_hash = '' WHERE id = 8;",
+        &[Blob, Hash, Column, Column, HashForm],
+    );
+    let rows: Vec<_> = report.findings.iter().map(|finding| finding.row.unwrap()).collect();
+    assert_eq!(rows, [3, 4, 6, 6, 8]);
+    assert_eq!(report.rows, 9);
+}
+
 /// Known rows are handed out as they are; those stored as bzip2 never are.
 #[test]
 fn only_a_known_raw_row_goes_unhashed() {
