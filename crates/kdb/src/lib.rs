@@ -42,6 +42,7 @@ mod turn;
 mod usage;
 mod user;
 mod verify;
+mod vfs;
 mod write;
 
 pub use copy::{CopyOptions, convert};

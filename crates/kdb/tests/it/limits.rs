@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gfxpack_kdb::{Blob, Row, VerifyOptions, WriteError, WriteOptions, verify, write};
+use gfxpack_kdb::{Blob, Layout, Row, VerifyOptions, WriteError, WriteOptions, verify, write};
 use gfxpack_plan::KernelKey;
 
 use crate::support::{
@@ -45,6 +45,37 @@ fn child_fills_the_disk() {
         let error = write(&path, &rows(&kernels), &WriteOptions::default(), object).unwrap_err();
         assert!(matches!(error, WriteError::Sqlite { .. }), "{error}");
         assert!(error.hint().contains("room"));
+        assert_eq!(listing(path.parent().unwrap()), ["gfx906_60.kdb"]);
+    }
+}
+
+/// So little that SQLite has written all of it by the time it commits, and the
+/// file nothing: what fails is the last that is done before it is closed.
+#[test]
+fn a_disk_that_is_full_at_the_commit_leaves_what_was_there() {
+    let (directory, path) = written();
+    let before = std::fs::read(&path).unwrap();
+    let limit = "import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 10, 8 << 10))";
+    run_child("limits::child_has_no_room_to_commit", limit, &path);
+    assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
+    assert!(std::fs::read(&path).unwrap() == before);
+}
+
+#[test]
+#[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_what_was_there"]
+fn child_has_no_room_to_commit() {
+    let path = child_path();
+    for layout in [Layout::Miopen, Layout::Dense] {
+        let kernels = large(1, 40_000);
+        let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
+        let mut options = WriteOptions::default();
+        options.layout = layout;
+        let error = write(&path, &rows(&kernels), &options, object).unwrap_err();
+        let WriteError::Sqlite { source, .. } = &error else { panic!("{error}") };
+        let code = source.sqlite_error().unwrap().extended_code;
+        assert_eq!(code, rusqlite::ffi::SQLITE_IOERR_WRITE, "{source}");
         assert_eq!(listing(path.parent().unwrap()), ["gfx906_60.kdb"]);
     }
 }
