@@ -22,6 +22,8 @@ const WORDS: &[(&str, &str, &str, Scope)] = &[
     ("/ro", "ot/", "is a path of one machine", Scope::Text),
     ("/Us", "ers/", "is a path of one machine", Scope::Text),
     ("lorem ", "ipsum", "says nothing", Scope::Text),
+    ("<<<<", "<<<", "is left over from a merge", Scope::Text),
+    (">>>>", ">>>", "is left over from a merge", Scope::Text),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
