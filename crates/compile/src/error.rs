@@ -48,7 +48,8 @@ pub enum CompileError {
     /// The compiler was replaced while it was used.
     #[error("failed to trust what was compiled: the toolchain's `{file}` changed meanwhile")]
     ToolchainChanged {
-        /// One of its files, as its digest names it.
+        /// One of its files, as its digest names it, or a path: of what is gone,
+        /// or of the directory with supplied constants.
         file: String,
     },
     /// The toolchain can't build for a processor.

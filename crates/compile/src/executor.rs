@@ -382,7 +382,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         if let Err(changed) = toolchains[index].check_unchanged(digests) {
             let jobs = queue.iter().map(|(job, _)| &plan.jobs[*job]);
             jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
-            error = Some(changed);
+            if !matches!(error, Some(CompileError::ToolchainChanged { .. })) {
+                error = Some(changed);
+            }
         }
     }
     error.map_or(Ok(summary), Err)

@@ -11,7 +11,7 @@ use md5::{Digest as _, Md5};
 mod md5_lanes;
 
 /// Bytes of code objects at a time, as in a batch of the library's.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 512 << 10;
 
 fn levels() -> Vec<(&'static str, Level)> {
     let best = Level::new();

@@ -55,6 +55,11 @@ impl StoredRow {
         }
     }
 
+    /// Whether the code object is stored as it is.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self.size, Ok(0))
+    }
+
     /// Bytes that checking this row may take.
     pub(crate) fn cost(&self, max_object_bytes: u64) -> u64 {
         let StoredText { name, args, hash, .. } = &self.text;
@@ -70,9 +75,10 @@ impl StoredRow {
         self,
         max_object_bytes: u64,
     ) -> (StoredText, Checked, Result<Unpacked, Vec<RowError>>) {
+        let raw = self.is_raw();
         let Self { text, blob, size } = self;
         let checked = Checked {
-            raw: matches!(size, Ok(0)),
+            raw,
             stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
             object_bytes: 0,
             findings: Vec::new(),

@@ -63,14 +63,11 @@ pub(crate) fn transfer(
     mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
 ) -> Result<(), CopyError> {
     let CopyOptions { blob, window_bytes, max_object_bytes, progress, .. } = *options;
-    let batch = match blob {
-        None | Some(Blob::Raw) => pipeline::DIGEST_BATCH,
-        Some(Blob::Auto | Blob::Bz2) => pipeline::SMALL_BATCH,
-    };
+    let stays_raw = matches!(blob, None | Some(Blob::Raw));
     let mut rows = 0;
     pipeline::in_order(
         window_bytes,
-        batch,
+        |passing: &Passing| pipeline::batch_of(stays_raw && passing.stored.size == 0),
         || {
             Ok(next()?.map(|passing| {
                 let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);

@@ -20,6 +20,12 @@ pub(crate) const SMALL_BATCH: u64 = 128 << 10;
 /// batches keep fewer threads at work.
 pub(crate) const DIGEST_BATCH: u64 = 512 << 10;
 
+/// How large a batch may be with a code object that is stored, or comes to be
+/// stored, raw or compressed.
+pub(crate) fn batch_of(raw: bool) -> u64 {
+    if raw { DIGEST_BATCH } else { SMALL_BATCH }
+}
+
 /// The least number of batches in a window, for the threads to share.
 const MIN_BATCHES: u64 = 8;
 
@@ -29,7 +35,8 @@ const MIN_BATCHES: u64 = 8;
 /// dropped in the pool: the calling thread is the one that all others wait for.
 ///
 /// `work` gives a result for each item, in their order. A batch is full with
-/// the item by which it weighs `batch` bytes or an eighth of the window. Its
+/// the item by which it weighs what `batch` says of one of its items, or an
+/// eighth of the window. Its
 /// items end early once nobody waits for the results.
 ///
 /// `next` says what each item weighs in bytes from then until all of it is
@@ -40,7 +47,7 @@ const MIN_BATCHES: u64 = 8;
 /// The first error of `next` or `finish`; items under way are then dropped.
 pub(crate) fn in_order<I, R, T, E>(
     window: u64,
-    batch: u64,
+    batch: impl Fn(&I) -> u64,
     mut next: impl FnMut() -> Result<Option<(I, u64)>, E>,
     work: impl Fn(&mut dyn Iterator<Item = I>) -> Vec<R> + Sync,
     mut finish: impl FnMut(R) -> Result<T, E>,
@@ -52,7 +59,7 @@ where
 {
     let stopped = AtomicBool::new(false);
     let (work, stopped) = (&work, &stopped);
-    let batch_cost = batch.min(window / MIN_BATCHES);
+    let largest = window / MIN_BATCHES;
     rayon::in_place_scope(|scope| {
         // Raised however this closure ends, so that waiting items end at once.
         let _stop = Raise(stopped);
@@ -64,29 +71,30 @@ where
         let mut more = true;
         loop {
             while more && (under_way == 0 || under_way < window) {
-                let (mut batch, mut cost) = (Vec::new(), 0_u64);
-                let full = |cost: u64| {
+                let (mut items, mut cost, mut most) = (Vec::new(), 0_u64, largest);
+                let full = |cost: u64, most: u64| {
                     let under_way = under_way + cost;
-                    (cost > 0 && cost >= batch_cost) || (under_way > 0 && under_way >= window)
+                    (cost > 0 && cost >= most) || (under_way > 0 && under_way >= window)
                 };
-                while !full(cost) {
+                while !full(cost, most) {
                     let Some((item, item_cost)) = next()? else {
                         more = false;
                         break;
                     };
-                    batch.push(item);
+                    most = most.min(batch(&item));
+                    items.push(item);
                     cost += item_cost.clamp(MIN_COST, MAX_COST);
                 }
-                if batch.is_empty() {
+                if items.is_empty() {
                     break;
                 }
                 under_way += cost;
                 costs.push_back(cost);
                 let answer = Answer { sender: sender.clone(), sent: false };
                 scope.spawn(move |_| {
-                    let count = batch.len();
+                    let count = items.len();
                     let goes_on = |_: &I| !stopped.load(Ordering::Relaxed);
-                    let results = work(&mut batch.into_iter().take_while(goes_on));
+                    let results = work(&mut items.into_iter().take_while(goes_on));
                     if stopped.load(Ordering::Relaxed) {
                         return;
                     }
@@ -209,7 +217,8 @@ mod tests {
             out.push(square);
             Ok(())
         };
-        in_order(window, batch, next, |items| items.map(|n: u64| n * n).collect(), finish).unwrap();
+        in_order(window, |_| batch, next, |items| items.map(|n: u64| n * n).collect(), finish)
+            .unwrap();
         out
     }
 
@@ -244,7 +253,7 @@ mod tests {
             seen.push(n);
             if seen.len() == 7 { Err("finish") } else { Ok(()) }
         };
-        assert_eq!(in_order(1 << 20, SMALL_BATCH, next, same, finish), Err("finish"));
+        assert_eq!(in_order(1 << 20, |_| SMALL_BATCH, next, same, finish), Err("finish"));
         assert_eq!(seen.len(), 7);
 
         let mut at = 0;
@@ -252,7 +261,7 @@ mod tests {
             at += 1;
             if at == 40 { Err("next") } else { Ok(Some((at, 1))) }
         };
-        assert_eq!(in_order(1 << 20, SMALL_BATCH, next, same, |_| Ok(())), Err("next"));
+        assert_eq!(in_order(1 << 20, |_| SMALL_BATCH, next, same, |_| Ok(())), Err("next"));
     }
 
     #[test]
@@ -265,6 +274,6 @@ mod tests {
         };
         let work = |n| if n == 5 { panic!("worker") } else { n };
         let work = |items: &mut dyn Iterator<Item = _>| items.map(work).collect::<Vec<_>>();
-        let _ = in_order(1 << 20, SMALL_BATCH, next, work, |_| Ok(()));
+        let _ = in_order(1 << 20, |_| SMALL_BATCH, next, work, |_| Ok(()));
     }
 }

@@ -209,7 +209,7 @@ impl Run<'_> {
         let mut number = 0;
         pipeline::in_order(
             window_bytes,
-            pipeline::DIGEST_BATCH,
+            |row: &StoredRow| pipeline::batch_of(row.is_raw()),
             || {
                 budget.renew();
                 let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };

@@ -136,7 +136,7 @@ where
     };
     pipeline::in_order(
         window,
-        batch,
+        |_: &usize| batch,
         || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
         |indices| {
             let objects =

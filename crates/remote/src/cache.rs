@@ -222,11 +222,16 @@ impl SharedStore for RemoteCache {
         self.block_on(async {
             let mut stream = operator.reader(&path(name)).await?.into_stream(..).await?;
             let mut bytes = Vec::new();
-            // Most services say before the first byte how many will come.
-            match stream.metadata().await {
-                Ok(known) if known.content_length() > most => return Ok(bytes),
-                Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
-                _ => {}
+            // Services say before the first byte how many will come, but for
+            // directories; Redis once it has sent them.
+            let known = match stream.metadata().await {
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    operator.stat(&path(name)).await?
+                }
+                other => other?,
+            };
+            if known.content_length() > most {
+                return Ok(bytes);
             }
             while bytes.len() as u64 <= most
                 && let Some(part) = stream.try_next().await?
@@ -266,6 +271,19 @@ fn path(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_entry_that_is_too_long_nothing_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = RemoteCache::open(&format!("file://{}", dir.path().display())).unwrap();
+        std::fs::create_dir(dir.path().join("v1")).unwrap();
+        std::fs::File::create(dir.path().join("v1/x")).unwrap().set_len(1 << 40).unwrap();
+        cache.write("y", b"12345".to_vec()).unwrap();
+        assert_eq!(cache.read("x", 1 << 30), Ok(Some(Vec::new())));
+        assert_eq!(cache.read("y", 4), Ok(Some(Vec::new())));
+        assert_eq!(cache.read("y", 5), Ok(Some(b"12345".to_vec())));
+        assert_eq!(cache.read("z", 5), Ok(None));
+    }
 
     #[test]
     fn urls_are_read_and_secrets_stay_out_of_them() {

@@ -68,7 +68,7 @@ impl Walk<'_> {
         let mut left = 8 * self.bytes + (64 << 20);
         pipeline::in_order(
             self.options.window_bytes,
-            pipeline::SMALL_BATCH,
+            |_| pipeline::SMALL_BATCH,
             || -> Result<_, CopyError> {
                 loop {
                     if let Some((place, cell, shape)) = found.pop() {

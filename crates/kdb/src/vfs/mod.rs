@@ -126,18 +126,18 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     // SAFETY: SQLite gives the VFS that was registered, which is a `Vfs`, and
-    // the one in it is never taken back.
-    let (inner, described) = unsafe {
+    // the one in it is never taken back. Its place in SQLite's list may change.
+    let (inner, open, size) = unsafe {
         let inner = (*vfs.cast::<Vfs>()).inner;
-        (inner, &*inner)
+        (inner, (*inner).xOpen, (*inner).szOsFile)
     };
-    let Some(open) = described.xOpen else { return ffi::SQLITE_CANTOPEN };
+    let Some(open) = open else { return ffi::SQLITE_CANTOPEN };
     if flags & ffi::SQLITE_OPEN_MAIN_DB == 0 {
         // SAFETY: `szOsFile` has room for a file of the VFS inside, which from
         // here on is all that there is.
         return unsafe { open(inner, name, file, flags, out_flags) };
     }
-    let words = (described.szOsFile as usize).div_ceil(size_of::<u64>());
+    let words = (size as usize).div_ceil(size_of::<u64>());
     let mut memory = vec![0_u64; words];
     let below: *mut ffi::sqlite3_file = memory.as_mut_ptr().cast();
     // SAFETY: the arguments are SQLite's; `below` has the room that it needs.

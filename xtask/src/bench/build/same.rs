@@ -31,7 +31,7 @@ pub(super) fn compare(
     gfxpack: &Path,
     kdb: &Path,
 ) -> anyhow::Result<Option<Same>> {
-    let mut theirs: BTreeMap<String, String> = BTreeMap::new();
+    let mut theirs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let objects = stage.join("objects");
     let files: Vec<_> =
         fs::read_dir(&objects)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
@@ -42,7 +42,7 @@ pub(super) fn compare(
         for line in cmd!(sh, "md5sum {files...}").quiet().read()?.lines() {
             let (sum, path) = line.split_once("  ").context("failed to read md5sum's words")?;
             let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
-            theirs.insert(sum.to_owned(), name.into_owned());
+            theirs.entry(sum.to_owned()).or_default().push(name.into_owned());
         }
     }
     let rows = cmd!(sh, "{gfxpack} kdb list {kdb} --message-format json").quiet().read()?;
@@ -55,7 +55,7 @@ pub(super) fn compare(
     let mut left: BTreeSet<&String> =
         ours.iter().filter(|sum| !theirs.contains_key(*sum)).collect();
     let others = theirs.iter().filter(|(sum, _)| !ours.contains(*sum));
-    let others: Vec<&String> = others.map(|(_, name)| name).collect();
+    let others: Vec<&String> = others.flat_map(|(_, names)| names).collect();
     let commands = fs::read_to_string(stage.join("commands"))?;
     for name in &others {
         let command = commands.lines().find(|line| line.ends_with(name.as_str()));
