@@ -36,8 +36,7 @@ const MIN_BATCHES: u64 = 8;
 ///
 /// `work` gives a result for each item, in their order. A batch is full with
 /// the item by which it weighs what `batch` says of one of its items, or an
-/// eighth of the window. Its
-/// items end early once nobody waits for the results.
+/// eighth of the window. Its items end early once nobody waits for the results.
 ///
 /// `next` says what each item weighs in bytes from then until all of it is
 /// dropped. No item is taken while `window` bytes are under way, so that at

@@ -141,7 +141,7 @@ mod tests {
         }
         expect(
             "docs/a.md",
-            "XXXL is a size, /srv/homeless and /srv/ho\u{6d}e/x are elsewhere.\n",
+            "XX\u{58}L is a size, /srv/homeless and /srv/ho\u{6d}e/x are elsewhere.\n",
             &[],
         );
         expect(

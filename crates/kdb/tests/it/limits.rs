@@ -20,15 +20,20 @@ fn large(count: u64, size: usize) -> Vec<(KernelKey, Vec<u8>)> {
 
 /// A limit on the size of files stands in for the disk: it needs no mount and
 /// no privilege, and fails the same system call.
+fn file_limit(bytes: u64) -> String {
+    format!(
+        "import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({bytes}, {bytes}))"
+    )
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_there() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
     assert!(before.len() < 1 << 20);
-    let limit = "import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))";
-    run_child("limits::child_fills_the_disk", limit, &path);
+    run_child("limits::child_fills_the_disk", &file_limit(1 << 20), &path);
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
     assert!(std::fs::read(&path).unwrap() == before);
     assert_eq!(kernels().len(), 9);
@@ -55,10 +60,7 @@ fn child_fills_the_disk() {
 fn a_disk_that_is_full_at_the_commit_leaves_what_was_there() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    let limit = "import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 10, 8 << 10))";
-    run_child("limits::child_has_no_room_to_commit", limit, &path);
+    run_child("limits::child_has_no_room_to_commit", &file_limit(8 << 10), &path);
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
     assert!(std::fs::read(&path).unwrap() == before);
 }
