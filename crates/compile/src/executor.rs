@@ -251,7 +251,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
     // Longest first, so that none is left to run alone at the end.
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
-    let work = WorkDir::create(&options.cache_dir)?;
+    let work = WorkDir::for_jobs(&options.cache_dir, options.jobs)?;
     let cancel = cancel.child();
     let engine = Engine {
         plan,
