@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
-use crate::engine::{Engine, Environments, Prepared, Shortcuts};
+use crate::engine::{Compilers, Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
@@ -264,6 +264,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
+        compilers: Compilers::new(missing.len(), options.shortcuts.huge_pages),
         environments: toolchains
             .iter()
             .map(|toolchain| Environments::of(toolchain, options.shortcuts))

@@ -44,7 +44,7 @@ impl WorkDir {
     /// plenty, since making and removing a dozen files costs a disk more than
     /// a small kernel costs the assembler.
     pub(crate) fn for_jobs(cache: &Path, jobs: usize) -> Result<Self, CompileError> {
-        let room = ROOM_OF_JOB.saturating_mul(jobs as u64 + 1);
+        let room = ROOM_OF_JOB.saturating_mul(jobs as u64).saturating_add(ROOM_OF_JOB);
         let in_memory = room_in(Path::new(MEMORY)) >= room && available_memory() >= Some(room);
         let parent = Path::new(MEMORY).join(format!("gfxpack-{}", geteuid().as_raw()));
         let made = Some(parent).filter(|parent| in_memory && is_made_for_us_alone(parent));
