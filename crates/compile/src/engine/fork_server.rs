@@ -236,6 +236,7 @@ fn decode(answer: &[u8]) -> Option<(End, Usage)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process;
 
     const LONG: Duration = Duration::from_secs(600);
 
@@ -313,6 +314,67 @@ mod tests {
         for server in &mut servers {
             let arguments = ["sh", "-c", "exit"].map(OsString::from);
             assert!(server.run(&request(&arguments, LONG), &Cancel::default()).is_err());
+        }
+    }
+
+    /// A program with much code in three parts, of which the second is run,
+    /// and with something to do at its end from before `main` and from `main`.
+    /// It tells where its code lies, and whether it can have huge pages.
+    const MUCH_CODE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+__asm__(".text\n.space 25165824, 0x90\n");
+static void of_the_start(void) { puts("of the start"); }
+static void of_the_job(void) { puts("of the job"); }
+__attribute__((constructor)) static void start(void) { atexit(of_the_start); }
+int main(int argc, char **argv) {
+    unsigned long from, to, inode, kib, huge = 0, size = 50 << 20, here = (unsigned long)main;
+    char line[4096], *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    atexit(of_the_job);
+    madvise(pages, size, MADV_HUGEPAGE);
+    memset(pages, 1, size);
+    for (FILE *maps = fopen("/proc/self/smaps", "r"); fgets(line, sizeof line, maps) != NULL;)
+        if (sscanf(line, "AnonHugePages: %lu", &kib) == 1 && kib > huge)
+            huge = kib;
+    fprintf(stderr, huge >= 46 << 10 ? "huge" : "small");
+    for (FILE *maps = fopen("/proc/self/maps", "r"); fgets(line, sizeof line, maps) != NULL;)
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) == 3 && from <= here && here < to)
+            printf("%s code in %s, ", argv[1], inode == 0 ? "memory" : "a file");
+    return argc;
+}
+__asm__(".text\n.space 25165824, 0x90\n");
+"#;
+
+    #[test]
+    fn code_is_moved_to_huge_pages_and_a_job_ends_what_it_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("much.c"), MUCH_CODE).unwrap();
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+        let words = ["-O1", "-fno-toplevel-reorder", "-o", "much", "much.c"];
+        let compiler = process::Program {
+            path: &process::find_in_path("cc", "/usr/bin:/bin".as_ref()).unwrap(),
+            arguments: words.map(OsString::from).into(),
+            directory: dir.path(),
+            environment: &environment,
+            temp_dir: dir.path(),
+            time_limit: LONG,
+        };
+        let cancel = Cancel::default();
+        let compiled = process::run(&compiler, &cancel).unwrap();
+        assert!(compiled.ok(), "{}", compiled.stderr);
+        for huge_code in [false, true] {
+            let loaded = Loaded::start(&path("much"), &environment, huge_code, &cancel).unwrap();
+            let mut server = loaded.server(&cancel).unwrap();
+            for name in ["one", "two"] {
+                let arguments = ["much", name].map(OsString::from);
+                let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
+                assert!(matches!(output.end, End::Exited(2)), "{output:?}");
+                let place = if huge_code && output.stderr == "huge" { "memory" } else { "a file" };
+                assert_eq!(output.stdout, format!("{name} code in {place}, of the job\n"));
+            }
         }
     }
 

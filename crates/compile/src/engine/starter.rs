@@ -142,3 +142,46 @@ impl<'a> Starter<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// What a shell prints.
+    fn printed(starter: &mut Starter<'_>, script: &str) -> String {
+        let start = Start {
+            words: ["/bin/sh", "-c", script].map(OsString::from).into(),
+            directory: Path::new("/"),
+            environment: &[("PATH".into(), "/usr/bin:/bin".into())],
+            temp_dir: Path::new("/tmp"),
+            time_limit: LONG,
+            fork_server: true,
+        };
+        starter.run(&start, &Cancel::default()).unwrap().stdout
+    }
+
+    #[test]
+    fn workers_share_a_loaded_program_and_have_it_loaded_again_when_it_dies() {
+        let compilers = Compilers::new(MIN_HUGE_CODE_JOBS, true);
+        let mut starters = [(); 3].map(|()| Starter::new(&compilers));
+        let [first, second, third] = &mut starters;
+        // The parent of the server that is the parent of the job.
+        let script =
+            "while read name value; do [ $name = PPid: ] && echo $value; done </proc/$PPID/status";
+        let loaded = printed(first, script);
+        assert_eq!(printed(second, script), loaded);
+        let pid = Pid::from_raw(loaded.trim().parse().unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        // Those that it forked live on.
+        assert_eq!(printed(first, "echo there"), "there\n");
+        // The worker that finds it gone starts a program, and then has a new one.
+        assert_eq!(printed(third, "echo there"), "there\n");
+        let again = printed(third, script);
+        assert_ne!(again, loaded);
+        assert_eq!(printed(&mut Starter::new(&compilers), script), again);
+    }
+}
