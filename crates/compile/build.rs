@@ -6,7 +6,8 @@ use std::path::Path;
 
 #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts by the environment")]
 fn main() {
-    let sources = ["src/engine/fork_server.c", "src/engine/heap.c"];
+    let names = ["fork_server", "heap", "huge_code", "llvm_start"];
+    let sources = names.map(|name| format!("src/engine/{name}.c"));
     sources.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
     let library = Path::new(&out).join("preload.so");

@@ -17,25 +17,17 @@ pub fn kill_children() {
 
 /// This process's children; none where the kernel keeps no list.
 pub(crate) fn own() -> Vec<u32> {
-    of("self")
+    listed("self")
 }
 
-/// A process's children with theirs, and so on.
-pub(crate) fn below(process: u32) -> Vec<u32> {
-    let mut found = of(&process.to_string());
-    let mut next = 0;
-    while let Some(child) = found.get(next) {
-        let more = of(&child.to_string());
-        found.extend(more);
-        next += 1;
-    }
-    found
-}
-
-/// Each thread has its own list of those it started.
+/// A process's children; each of its threads has a list of those it started.
 ///
 /// Source: proc_pid_task_children(5).
-fn of(process: &str) -> Vec<u32> {
+pub(crate) fn of(process: u32) -> Vec<u32> {
+    listed(&process.to_string())
+}
+
+fn listed(process: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
         let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();

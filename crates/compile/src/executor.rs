@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
-use crate::engine::{Engine, Environments, Prepared, Shortcuts};
+use crate::engine::{Compilers, Engine, Environments, Prepared, Shortcuts};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
@@ -251,7 +251,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
     // Longest first, so that none is left to run alone at the end.
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
-    let work = WorkDir::create(&options.cache_dir)?;
+    let work = WorkDir::for_jobs(&options.cache_dir, options.jobs)?;
     let cancel = cancel.child();
     let engine = Engine {
         plan,
@@ -264,6 +264,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
+        compilers: Compilers::new(missing.len(), options.shortcuts.huge_pages),
         environments: toolchains
             .iter()
             .map(|toolchain| Environments::of(toolchain, options.shortcuts))

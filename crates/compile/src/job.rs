@@ -112,7 +112,7 @@ pub(crate) struct Object {
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
     engine: &Engine<'_>,
-    starter: &mut Starter,
+    starter: &mut Starter<'_>,
     index: usize,
     stage: &Path,
     scratch: &Path,
@@ -145,7 +145,7 @@ pub(crate) fn run(
 
 fn attempt(
     engine: &Engine<'_>,
-    starter: &mut Starter,
+    starter: &mut Starter<'_>,
     index: usize,
     stage: &Path,
     scratch: &Path,

@@ -28,7 +28,7 @@ pub(crate) struct Shop<'a> {
 /// One worker of this machine.
 pub(crate) struct Local<'a> {
     shop: &'a Shop<'a>,
-    starter: Starter,
+    starter: Starter<'a>,
 }
 
 impl<'a> Shop<'a> {
@@ -50,7 +50,7 @@ impl<'a> Shop<'a> {
     }
 
     pub(crate) fn runner(&self) -> Local<'_> {
-        Local { shop: self, starter: Starter::default() }
+        Local { shop: self, starter: self.engine.starter() }
     }
 
     /// Makes what several jobs share.
@@ -61,7 +61,7 @@ impl<'a> Shop<'a> {
     /// An object that was made of other text or other macros and is the same.
     fn reused(
         &self,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         index: usize,
         stage: &Path,
         scratch: &Path,

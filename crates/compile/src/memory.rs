@@ -30,17 +30,36 @@ pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Bytes that the jobs of this process have resident, so many run at most: of
-/// each child and its own children the largest, as a job's peak is counted.
-/// The largest children count; others are compilers that wait for a job.
+/// Bytes that the jobs of this process have resident, so many run at most: the
+/// largest of what the processes below this one have besides their parents'
+/// memory, since a forked compiler shares that. Others are compilers that wait
+/// for a job.
 pub(crate) fn resident_of_jobs(running: usize) -> u64 {
-    let largest = |child: u32| {
-        let family = std::iter::once(child).chain(children::below(child));
-        family.filter_map(|process| status_value(process, "VmRSS:")).max().unwrap_or(0)
-    };
-    let mut found: Vec<u64> = children::own().into_iter().map(largest).collect();
+    let mut found = Vec::new();
+    for child in children::own() {
+        let resident = resident(child);
+        if !add_below(child, resident, &mut found) {
+            found.push(resident);
+        }
+    }
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.into_iter().take(running).sum()
+}
+
+/// Adds what each process below another has besides its parent's memory;
+/// whether there is any.
+fn add_below(process: u32, has: u64, found: &mut Vec<u64>) -> bool {
+    let children = children::of(process);
+    for &child in &children {
+        let resident = resident(child);
+        found.push(resident.saturating_sub(has));
+        add_below(child, resident, found);
+    }
+    !children.is_empty()
+}
+
+fn resident(process: u32) -> u64 {
+    status_value(process, "VmRSS:").unwrap_or(0)
 }
 
 fn status_value(process: u32, name: &str) -> Option<u64> {

@@ -88,7 +88,7 @@ impl<'a> Earlier<'a> {
     pub(crate) fn find(
         &self,
         engine: &Engine<'_>,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         index: usize,
         stage: &Path,
         scratch: &Path,
@@ -115,7 +115,7 @@ impl<'a> Earlier<'a> {
     fn same(
         &self,
         engine: &Engine<'_>,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         job: &Job,
         record: &Record,
         stage: &Path,
@@ -157,7 +157,7 @@ impl<'a> Earlier<'a> {
     fn preprocess_earlier(
         &self,
         engine: &Engine<'_>,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         job: &Job,
         record: &Record,
         scratch: &Path,
@@ -191,7 +191,7 @@ pub(crate) fn has_no_locations(job: &Job) -> bool {
 /// the text may not be all that decides.
 pub(crate) fn preprocess(
     engine: &Engine<'_>,
-    starter: &mut Starter,
+    starter: &mut Starter<'_>,
     job: &Job,
     stage: &Path,
     scratch: &Path,

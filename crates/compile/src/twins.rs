@@ -70,7 +70,7 @@ impl<'a> Twins<'a> {
     pub(crate) fn find(
         &self,
         engine: &Engine<'_>,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         index: usize,
         place: (&std::path::Path, &std::path::Path),
     ) -> Result<Option<ObjectInfo>, CompileError> {

@@ -1,16 +1,22 @@
 /* Loaded into a compiler with LD_PRELOAD, this keeps it at the door of main
- * and lets a copy of it in for every job: dynamic linking and the start of a
- * compiler's libraries, which cost more than a small kernel, happen once.
+ * and lets a copy of it in for every job: dynamic linking and the start and end
+ * of a compiler's libraries, which cost more than a small kernel, happen once.
  *
  * Standard input is a socket to the one who started it.
+ *   hello:   u32 GFXPACK_HELLO
+ *   request: one byte with three descriptors, for a server that is forked off:
+ *            a socket, its standard output and its standard error
+ * The end of the socket ends it and all of those.
+ *
+ * On a server's own socket:
  *   hello:   u32 GFXPACK_HELLO
  *   request: u32 bytes that follow; u32 number of arguments; then, each with
  *            a zero byte at its end: working directory, TMPDIR, arguments,
  *            the program's name first
- *   answer:  u64 wait status, user and system time in microseconds, peak
- *            memory in KiB
- * Numbers are in the machine's own order. The end of the socket ends the
- * server and the job that runs.
+ *   answer:  u64 wait status, user and system time in microseconds, peak of
+ *            the memory that is not shared by all jobs in KiB
+ * Numbers are in the machine's own order. The end of what comes in ends the
+ * job that runs, which is still answered, and then the server.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,16 +25,22 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* heap.c */
 extern void gfxpack_heap_apart(void);
+/* llvm_start.c */
+extern void gfxpack_start_llvm(void);
+/* huge_code.c */
+extern size_t gfxpack_code_in_huge_pages(void);
 
 #define GFXPACK_HELLO 0x31584647u
 
@@ -37,6 +49,9 @@ typedef int start_fn(main_fn *, int, char **, void (*)(void), void (*)(void), vo
 
 extern char **environ;
 static main_fn *compiler_main;
+static int huge_code;
+/* Memory that every job has in common. */
+static uint64_t shared_kib;
 
 static int read_all(void *to, size_t size) {
     char *at = to;
@@ -85,6 +100,17 @@ static char *next_string(char **at, char *end) {
     return string;
 }
 
+#ifdef __GLIBC__
+/* Runs after what the job itself left to be done at its end, and instead of
+ * what the server's start left: destructors of the libraries' globals, which
+ * write to hundreds of pages that are shared until then. */
+static void end_here(int status, void *unused) {
+    (void)unused;
+    fflush(NULL);
+    _exit(status);
+}
+#endif
+
 /* The job, in a process of its own. */
 static void run_job(const char *directory, const char *temp_dir, int argc, char **argv) {
     gfxpack_heap_apart();
@@ -93,34 +119,36 @@ static void run_job(const char *directory, const char *temp_dir, int argc, char 
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || chdir(directory) != 0 || setenv("TMPDIR", temp_dir, 1) != 0)
         _exit(125);
+#ifdef __GLIBC__
+    on_exit(end_here, NULL);
+#endif
     exit(compiler_main(argc, argv, environ));
 }
 
 /* Waits for the job; kills it when the one who asked is gone. */
 static void wait_for(pid_t pid, int pidfd) {
     for (;;) {
-        struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = 0}};
+        struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = POLLRDHUP}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
             return;
         if (fds[0].revents != 0)
             return;
-        if (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+        if (fds[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) {
             kill(pid, SIGKILL);
             return;
         }
     }
 }
 
-static int serve(int argc, char **argv, char **envp) {
-    (void)argc, (void)argv, (void)envp;
-    signal(SIGPIPE, SIG_IGN);
-    int probe = open_pidfd(getpid());
-    if (probe < 0)
-        return 125;
-    close(probe);
+static void say_hello(void) {
     uint32_t hello = GFXPACK_HELLO;
     if (write_all(&hello, sizeof hello) != 0)
-        return 125;
+        _exit(125);
+}
+
+/* A worker's server. */
+static void serve(void) {
+    say_hello();
     for (;;) {
         uint32_t size, count;
         if (read_all(&size, sizeof size) != 0)
@@ -150,17 +178,76 @@ static int serve(int argc, char **argv, char **envp) {
         while (wait4(pid, &status, 0, &used) < 0)
             if (errno != EINTR)
                 _exit(125);
+        uint64_t peak_kib = (uint64_t)used.ru_maxrss;
         uint64_t answer[4] = {
             (uint64_t)(uint32_t)status,
             (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec,
             (uint64_t)used.ru_stime.tv_sec * 1000000 + (uint64_t)used.ru_stime.tv_usec,
-            (uint64_t)used.ru_maxrss,
+            peak_kib > shared_kib ? peak_kib - shared_kib : 0,
         };
         if (write_all(answer, sizeof answer) != 0)
             _exit(0);
         free(words);
         free(text);
     }
+}
+
+/* A request's descriptors; whether there are any more requests. */
+static int receive(int descriptors[3]) {
+    char byte;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(3 * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t count;
+    do
+        count = recvmsg(0, &message, MSG_CMSG_CLOEXEC);
+    while (count < 0 && errno == EINTR);
+    if (count == 0)
+        return 0;
+    struct cmsghdr *first = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (first == NULL || first->cmsg_type != SCM_RIGHTS || first->cmsg_len != CMSG_LEN(3 * sizeof(int)))
+        _exit(125);
+    memcpy(descriptors, CMSG_DATA(first), 3 * sizeof(int));
+    return 1;
+}
+
+/* What every server is a copy of. */
+static int fork_servers(int argc, char **argv, char **envp) {
+    (void)argc, (void)argv, (void)envp;
+    signal(SIGPIPE, SIG_IGN);
+    int probe = open_pidfd(getpid());
+    if (probe < 0)
+        return 125;
+    close(probe);
+    gfxpack_start_llvm();
+    if (huge_code)
+        shared_kib = gfxpack_code_in_huge_pages() >> 10;
+    say_hello();
+    int descriptors[3];
+    while (receive(descriptors)) {
+        pid_t pid = fork();
+        if (pid < 0)
+            _exit(125);
+        for (int i = 0; i < 3; i++) {
+            if (pid == 0 && dup2(descriptors[i], i) < 0)
+                _exit(125);
+            close(descriptors[i]);
+        }
+        if (pid == 0)
+            serve();
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+    /* Waited for so that what they used is counted. */
+    signal(SIGTERM, SIG_IGN);
+    kill(0, SIGTERM);
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+    _exit(0);
 }
 
 /* The C library calls main through this function: ours is found first. */
@@ -170,12 +257,14 @@ __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(vo
     start_fn *start = (start_fn *)dlsym(RTLD_NEXT, "__libc_start_main");
     if (start == NULL)
         _exit(125);
-    if (getenv("GFXPACK_FORK_SERVER") != NULL) {
+    const char *mode = getenv("GFXPACK_FORK_SERVER");
+    if (mode != NULL) {
+        huge_code = strcmp(mode, "huge-code") == 0;
         unsetenv("GFXPACK_FORK_SERVER");
         unsetenv("LD_PRELOAD");
         unsetenv("LD_BIND_NOW");
         compiler_main = main_function;
-        main_function = serve;
+        main_function = fork_servers;
     }
     return start(main_function, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -8,14 +8,18 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::preload;
 use crate::layout;
@@ -29,10 +33,111 @@ const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
 const ANSWER: usize = 32;
 /// How long a compiler may take to be loaded, on a machine under load.
 const START_LIMIT: Duration = Duration::from_secs(120);
+/// How long a killed job may take to be gone.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A compiler at the door of its `main`.
+/// A compiler at the door of its `main`, of which every server is a copy.
+/// When it goes, it takes them along.
+pub(crate) struct Loaded {
+    _group: Group,
+    control: UnixStream,
+    /// The same socket, which ends with it.
+    hello: Capture,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.control.shutdown(Shutdown::Write).ok();
+        // Then it is reaped, with what it and they used.
+        wait(&mut [&mut self.hello], usize::MAX, STOP_LIMIT, &Cancel::default()).ok();
+    }
+}
+
+impl Loaded {
+    /// Starts the program; `None` where it can't be kept there: it is
+    /// statically linked, a script, or the kernel is too old. `huge_code` has
+    /// its code in huge pages, for hundreds of jobs.
+    pub(crate) fn start(
+        program: &Path,
+        environment: &[(OsString, OsString)],
+        huge_code: bool,
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let started = Self::try_start(program, environment, huge_code, cancel);
+        if let Err(reason) = &started {
+            tracing::debug!(program = %program.display(), %reason, "no fork server");
+        }
+        started.ok()
+    }
+
+    fn try_start(
+        program: &Path,
+        environment: &[(OsString, OsString)],
+        huge_code: bool,
+        cancel: &Cancel,
+    ) -> io::Result<Self> {
+        let mut magic = [0; 4];
+        File::open(program)?.read_exact(&mut magic)?;
+        if magic != *b"\x7fELF" {
+            return Err(io::Error::other("it is a script"));
+        }
+        let mut environment = environment.to_vec();
+        preload::library_into(&mut environment)?;
+        let (control, theirs) = UnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "the other place that starts programs")]
+        let mut command = Command::new(program);
+        command
+            .current_dir("/")
+            .env_clear()
+            .envs(environment)
+            .env("GFXPACK_FORK_SERVER", if huge_code { "huge-code" } else { "1" })
+            // Functions are looked up here once instead of in every job.
+            .env("LD_BIND_NOW", "1")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        let group = Group::new(layout::fixed(|| command.spawn())?);
+        // The command holds the other end of the socket, whose end is a sign.
+        drop(command);
+        let mut hello = Capture::new(control.try_clone()?);
+        wait(&mut [&mut hello], HELLO.len(), START_LIMIT, cancel)?;
+        greeted(&hello)?;
+        Ok(Self { _group: group, control, hello })
+    }
+
+    /// A copy that runs jobs; `None` where none can be had any more.
+    pub(crate) fn server(&self, cancel: &Cancel) -> Option<ForkServer> {
+        self.try_server(cancel)
+            .map_err(|reason| tracing::debug!(%reason, "no more fork servers"))
+            .ok()
+    }
+
+    fn try_server(&self, cancel: &Cancel) -> io::Result<ForkServer> {
+        let (requests, theirs) = UnixStream::pair()?;
+        let (stdout, their_stdout) = io::pipe()?;
+        let (stderr, their_stderr) = io::pipe()?;
+        let sent = [theirs.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&sent));
+        sendmsg(&self.control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
+        drop((theirs, their_stdout, their_stderr));
+        let answers = Capture::new(requests.try_clone()?);
+        let (stdout, stderr) = (Capture::new(stdout), Capture::new(stderr));
+        let mut server = ForkServer { requests, answers, stdout, stderr };
+        server.wait(HELLO.len(), START_LIMIT, cancel)?;
+        greeted(&server.answers)?;
+        Ok(server)
+    }
+}
+
+fn greeted(hello: &Capture) -> io::Result<()> {
+    if hello.kept == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
+}
+
+/// A copy of a loaded compiler that forks for one job after the other.
 pub(crate) struct ForkServer {
-    group: Group,
     requests: UnixStream,
     answers: Capture,
     stdout: Capture,
@@ -48,60 +153,6 @@ pub(crate) struct Request<'a> {
 }
 
 impl ForkServer {
-    /// Starts the program as a server; `None` where it can't be one: it is
-    /// statically linked, a script, or the kernel is too old.
-    pub(crate) fn start(
-        program: &Path,
-        environment: &[(OsString, OsString)],
-        cancel: &Cancel,
-    ) -> Option<Self> {
-        let started = Self::try_start(program, environment, cancel);
-        if let Err(reason) = &started {
-            tracing::debug!(program = %program.display(), %reason, "no fork server");
-        }
-        started.ok()
-    }
-
-    fn try_start(
-        program: &Path,
-        environment: &[(OsString, OsString)],
-        cancel: &Cancel,
-    ) -> io::Result<Self> {
-        let mut magic = [0; 4];
-        File::open(program)?.read_exact(&mut magic)?;
-        if magic != *b"\x7fELF" {
-            return Err(io::Error::other("it is a script"));
-        }
-        let mut environment = environment.to_vec();
-        preload::library_into(&mut environment)?;
-        let (requests, theirs) = UnixStream::pair()?;
-        #[expect(clippy::disallowed_methods, reason = "the other place that starts programs")]
-        let mut command = Command::new(program);
-        command
-            .current_dir("/")
-            .env_clear()
-            .envs(environment)
-            .env("GFXPACK_FORK_SERVER", "1")
-            // Functions are looked up here once instead of in every job.
-            .env("LD_BIND_NOW", "1")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        let mut group = Group::new(layout::fixed(|| command.spawn())?);
-        // The command holds the other end of the socket, whose end is a sign.
-        drop(command);
-        let child = group.child();
-        let stdout = Capture::new(child.stdout.take().expect("stdout is piped"));
-        let stderr = Capture::new(child.stderr.take().expect("stderr is piped"));
-        let answers = Capture::new(requests.try_clone()?);
-        let mut server = Self { group, requests, answers, stdout, stderr };
-        match server.wait(HELLO.len(), START_LIMIT, cancel)? {
-            None if server.answers.kept == HELLO => Ok(server),
-            _ => Err(io::Error::other("it did not say hello")),
-        }
-    }
-
     /// Runs one job to its end, its time limit or cancellation.
     ///
     /// # Errors
@@ -113,37 +164,46 @@ impl ForkServer {
         }
         self.requests.write_all(&encode(request)?)?;
         let stopped = self.wait(ANSWER, request.time_limit, cancel)?;
-        let (end, usage) = match stopped {
-            Some(end) => {
-                let used = self.group.kill_and_reap()?.rusage;
-                (end, Usage { cpu: used.utime + used.stime, peak_memory: used.maxrss })
-            }
-            None => decode(&self.answers.kept)
-                .ok_or_else(|| io::Error::other("the fork server is gone"))?,
-        };
+        if stopped.is_some() {
+            // It kills the job, and answers when that is gone.
+            self.requests.shutdown(Shutdown::Write)?;
+            self.wait(ANSWER, STOP_LIMIT, &Cancel::default())?;
+        }
+        let answer = decode(&self.answers.kept);
+        let (end, usage) = answer.ok_or_else(|| io::Error::other("the fork server is gone"))?;
         // What the job wrote is all there by now.
         let mut pipes = [&mut self.stdout, &mut self.stderr];
         wait_readable(&mut pipes, Duration::ZERO)?;
+        let end = stopped.unwrap_or(end);
         Ok(Output { end, stdout: self.stdout.text(), stderr: self.stderr.text(), usage })
     }
 
-    /// Waits for so many bytes from the server; gives how it was stopped if
-    /// it was.
     fn wait(&mut self, bytes: usize, limit: Duration, cancel: &Cancel) -> io::Result<Option<End>> {
-        let started = Instant::now();
-        while self.answers.kept.len() < bytes && self.answers.open {
-            if cancel.is_cancelled() {
-                return Ok(Some(End::Cancelled));
-            }
-            let left = limit.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Ok(Some(End::TimedOut));
-            }
-            let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
-            wait_readable(&mut pipes, TICK.min(left))?;
-        }
-        Ok(None)
+        let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
+        wait(&mut pipes, bytes, limit, cancel)
     }
+}
+
+/// Waits for so many bytes from the first of the pipes; gives how it was
+/// stopped if it was.
+fn wait(
+    pipes: &mut [&mut Capture],
+    bytes: usize,
+    limit: Duration,
+    cancel: &Cancel,
+) -> io::Result<Option<End>> {
+    let started = Instant::now();
+    while pipes[0].kept.len() < bytes && pipes[0].open {
+        if cancel.is_cancelled() {
+            return Ok(Some(End::Cancelled));
+        }
+        let left = limit.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Ok(Some(End::TimedOut));
+        }
+        wait_readable(pipes, TICK.min(left))?;
+    }
+    Ok(None)
 }
 
 fn encode(request: &Request<'_>) -> io::Result<Vec<u8>> {
@@ -176,6 +236,7 @@ fn decode(answer: &[u8]) -> Option<(End, Usage)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process;
 
     const LONG: Duration = Duration::from_secs(600);
 
@@ -184,9 +245,16 @@ mod tests {
         Request { arguments, directory, temp_dir, time_limit }
     }
 
-    fn shell() -> ForkServer {
+    fn loaded(huge_code: bool) -> Loaded {
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
-        ForkServer::start(Path::new("/bin/sh"), &environment, &Cancel::default()).unwrap()
+        let cancel = Cancel::default();
+        Loaded::start(Path::new("/bin/sh"), &environment, huge_code, &cancel).unwrap()
+    }
+
+    fn shell() -> (Loaded, ForkServer) {
+        let loaded = loaded(false);
+        let server = loaded.server(&Cancel::default()).unwrap();
+        (loaded, server)
     }
 
     fn run(server: &mut ForkServer, script: &str) -> Output {
@@ -196,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_job_is_a_fresh_process_with_its_own_words() {
-        let mut server = shell();
+        let (_loaded, mut server) = shell();
         let first = run(
             &mut server,
             "x=1; pwd; echo $TMPDIR $A $LD_PRELOAD$LD_BIND_NOW; echo err >&2; exit 3",
@@ -213,7 +281,7 @@ mod tests {
 
     #[test]
     fn much_output_does_not_block_it() {
-        let mut server = shell();
+        let (_loaded, mut server) = shell();
         let output = run(&mut server, "head -c 3000000 /dev/zero | tr '\\0' x >&2");
         assert!(output.ok() && output.stderr.ends_with("dropped]\n"));
         assert_eq!(run(&mut server, "echo next").stdout, "next\n");
@@ -223,14 +291,91 @@ mod tests {
     fn the_time_limit_and_cancelling_stop_a_job() {
         let hang = ["sh", "-c", "sleep 100000"].map(OsString::from);
         let limit = request(&hang, Duration::from_millis(1));
-        let output = shell().run(&limit, &Cancel::default()).unwrap();
-        assert!(matches!(output.end, End::TimedOut));
+        let (loaded, mut server) = shell();
+        let output = server.run(&limit, &Cancel::default()).unwrap();
+        assert!(matches!(output.end, End::TimedOut) && output.usage.peak_memory > 0, "{output:?}");
         let cancel = Cancel::default();
-        let mut server = shell();
+        let mut server = loaded.server(&Cancel::default()).unwrap();
         cancel.cancel();
         let output = server.run(&request(&hang, LONG), &cancel).unwrap();
         assert!(matches!(output.end, End::Cancelled));
         assert!(server.run(&request(&hang, LONG), &Cancel::default()).is_err());
+    }
+
+    #[test]
+    fn many_servers_are_copies_of_one_program_and_go_with_it() {
+        let loaded = loaded(true);
+        let mut servers = [(); 3].map(|()| loaded.server(&Cancel::default()).unwrap());
+        let pids = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
+        assert!(pids[0] != pids[1] && pids[1] != pids[2] && pids[0] != pids[2], "{pids:?}");
+        let again = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
+        assert_eq!(again, pids);
+        drop(loaded);
+        for server in &mut servers {
+            let arguments = ["sh", "-c", "exit"].map(OsString::from);
+            assert!(server.run(&request(&arguments, LONG), &Cancel::default()).is_err());
+        }
+    }
+
+    /// A program with much code in three parts, of which the second is run,
+    /// and with something to do at its end from before `main` and from `main`.
+    /// It tells where its code lies, and whether it can have huge pages.
+    const MUCH_CODE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+__asm__(".text\n.space 25165824, 0x90\n");
+static void of_the_start(void) { puts("of the start"); }
+static void of_the_job(void) { puts("of the job"); }
+__attribute__((constructor)) static void start(void) { atexit(of_the_start); }
+int main(int argc, char **argv) {
+    unsigned long from, to, inode, kib, huge = 0, size = 50 << 20, here = (unsigned long)main;
+    char line[4096], *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    atexit(of_the_job);
+    madvise(pages, size, MADV_HUGEPAGE);
+    memset(pages, 1, size);
+    for (FILE *maps = fopen("/proc/self/smaps", "r"); fgets(line, sizeof line, maps) != NULL;)
+        if (sscanf(line, "AnonHugePages: %lu", &kib) == 1 && kib > huge)
+            huge = kib;
+    fprintf(stderr, huge >= 46 << 10 ? "huge" : "small");
+    for (FILE *maps = fopen("/proc/self/maps", "r"); fgets(line, sizeof line, maps) != NULL;)
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) == 3 && from <= here && here < to)
+            printf("%s code in %s, ", argv[1], inode == 0 ? "memory" : "a file");
+    return argc;
+}
+__asm__(".text\n.space 25165824, 0x90\n");
+"#;
+
+    #[test]
+    fn code_is_moved_to_huge_pages_and_a_job_ends_what_it_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("much.c"), MUCH_CODE).unwrap();
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+        let words = ["-O1", "-fno-toplevel-reorder", "-o", "much", "much.c"];
+        let compiler = process::Program {
+            path: &process::find_in_path("cc", "/usr/bin:/bin".as_ref()).unwrap(),
+            arguments: words.map(OsString::from).into(),
+            directory: dir.path(),
+            environment: &environment,
+            temp_dir: dir.path(),
+            time_limit: LONG,
+        };
+        let cancel = Cancel::default();
+        let compiled = process::run(&compiler, &cancel).unwrap();
+        assert!(compiled.ok(), "{}", compiled.stderr);
+        for huge_code in [false, true] {
+            let loaded = Loaded::start(&path("much"), &environment, huge_code, &cancel).unwrap();
+            let mut server = loaded.server(&cancel).unwrap();
+            for name in ["one", "two"] {
+                let arguments = ["much", name].map(OsString::from);
+                let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
+                assert!(matches!(output.end, End::Exited(2)), "{output:?}");
+                let place = if huge_code && output.stderr == "huge" { "memory" } else { "a file" };
+                assert_eq!(output.stdout, format!("{name} code in {place}, of the job\n"));
+            }
+        }
     }
 
     #[test]
@@ -239,14 +384,14 @@ mod tests {
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
-            assert!(ForkServer::start(program, &[], &Cancel::default()).is_none());
+            assert!(Loaded::start(program, &[], false, &Cancel::default()).is_none());
         }
     }
 
     /// Nobody is left behind when the one who asks is killed.
     #[test]
     fn a_job_dies_with_the_one_who_asked() {
-        let mut server = shell();
+        let (_loaded, mut server) = shell();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let script =
@@ -258,8 +403,7 @@ mod tests {
         }
         let pid = std::fs::read_to_string(&file).unwrap();
         // What the kernel does for a killed process: its sockets are closed.
-        let ForkServer { group, requests, answers, .. } = server;
-        drop((requests, answers));
+        drop(server);
         let stat = format!("/proc/{}/stat", pid.trim());
         let alive = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
         let patience = Instant::now();
@@ -267,6 +411,5 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!alive());
-        drop(group);
     }
 }

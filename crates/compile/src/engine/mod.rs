@@ -36,7 +36,7 @@ pub use self::prepare::Prepared;
 use self::reduced::ReducedLibrary;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
-pub(crate) use self::starter::Starter;
+pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel, End, Output};
@@ -58,6 +58,7 @@ pub(crate) struct Engine<'a> {
     /// A directory of this build alone.
     pub(crate) work: &'a Path,
     pub(crate) commands: Commands,
+    pub(crate) compilers: Compilers,
     /// By toolchain.
     pub(crate) environments: Vec<Environments>,
     /// By job.
@@ -116,10 +117,15 @@ pub(crate) struct Place<'a> {
 }
 
 impl Engine<'_> {
+    /// What starts a worker's compilers.
+    pub(crate) fn starter(&self) -> Starter<'_> {
+        Starter::new(&self.compilers)
+    }
+
     /// Runs a job's compiler. `None` where there is no shortcut for it.
     pub(crate) fn run(
         &self,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         index: usize,
         place: &Place<'_>,
         way: Way,
@@ -149,7 +155,7 @@ impl Engine<'_> {
 
     fn by_shortcuts(
         &self,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         index: usize,
         place: &Place<'_>,
     ) -> Result<Option<Run>, CompileError> {
@@ -210,7 +216,7 @@ impl Engine<'_> {
     /// Writes what the preprocessor makes of a job's staged source to `file`.
     pub(crate) fn preprocess(
         &self,
-        starter: &mut Starter,
+        starter: &mut Starter<'_>,
         job: &Job,
         stage: &Path,
         scratch: &Path,

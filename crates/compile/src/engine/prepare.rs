@@ -16,7 +16,7 @@ use super::precompiled::{
     Claims, PrecompiledHeader, Recipe, add_identifiers, header_command, macro_name,
 };
 use super::reduced::ReducedLibrary;
-use super::starter::{Start, Starter};
+use super::starter::Start;
 use super::{Engine, lacks_symbols};
 use crate::error::CompileError;
 use crate::usage::Usage;
@@ -296,9 +296,9 @@ impl Engine<'_> {
             environment: &self.environments[index].compiler,
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
-            fork_server: false,
+            fork_server: self.shortcuts.fork_server,
         };
-        let output = Starter::default().run(&start, self.cancel)?;
+        let output = self.starter().run(&start, self.cancel)?;
         *usage = usage.then(output.usage);
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
@@ -393,9 +393,9 @@ impl Engine<'_> {
                     environment: &self.environments[toolchain].compiler,
                     temp_dir: dir,
                     time_limit: self.time_limit,
-                    fork_server: false,
+                    fork_server: self.shortcuts.fork_server,
                 };
-                let output = Starter::default().run(&start, self.cancel)?;
+                let output = self.starter().run(&start, self.cancel)?;
                 *usage = usage.then(output.usage);
                 if !output.ok() {
                     return Ok(None);

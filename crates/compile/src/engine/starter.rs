@@ -4,19 +4,61 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::fork_server::{ForkServer, Request};
+use super::fork_server::{ForkServer, Loaded, Request};
 use crate::error::CompileError;
 use crate::process::{self, Cancel, End, Output, Program};
 
 /// A server that breaks down so often is not started again.
 const MAX_BREAKDOWNS: u32 = 3;
+/// Jobs that make up for a compiler's code being copied to huge pages.
+const MIN_HUGE_CODE_JOBS: usize = 150;
+
+/// A program as it is started.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    program: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// A program that is loaded by whoever needs it first; `None` if that failed.
+type Shared = Arc<OnceLock<Option<Loaded>>>;
+
+/// The programs that are loaded, each once for all workers.
+pub(crate) struct Compilers {
+    loaded: Mutex<HashMap<Key, Shared>>,
+    huge_code: bool,
+}
+
+impl Compilers {
+    /// For so many jobs.
+    pub(crate) fn new(jobs: usize, huge_pages: bool) -> Self {
+        Self { loaded: Mutex::default(), huge_code: huge_pages && jobs >= MIN_HUGE_CODE_JOBS }
+    }
+
+    fn server(&self, key: &Key, compiles: bool, cancel: &Cancel) -> Option<ForkServer> {
+        let lock = || self.loaded.lock().expect("no panic inside");
+        let shared = Arc::clone(lock().entry(key.clone()).or_default());
+        let huge_code = self.huge_code && compiles;
+        let load = || Loaded::start(&key.program, &key.environment, huge_code, cancel);
+        let server = shared.get_or_init(load).as_ref().and_then(|loaded| loaded.server(cancel));
+        if server.is_none() {
+            // Whoever asks again has it loaded anew.
+            let mut all = lock();
+            if all.get(key).is_some_and(|now| Arc::ptr_eq(now, &shared)) {
+                all.remove(key);
+            }
+        }
+        server
+    }
+}
 
 /// Starts compilers for one worker.
-#[derive(Default)]
-pub(crate) struct Starter {
-    servers: HashMap<PathBuf, Seat>,
+pub(crate) struct Starter<'a> {
+    compilers: &'a Compilers,
+    servers: HashMap<Key, Seat>,
 }
 
 /// One program's server, if it has one.
@@ -38,7 +80,11 @@ pub(crate) struct Start<'a> {
     pub(crate) fork_server: bool,
 }
 
-impl Starter {
+impl<'a> Starter<'a> {
+    pub(crate) fn new(compilers: &'a Compilers) -> Self {
+        Self { compilers, servers: HashMap::new() }
+    }
+
     /// Runs a program to its end, its time limit, or cancellation.
     pub(crate) fn run(
         &mut self,
@@ -65,9 +111,12 @@ impl Starter {
     }
 
     fn by_server(&mut self, program: &Path, start: &Start<'_>, cancel: &Cancel) -> Option<Output> {
-        let seat = self.servers.entry(program.to_owned()).or_default();
+        let key = Key { program: program.to_owned(), environment: start.environment.to_vec() };
+        // The linker runs through too little of its code.
+        let compiles = start.words.get(1).is_some_and(|word| word == "-cc1" || word == "-cc1as");
+        let seat = self.servers.entry(key.clone()).or_default();
         if seat.server.is_none() && seat.breakdowns < MAX_BREAKDOWNS {
-            seat.server = ForkServer::start(program, start.environment, cancel);
+            seat.server = self.compilers.server(&key, compiles, cancel);
             seat.breakdowns += 1;
         }
         let request = Request {
@@ -91,5 +140,48 @@ impl Starter {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// What a shell prints.
+    fn printed(starter: &mut Starter<'_>, script: &str) -> String {
+        let start = Start {
+            words: ["/bin/sh", "-c", script].map(OsString::from).into(),
+            directory: Path::new("/"),
+            environment: &[("PATH".into(), "/usr/bin:/bin".into())],
+            temp_dir: Path::new("/tmp"),
+            time_limit: LONG,
+            fork_server: true,
+        };
+        starter.run(&start, &Cancel::default()).unwrap().stdout
+    }
+
+    #[test]
+    fn workers_share_a_loaded_program_and_have_it_loaded_again_when_it_dies() {
+        let compilers = Compilers::new(MIN_HUGE_CODE_JOBS, true);
+        let mut starters = [(); 3].map(|()| Starter::new(&compilers));
+        let [first, second, third] = &mut starters;
+        // The parent of the server that is the parent of the job.
+        let script =
+            "while read name value; do [ $name = PPid: ] && echo $value; done </proc/$PPID/status";
+        let loaded = printed(first, script);
+        assert_eq!(printed(second, script), loaded);
+        let pid = Pid::from_raw(loaded.trim().parse().unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        // Those that it forked live on.
+        assert_eq!(printed(first, "echo there"), "there\n");
+        // The worker that finds it gone starts a program, and then has a new one.
+        assert_eq!(printed(third, "echo there"), "there\n");
+        let again = printed(third, script);
+        assert_ne!(again, loaded);
+        assert_eq!(printed(&mut Starter::new(&compilers), script), again);
     }
 }
