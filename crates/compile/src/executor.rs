@@ -252,7 +252,6 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     // Longest first, so that none is left to run alone at the end.
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
-    let scratch = WorkDir::for_jobs(&options.cache_dir, options.jobs)?;
     let cancel = cancel.child();
     let engine = Engine {
         plan,
@@ -282,7 +281,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     on_event(Event::Queued { workers: here + elsewhere, jobs });
     let earlier = Earlier::of(plan, &missing, store, digests);
     let twins = Twins::of(plan, sources, &missing, store, digests);
-    let shop = Shop::new(engine, earlier, twins, (&work, &scratch), &missing);
+    let shop = Shop::new(engine, earlier, twins, &work, &missing);
     let crew = Crew {
         plan,
         store,

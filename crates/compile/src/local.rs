@@ -21,10 +21,7 @@ pub(crate) struct Shop<'a> {
     engine: Engine<'a>,
     earlier: Earlier<'a>,
     twins: Twins<'a>,
-    /// Where sources are staged.
     work: &'a WorkDir,
-    /// Where jobs have directories of their own.
-    scratch: &'a WorkDir,
     stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
 }
 
@@ -40,12 +37,12 @@ impl<'a> Shop<'a> {
         engine: Engine<'a>,
         earlier: Earlier<'a>,
         twins: Twins<'a>,
-        (work, scratch): (&'a WorkDir, &'a WorkDir),
+        work: &'a WorkDir,
         jobs: &[usize],
     ) -> Self {
         let stages =
             jobs.iter().map(|job| (engine.plan.jobs[*job].source, OnceLock::new())).collect();
-        Self { engine, earlier, twins, work, scratch, stages }
+        Self { engine, earlier, twins, work, stages }
     }
 
     pub(crate) fn engine(&self) -> &Engine<'a> {
@@ -101,7 +98,7 @@ impl Runner for Local<'_> {
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
         let Self { shop, starter } = self;
         let stage = shop.stage(shop.engine.plan.jobs[index].source)?;
-        let parent = shop.scratch.path();
+        let parent = shop.work.path();
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(parent)

@@ -38,7 +38,7 @@
 /* heap.c */
 extern void gfxpack_heap_apart(void);
 /* llvm_start.c */
-extern void gfxpack_start_llvm(void);
+extern int gfxpack_start_llvm(void);
 /* huge_code.c */
 extern size_t gfxpack_code_in_huge_pages(void);
 
@@ -50,6 +50,10 @@ typedef int start_fn(main_fn *, int, char **, void (*)(void), void (*)(void), vo
 extern char **environ;
 static main_fn *compiler_main;
 static int huge_code;
+/* Whether the program is one of LLVM's. */
+static int is_llvm;
+/* The job that runs, which leads a process group. */
+static volatile pid_t job;
 /* Memory that every job has in common. */
 static uint64_t shared_kib;
 
@@ -102,8 +106,9 @@ static char *next_string(char **at, char *end) {
 
 #ifdef __GLIBC__
 /* Runs after what the job itself left to be done at its end, and instead of
- * what the server's start left: destructors of the libraries' globals, which
- * write to hundreds of pages that are shared until then. */
+ * what the server's start left: destructors of LLVM's globals, which write to
+ * hundreds of pages that are shared until then, and tell nothing but counters
+ * for LLVM's own debugging. */
 static void end_here(int status, void *unused) {
     (void)unused;
     fflush(NULL);
@@ -114,19 +119,34 @@ static void end_here(int status, void *unused) {
 /* The job, in a process of its own. */
 static void run_job(const char *directory, const char *temp_dir, int argc, char **argv) {
     gfxpack_heap_apart();
+    setpgid(0, 0);
+    signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || chdir(directory) != 0 || setenv("TMPDIR", temp_dir, 1) != 0)
         _exit(125);
 #ifdef __GLIBC__
-    on_exit(end_here, NULL);
+    if (is_llvm)
+        on_exit(end_here, NULL);
 #endif
     exit(compiler_main(argc, argv, environ));
 }
 
+/* Kills the job with whatever it started. */
+static void kill_job(void) {
+    if (job > 0)
+        kill(-job, SIGKILL);
+}
+
+static void end_with_job(int signal) {
+    (void)signal;
+    kill_job();
+    _exit(125);
+}
+
 /* Waits for the job; kills it when the one who asked is gone. */
-static void wait_for(pid_t pid, int pidfd) {
+static void wait_for(int pidfd) {
     for (;;) {
         struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = POLLRDHUP}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
@@ -134,7 +154,7 @@ static void wait_for(pid_t pid, int pidfd) {
         if (fds[0].revents != 0)
             return;
         if (fds[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) {
-            kill(pid, SIGKILL);
+            kill_job();
             return;
         }
     }
@@ -148,6 +168,7 @@ static void say_hello(void) {
 
 /* A worker's server. */
 static void serve(void) {
+    signal(SIGTERM, end_with_job);
     say_hello();
     for (;;) {
         uint32_t size, count;
@@ -168,16 +189,22 @@ static void serve(void) {
         pid_t pid = fork();
         if (pid == 0)
             run_job(directory, temp_dir, (int)count, words);
+        if (pid > 0) {
+            /* Whichever of the two is first. */
+            setpgid(pid, pid);
+            job = pid;
+        }
         int pidfd = pid > 0 ? open_pidfd(pid) : -1;
         if (pidfd < 0)
             _exit(125);
-        wait_for(pid, pidfd);
+        wait_for(pidfd);
         close(pidfd);
         int status = 0;
         struct rusage used = {0};
         while (wait4(pid, &status, 0, &used) < 0)
             if (errno != EINTR)
                 _exit(125);
+        job = 0;
         uint64_t peak_kib = (uint64_t)used.ru_maxrss;
         uint64_t answer[4] = {
             (uint64_t)(uint32_t)status,
@@ -223,15 +250,14 @@ static int fork_servers(int argc, char **argv, char **envp) {
     if (probe < 0)
         return 125;
     close(probe);
-    gfxpack_start_llvm();
+    is_llvm = gfxpack_start_llvm();
     if (huge_code)
         shared_kib = gfxpack_code_in_huge_pages() >> 10;
     say_hello();
     int descriptors[3];
     while (receive(descriptors)) {
+        /* Where that fails, the end of the socket says so. */
         pid_t pid = fork();
-        if (pid < 0)
-            _exit(125);
         for (int i = 0; i < 3; i++) {
             if (pid == 0 && dup2(descriptors[i], i) < 0)
                 _exit(125);
@@ -240,13 +266,13 @@ static int fork_servers(int argc, char **argv, char **envp) {
         if (pid == 0)
             serve();
         while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
+            continue;
     }
     /* Waited for so that what they used is counted. */
     signal(SIGTERM, SIG_IGN);
     kill(0, SIGTERM);
-    while (wait(NULL) > 0 || errno == EINTR)
-        ;
+    while (wait(NULL) >= 0 || errno == EINTR)
+        continue;
     _exit(0);
 }
 

@@ -29,6 +29,29 @@ struct range {
     uintptr_t start, end;
 };
 
+/* The number at *text in base 10 or 16, which it passes. sscanf and strtoul
+ * would tie this to a newer C library than other programs have. */
+static uintptr_t number(const char **text, unsigned base) {
+    uintptr_t value = 0;
+    for (;; ++*text) {
+        char c = **text;
+        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+        if (digit >= base)
+            return value;
+        value = value * base + digit;
+    }
+}
+
+/* Reads the addresses that a line of maps or smaps begins with; whether it is
+ * such a line. */
+static int read_range(const char **line, struct range *range) {
+    range->start = number(line, 16);
+    if (*(*line)++ != '-')
+        return 0;
+    range->end = number(line, 16);
+    return *(*line)++ == ' ';
+}
+
 /* The mappings of /proc/self/maps that are large, from files, and code; how
  * many there are. */
 static int find_code(struct range found[MOST]) {
@@ -38,13 +61,12 @@ static int find_code(struct range found[MOST]) {
     int count = 0;
     char line[512];
     while (count < MOST && fgets(line, sizeof line, maps) != NULL) {
-        unsigned long start, end, inode;
-        char access[5];
-        if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, access, &inode) != 4)
+        struct range range;
+        const char *rest = line;
+        if (!read_range(&rest, &range) || strncmp(rest, "r-xp ", 5) != 0 || strchr(rest, '/') == NULL)
             continue;
-        if (strcmp(access, "r-xp") != 0 || inode == 0)
-            continue;
-        struct range inside = {(start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end / HUGE_PAGE * HUGE_PAGE};
+        struct range inside = {
+            (range.start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, range.end / HUGE_PAGE * HUGE_PAGE};
         if (inside.start < inside.end && inside.end - inside.start >= SMALLEST)
             found[count++] = inside;
     }
@@ -55,17 +77,23 @@ static int find_code(struct range found[MOST]) {
 /* Whether nearly all of a range came to lie in huge pages: a fork copies every
  * entry of a small one. */
 static int is_huge(struct range range) {
+    static const char name[] = "AnonHugePages:";
     FILE *maps = fopen("/proc/self/smaps", "re");
     if (maps == NULL)
         return 0;
-    unsigned long start, end, huge = 0, kib;
+    uintptr_t huge = 0;
     int inside = 0;
     char line[512];
     while (fgets(line, sizeof line, maps) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-            inside = start <= range.start && range.end <= end;
-        else if (inside && sscanf(line, "AnonHugePages: %lu kB", &kib) == 1)
-            huge = kib << 10;
+        struct range mapped;
+        const char *rest = line;
+        if (read_range(&rest, &mapped)) {
+            inside = mapped.start <= range.start && range.end <= mapped.end;
+        } else if (inside && strncmp(line, name, sizeof name - 1) == 0) {
+            rest = line + sizeof name - 1;
+            rest += strspn(rest, " ");
+            huge = number(&rest, 10) << 10;
+        }
     }
     fclose(maps);
     return huge >= (range.end - range.start) / 10 * 9;
@@ -82,7 +110,8 @@ static size_t move(struct range code) {
     size_t moved = 0;
     if (madvise(copy, size, MADV_HUGEPAGE) == 0) {
         memcpy(copy, (const void *)code.start, size);
-        /* In one step: the code is there at every moment. */
+        __builtin___clear_cache(copy, copy + size);
+        /* Nothing of it runs meanwhile. */
         if (is_huge(copied) && mprotect(copy, size, PROT_READ | PROT_EXEC) == 0
             && mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)code.start) != MAP_FAILED)
             moved = size;

@@ -7,7 +7,8 @@
  * has set are at their defaults: a job may find either done. So the functions
  * here, which programs find before LLVM's, call those until a fork server has
  * started, and then do nothing; the second and all later calls that take
- * options back are LLVM's again.
+ * options back are LLVM's again. A target that is not in the list is
+ * registered by every job.
  *
  * Source: llvm-project, llvm/include/llvm/Support/TargetSelect.h;
  * llvm/include/llvm/MC/TargetRegistry.h, "safe to call this function multiple
@@ -18,8 +19,9 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-/* Before the first job is forked. */
-void gfxpack_start_llvm(void);
+/* Before the first job is forked; gives whether the program is linked with
+ * LLVM's shared library. */
+int gfxpack_start_llvm(void);
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -39,10 +41,12 @@ static int registered;
 /* Whether nothing was set since options were taken back. */
 static int at_defaults;
 
-static void call_next(const char *name) {
+/* Whether there is one. */
+static int call_next(const char *name) {
     function *next = (function *)dlsym(RTLD_NEXT, name);
     if (next != NULL)
         next();
+    return next != NULL;
 }
 
 #define DEFINE(target, part)                                                                                          \
@@ -54,16 +58,23 @@ static void call_next(const char *name) {
 
 ALL(DEFINE)
 
+#define RESET_OPTIONS _ZN4llvm2cl25ResetAllOptionOccurrencesEv
+#define RESET_OPTIONS_NAME "_ZN4llvm2cl25ResetAllOptionOccurrencesEv"
+
 /* llvm::cl::ResetAllOptionOccurrences() */
-PUBLIC void _ZN4llvm2cl25ResetAllOptionOccurrencesEv(void) {
+PUBLIC void RESET_OPTIONS(void) {
     if (!at_defaults)
-        call_next("_ZN4llvm2cl25ResetAllOptionOccurrencesEv");
+        call_next(RESET_OPTIONS_NAME);
     at_defaults = 0;
 }
 
-void gfxpack_start_llvm(void) {
-    ALL(CALL)
-    registered = 1;
-    _ZN4llvm2cl25ResetAllOptionOccurrencesEv();
-    at_defaults = 1;
+int gfxpack_start_llvm(void) {
+    at_defaults = call_next(RESET_OPTIONS_NAME);
+    if (at_defaults) {
+        ALL(CALL)
+        registered = 1;
+        /* Registering adds options. */
+        call_next(RESET_OPTIONS_NAME);
+    }
+    return registered;
 }

@@ -1,6 +1,6 @@
 //! What is loaded into every compiler with `LD_PRELOAD`: a heap that puts
 //! instructions where their order does not depend on the run (`heap.c`), and
-//! the fork server (`fork_server.c`), which sleeps until it is asked for.
+//! for those that fork for every job, the fork server (`fork_server.c`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,13 +11,21 @@ use std::sync::OnceLock;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Compiled by the build script; empty where there is none for this system.
-static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+static HEAP: Library =
+    Library::new("gfxpack-preload", include_bytes!(concat!(env!("OUT_DIR"), "/preload.so")));
+/// Likewise, the heap in it.
+static FORK_SERVER: Library = Library::new(
+    "gfxpack-fork-server",
+    include_bytes!(concat!(env!("OUT_DIR"), "/fork-server.so")),
+);
 
 /// The library, for compilers elsewhere; none where there is none for this
 /// system.
 pub(crate) fn bytes() -> Option<&'static [u8]> {
-    Some(LIBRARY).filter(|bytes| !bytes.is_empty())
+    Some(HEAP.bytes).filter(|bytes| !bytes.is_empty())
 }
+
+const PRELOAD: &str = "LD_PRELOAD";
 
 type Environment = Vec<(OsString, OsString)>;
 
@@ -30,12 +38,13 @@ const LARGE_STEPS: &str = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:
                            glibc.malloc.trim_threshold=268435456:\
                            glibc.malloc.mmap_threshold=268435456";
 
-/// A compiler's environment: as given, with the library. Where that can't be
+/// A compiler's environment: as given, with the heap. Where that can't be
 /// had, a compiler runs without.
 pub(crate) fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
-    if let Err(error) = library_into(&mut environment) {
-        tracing::debug!(%error, "compilers run without the library for their heap");
+    match HEAP.path() {
+        Ok(path) => set(&mut environment, PRELOAD, path),
+        Err(error) => tracing::debug!(%error, "compilers run without the library for their heap"),
     }
     environment
 }
@@ -46,9 +55,9 @@ pub(crate) fn large_steps(mut environment: Environment) -> Environment {
     environment
 }
 
-/// Has programs with this environment load the library.
-pub(crate) fn library_into(environment: &mut Environment) -> io::Result<()> {
-    set(environment, "LD_PRELOAD", library()?);
+/// Makes programs with this environment fork servers.
+pub(crate) fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
+    set(environment, PRELOAD, FORK_SERVER.path()?);
     Ok(())
 }
 
@@ -57,26 +66,35 @@ fn set(environment: &mut Environment, name: &str, value: &OsStr) {
     environment.push((name.into(), value.into()));
 }
 
-/// The library's path: a file in memory, which nobody else can change and
-/// which is gone with this process.
-fn library() -> io::Result<&'static OsStr> {
-    static PATH: OnceLock<Result<(OsString, OwnedFd), String>> = OnceLock::new();
-    let made = PATH.get_or_init(|| {
+struct Library {
+    name: &'static str,
+    bytes: &'static [u8],
+    path: OnceLock<Result<(OsString, OwnedFd), String>>,
+}
+
+impl Library {
+    const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        Self { name, bytes, path: OnceLock::new() }
+    }
+
+    /// Its path: a file in memory, which nobody else can change and which is
+    /// gone with this process.
+    fn path(&self) -> io::Result<&OsStr> {
         let make = || -> io::Result<(OsString, OwnedFd)> {
-            if LIBRARY.is_empty() {
+            if self.bytes.is_empty() {
                 return Err(io::ErrorKind::Unsupported.into());
             }
-            let fd = memfd_create("gfxpack-preload", MemfdFlags::CLOEXEC)?;
+            let fd = memfd_create(self.name, MemfdFlags::CLOEXEC)?;
             let mut file = File::from(fd);
-            file.write_all(LIBRARY)?;
+            file.write_all(self.bytes)?;
             let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
             Ok((path.into(), file.into()))
         };
-        make().map_err(|error| error.to_string())
-    });
-    made.as_ref()
-        .map(|(path, _)| path.as_os_str())
-        .map_err(|reason| io::Error::other(reason.clone()))
+        let made = self.path.get_or_init(|| make().map_err(|error| error.to_string()));
+        made.as_ref()
+            .map(|(path, _)| path.as_os_str())
+            .map_err(|reason| io::Error::other(reason.clone()))
+    }
 }
 
 #[cfg(test)]

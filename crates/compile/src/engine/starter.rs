@@ -24,7 +24,7 @@ struct Key {
 }
 
 /// A program that is loaded by whoever needs it first; `None` if that failed.
-type Shared = Arc<OnceLock<Option<Loaded>>>;
+type Shared = Arc<OnceLock<Option<Arc<Loaded>>>>;
 
 /// The programs that are loaded, each once for all workers.
 pub(crate) struct Compilers {
@@ -58,7 +58,7 @@ impl Compilers {
 /// Starts compilers for one worker.
 pub(crate) struct Starter<'a> {
     compilers: &'a Compilers,
-    servers: HashMap<Key, Seat>,
+    servers: Vec<(Key, Seat)>,
 }
 
 /// One program's server, if it has one.
@@ -82,7 +82,7 @@ pub(crate) struct Start<'a> {
 
 impl<'a> Starter<'a> {
     pub(crate) fn new(compilers: &'a Compilers) -> Self {
-        Self { compilers, servers: HashMap::new() }
+        Self { compilers, servers: Vec::new() }
     }
 
     /// Runs a program to its end, its time limit, or cancellation.
@@ -111,12 +111,20 @@ impl<'a> Starter<'a> {
     }
 
     fn by_server(&mut self, program: &Path, start: &Start<'_>, cancel: &Cancel) -> Option<Output> {
-        let key = Key { program: program.to_owned(), environment: start.environment.to_vec() };
         // The linker runs through too little of its code.
         let compiles = start.words.get(1).is_some_and(|word| word == "-cc1" || word == "-cc1as");
-        let seat = self.servers.entry(key.clone()).or_default();
+        let known = self
+            .servers
+            .iter()
+            .position(|(key, _)| key.program == program && key.environment == start.environment);
+        let at = known.unwrap_or_else(|| {
+            let (program, environment) = (program.to_owned(), start.environment.to_vec());
+            self.servers.push((Key { program, environment }, Seat::default()));
+            self.servers.len() - 1
+        });
+        let (key, seat) = &mut self.servers[at];
         if seat.server.is_none() && seat.breakdowns < MAX_BREAKDOWNS {
-            seat.server = self.compilers.server(&key, compiles, cancel);
+            seat.server = self.compilers.server(key, compiles, cancel);
             seat.breakdowns += 1;
         }
         let request = Request {
