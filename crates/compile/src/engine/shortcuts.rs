@@ -11,7 +11,7 @@ pub struct Shortcuts {
     /// The compiler is started without the driver (hipcc or clang's own),
     /// which is asked once what it would run. The others need this one.
     pub direct: bool,
-    /// A compiler is loaded once per worker and forks for every job.
+    /// A compiler is loaded once and forks for every job.
     pub fork_server: bool,
     /// HIP's headers are parsed once per target.
     pub precompiled_header: bool,
