@@ -37,8 +37,8 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a killed job may take to be gone.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A compiler at the door of its `main`, of which every server is a copy.
-/// When it goes, it takes them along.
+/// A compiler at the door of its `main`, of which every server is a copy. It
+/// goes after the last of them.
 pub(crate) struct Loaded {
     _group: Group,
     control: UnixStream,
@@ -144,7 +144,7 @@ pub(crate) struct ForkServer {
     answers: Capture,
     stdout: Capture,
     stderr: Capture,
-    /// Which would end it.
+    /// Whose end would be this one's.
     _loaded: Arc<Loaded>,
 }
 
@@ -368,8 +368,6 @@ __attribute__((constructor)) static void start(void) { atexit(of_the_start); }
     const COMPILER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 __asm__(".text\n.space 25165824, 0x90\n");
 extern int registrations, resets;
 extern void LLVMInitializeAMDGPUTarget(void), _ZN4llvm2cl25ResetAllOptionOccurrencesEv(void);
