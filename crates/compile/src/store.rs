@@ -2,27 +2,28 @@
 //! trust it again.
 
 mod adopt;
+mod entry;
 mod upkeep;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::Job;
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey, TargetId};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
-use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::work::write_atomic_by;
 
+pub(crate) use entry::Entry;
+pub use entry::{About, ObjectInfo};
+use entry::{about, read_header, read_object};
 pub use upkeep::{Damaged, Evicted, Limits, StoreStats};
 
 /// The layout of the files below; another number is another directory.
@@ -34,47 +35,9 @@ const LOCK: &str = "lock";
 /// How long a file that is being written may take before it is taken for a
 /// killed build's: objects are written in milliseconds.
 const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
-/// A header line is far shorter; a longer one is damage.
-const MAX_HEADER: u64 = 64 * 1024;
 /// How exactly the store knows when a file was used last: finer would write
 /// to the disk with every object read.
 const USE_GRAIN: Duration = Duration::from_secs(3600);
-
-/// What the store knows of an object without reading its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObjectInfo {
-    /// SHA-256 of the object's bytes.
-    pub sha256: Digest,
-    /// Bytes.
-    pub size: u64,
-    /// The set of files outside source and toolchain that the compiler read
-    /// (the C++ library's headers), if there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    deps: Option<Digest>,
-    /// Bytes of what stands behind the object.
-    #[serde(default)]
-    about: u64,
-}
-
-/// What stands behind an object in its file, for people: what it was made for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
-    /// A key that wanted it.
-    pub key: KernelKey,
-    /// The target that it is for.
-    pub target_id: TargetId,
-    /// The compiler's arguments.
-    pub arguments: Words,
-}
-
-impl About {
-    /// What the store keeps of a job.
-    #[must_use]
-    pub fn of(job: &Job) -> Self {
-        let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
-        Self { key, target_id: job.target_id.clone(), arguments }
-    }
-}
 
 /// Code objects by job digest, in a directory that any number of builds may
 /// share. Files are written whole and never changed; damage is found by
@@ -199,6 +162,10 @@ impl ObjectStore {
     /// were stored, or are gone; the entry is removed then, so that the next
     /// build makes it anew. [`CompileError::Io`] where it can't be read.
     pub fn read(&self, job: Digest) -> Result<Vec<u8>, CompileError> {
+        self.read_whole(job).map(|(_, bytes)| bytes)
+    }
+
+    fn read_whole(&self, job: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
         let path = object_path(job);
         let file = match self.open_file(&path) {
             // Evicted or cleaned up since it was looked up.
@@ -209,7 +176,7 @@ impl ObjectStore {
         };
         note_use(&file);
         match read_object(file).map_err(CompileError::io("read", self.dir.join(&path)))? {
-            Some((_, bytes)) => Ok(bytes),
+            Some(whole) => Ok(whole),
             None => {
                 self.drop_one(job, &path)?;
                 Err(CompileError::CorruptObject(job))
@@ -224,9 +191,8 @@ impl ObjectStore {
     /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also where it
     /// is another one, which stays.
     pub fn read_known(&self, job: Digest, sha256: Digest) -> Result<Vec<u8>, CompileError> {
-        let known = self.info(job).is_some_and(|info| info.sha256 == sha256);
-        let bytes = self.read(job)?;
-        if known { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
+        let (info, bytes) = self.read_whole(job)?;
+        if info.sha256 == sha256 { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
     }
 
     /// Reads the jobs' objects, in parallel, so that those that are damaged
@@ -291,15 +257,7 @@ impl ObjectStore {
         about: &About,
         deps: Option<Digest>,
     ) -> Result<ObjectInfo, CompileError> {
-        let about = serde_json::to_vec(about).expect("plain data");
-        let info = ObjectInfo {
-            sha256: Digest::of(bytes),
-            size: bytes.len() as u64,
-            deps,
-            about: about.len() as u64,
-        };
-        let mut header = serde_json::to_vec(&info).expect("plain data");
-        header.push(b'\n');
+        let (info, header, about) = ObjectInfo::of(bytes, about, deps);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
@@ -339,26 +297,6 @@ impl ObjectStore {
     }
 }
 
-/// A stored file taken apart, its object checked.
-pub(crate) struct Entry<'a> {
-    pub(crate) info: ObjectInfo,
-    pub(crate) object: &'a [u8],
-    pub(crate) about: About,
-}
-
-impl<'a> Entry<'a> {
-    /// `None` where the bytes are not those of a whole file.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let (info, header) = read_header(&mut &*bytes).ok()?;
-        if info.length(header) != Some(bytes.len() as u64) {
-            return None;
-        }
-        let (object, about) = bytes[header as usize..].split_at_checked(info.size as usize)?;
-        let about = serde_json::from_slice(about).ok()?;
-        (Digest::of(object) == info.sha256).then_some(Self { info, object, about })
-    }
-}
-
 impl ObjectStore {
     /// Where a job's object is, below the store's directory.
     pub(crate) fn entry_name(job: Digest) -> String {
@@ -382,18 +320,6 @@ impl ObjectStore {
     pub(crate) fn is_deps(name: &str, text: &[u8]) -> bool {
         let set = Hasher::new("gfxpack deps 1").field(text).finish();
         Path::new(name) == deps_path(set)
-    }
-}
-
-impl ObjectInfo {
-    /// The name of the file that lists the system's files that went in.
-    pub(crate) fn deps_name(&self) -> Option<String> {
-        self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
-    }
-
-    /// Bytes of the file with a header of that length.
-    fn length(&self, header: u64) -> Option<u64> {
-        header.checked_add(self.size)?.checked_add(self.about)
     }
 }
 
@@ -437,28 +363,6 @@ fn note_use(file: &File) {
     }
 }
 
-/// A file's header and object; `None` where it is damaged.
-fn read_object(file: File) -> io::Result<Option<(ObjectInfo, Vec<u8>)>> {
-    let length = file.metadata()?.len();
-    let mut file = BufReader::new(file);
-    let Ok((info, header)) = read_header(&mut file) else { return Ok(None) };
-    if info.length(header) != Some(length) {
-        return Ok(None);
-    }
-    let mut bytes = Vec::with_capacity(info.size as usize);
-    file.take(info.size).read_to_end(&mut bytes)?;
-    let whole = bytes.len() as u64 == info.size && Digest::of(&bytes) == info.sha256;
-    Ok(whole.then_some((info, bytes)))
-}
-
-fn about(file: &mut BufReader<File>) -> Option<About> {
-    let (info, header) = read_header(file).ok()?;
-    file.seek(SeekFrom::Start(header.checked_add(info.size)?)).ok()?;
-    let mut text = Vec::new();
-    file.take(info.about).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
 /// Removes what killed builds left half-written.
 fn sweep(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
@@ -470,18 +374,10 @@ fn sweep(temp: &Path) {
     }
 }
 
-/// The header line's content and its length with the line break.
-fn read_header(file: &mut impl BufRead) -> io::Result<(ObjectInfo, u64)> {
-    let mut line = Vec::new();
-    file.take(MAX_HEADER).read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok((serde_json::from_slice(&line)?, line.len() as u64))
-}
-
 #[cfg(test)]
 mod tests {
+    use gfxpack_plan::KernelKey;
+
     use super::*;
 
     struct Fixture {

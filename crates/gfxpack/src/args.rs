@@ -3,17 +3,17 @@
 mod distribute;
 mod harvest;
 mod kdb;
+mod packaging;
 mod remote;
 mod repository;
+mod runtime;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
-use gfxpack_package::Compression;
 use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
 use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
@@ -26,12 +26,14 @@ pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
 pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 #[cfg(feature = "remote-cache")]
 pub(crate) use remote::CacheUpload;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteToolchain;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
+pub(crate) use runtime::{Asked, Detect, Doctor, Explain, Hardware, Lookup, Which};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -373,112 +375,6 @@ pub(crate) enum CacheCommand {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Package {
-    /// kdbs, whose names say their target: gfx906_60.kdb
-    #[arg(required = true, value_name = "KDB")]
-    pub(crate) kdbs: Vec<PathBuf>,
-    /// Where to put the packages
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Package kdbs although their build says that kernels are missing
-    #[arg(long)]
-    pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) packaging: Packaging,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Packages")]
-pub(crate) struct Packaging {
-    /// Package formats
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT",
-          default_values_t = [Format::Deb, Format::Rpm, Format::TarGz])]
-    pub(crate) format: Vec<Format>,
-    /// Where the kdb is installed
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) layout: LayoutArg,
-    /// Install below this absolute prefix instead: PREFIX/share/miopen/db
-    #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
-    pub(crate) prefix: Option<String>,
-    /// ROCm's version, for the layouts rocm (/opt/rocm-VERSION) and therock
-    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and another
-    /// package without it brings the newest
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) rocm_version: Option<String>,
-    /// Version of the packages [default: the manifest's, or gfxpack's own]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) package_version: Option<String>,
-    /// Debian revision and rpm release
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) revision: String,
-    /// Package name, {gfx} standing for the target and {rocm} for ROCm's
-    /// version, which else goes to the end
-    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
-    pub(crate) name_template: String,
-    /// Make a package that brings those of a family of GPUs too: gfx9,
-    /// gfx103, all
-    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
-    pub(crate) meta: Vec<Family>,
-    /// Who maintains the packages [default: DEBFULLNAME and
-    /// DEBEMAIL, or the manifest's]
-    #[arg(long, value_name = "NAME <MAIL>")]
-    pub(crate) maintainer: Option<String>,
-    /// SPDX licence of kernels whose manifest names none
-    #[arg(long, visible_alias = "licence", value_name = "SPDX")]
-    pub(crate) license: Option<String>,
-    /// Whose copyright those kernels are
-    #[arg(long, value_name = "WHO")]
-    pub(crate) copyright: Option<String>,
-    /// Ship performance and find databases in the package of their device:
-    /// these files, or those in a directory; repeatable
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) with_perfdb: Vec<PathBuf>,
-    /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
-    #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
-    pub(crate) deb_compression: Compression,
-    /// Leave the list of MD5 digests out of .debs, which takes longer than
-    /// zst does; dpkg then makes its own as it unpacks
-    #[arg(long)]
-    pub(crate) no_md5sums: bool,
-    /// Compression of .rpm contents, likewise
-    #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
-    pub(crate) rpm_compression: Compression,
-    /// How much memory packaging may take: several packages are written at
-    /// once where they fit
-    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
-    pub(crate) memory: u64,
-    /// Sign packages and SHA256SUMS with this key of gpg's
-    #[arg(long, value_name = "KEY")]
-    pub(crate) sign_key: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Format {
-    Deb,
-    Rpm,
-    #[value(name = "tar.gz", alias = "tgz")]
-    TarGz,
-    #[value(name = "tar.zst")]
-    TarZst,
-    #[value(name = "tar.xz")]
-    TarXz,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LayoutArg {
-    /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
-    #[default]
-    Rocm,
-    /// /opt/rocm/core-VERSION/share/miopen/db, of --rocm-version.
-    #[value(name = "therock")]
-    TheRock,
-    /// /usr/share/miopen/db.
-    Fhs,
-    /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
-    Debian,
-}
-
-#[derive(Debug, ClapArgs)]
 pub(crate) struct ToolchainsCommand {
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
@@ -497,129 +393,8 @@ pub(crate) struct Targets {
     pub(crate) buildable: bool,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Detect {
-    #[command(flatten)]
-    pub(crate) hardware: Hardware,
-    /// Print the names of the packages to install, one a line: those for exactly
-    /// the GPU's compute units, those for all of its kind, or both
-    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
-          default_missing_value = "both")]
-    pub(crate) packages: Option<Which>,
-    /// Package name, {gfx} standing for the target
-    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
-    pub(crate) name_template: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Which {
-    /// First the exact one, which MIOpen prefers, then the device-wide one.
-    Both,
-    /// For exactly the compute units.
-    Exact,
-    /// For every compute-unit count.
-    DeviceWide,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Hardware {
-    /// Do not load the HIP runtime library; ask the kernel driver and the PCI bus
-    #[arg(long)]
-    pub(crate) no_hip: bool,
-    /// Where sysfs is; a copy of another machine's tells of that one, with --no-hip
-    #[arg(long, value_name = "DIR", default_value = "/sys")]
-    pub(crate) sysfs: PathBuf,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Asked {
-    /// The GPU, as gfx906_60 or gfx90a@104 [default: this machine's first]
-    #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
-    pub(crate) target: Option<Target>,
-    #[command(flatten)]
-    pub(crate) hardware: Hardware,
-    /// Where installed kdbs are, instead of the usual places; repeatable
-    #[arg(long, value_name = "DIR")]
-    pub(crate) system_dir: Vec<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Lookup {
-    #[command(flatten)]
-    pub(crate) asked: Asked,
-    /// The kernel's name: MIOpenConvDirUni.cl.o
-    pub(crate) name: String,
-    /// Its arguments, byte for byte, with ` -mcpu=` at the end
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) args: String,
-    /// Ask the user's kdb before the installed ones, as MIOpen's code does it
-    #[arg(long)]
-    pub(crate) user_first: bool,
-    /// Write the code object to this file
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Explain {
-    #[command(flatten)]
-    pub(crate) asked: Asked,
-    /// The kernel's name: MIOpenConvDirUni.cl.o
-    pub(crate) name: String,
-    /// Its arguments, byte for byte, with ` -mcpu=` at the end
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) args: String,
-    /// How many of the nearest keys are shown
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) nearest: usize,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Doctor {
-    #[command(flatten)]
-    pub(crate) asked: Asked,
-    /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
-    #[arg(long)]
-    pub(crate) deep: bool,
-}
-
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
-}
-
-fn parse_prefix(text: &str) -> Result<String, String> {
-    let plain = text.starts_with('/')
-        && text.len() > 1
-        && !text.split('/').any(|part| matches!(part, "." | ".."));
-    if plain {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no absolute path\nhint: write it from the root, without . and ..".to_owned())
-    }
-}
-
-fn parse_template(text: &str) -> Result<String, String> {
-    if text.contains("{gfx}") {
-        Ok(text.to_owned())
-    } else {
-        Err("all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}".to_owned())
-    }
-}
-
-fn parse_compression(text: &str) -> Result<Compression, String> {
-    let (codec, level) = text.split_once(':').map_or((text, None), |(c, l)| (c, Some(l)));
-    let level = |default: u32| match level {
-        None => Ok(default),
-        Some(text) => text
-            .parse()
-            .map_err(|_| format!("`{text}` is no level\nhint: write a number, as zst:3")),
-    };
-    match codec {
-        "xz" => Ok(Compression::Xz { level: level(1)? }),
-        "gz" | "gzip" => Ok(Compression::Gz { level: level(6)? }),
-        "zst" | "zstd" => Ok(Compression::Zst { level: level(3)? }),
-        _ => Err("no such codec\nhint: write xz, gz or zst, with :LEVEL if wanted".to_owned()),
-    }
 }
 
 #[cfg(test)]

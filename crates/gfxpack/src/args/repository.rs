@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
-use super::{Hardware, parse_template};
+use super::Hardware;
+use super::packaging::parse_template;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Repo {

@@ -1,0 +1,134 @@
+//! A stored object's file: a header line of JSON, the object, and what it was
+//! made for.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use gfxpack_plan::plan::Job;
+use gfxpack_plan::words::Words;
+use gfxpack_plan::{Digest, KernelKey, TargetId};
+use serde::{Deserialize, Serialize};
+
+use super::deps_path;
+
+/// A header line is far shorter; a longer one is damage.
+const MAX_HEADER: u64 = 64 * 1024;
+
+/// What the store knows of an object without reading its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectInfo {
+    /// SHA-256 of the object's bytes.
+    pub sha256: Digest,
+    /// Bytes.
+    pub size: u64,
+    /// The set of files outside source and toolchain that the compiler read
+    /// (the C++ library's headers), if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deps: Option<Digest>,
+    /// Bytes of what stands behind the object.
+    #[serde(default)]
+    about: u64,
+}
+
+/// What stands behind an object in its file, for people: what it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// A key that wanted it.
+    pub key: KernelKey,
+    /// The target that it is for.
+    pub target_id: TargetId,
+    /// The compiler's arguments.
+    pub arguments: Words,
+}
+
+impl About {
+    /// What the store keeps of a job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
+        Self { key, target_id: job.target_id.clone(), arguments }
+    }
+}
+
+impl ObjectInfo {
+    /// For an object, and the bytes of what stands before and behind it.
+    pub(super) fn of(
+        bytes: &[u8],
+        about: &About,
+        deps: Option<Digest>,
+    ) -> (Self, Vec<u8>, Vec<u8>) {
+        let about = serde_json::to_vec(about).expect("plain data");
+        let info = Self {
+            sha256: Digest::of(bytes),
+            size: bytes.len() as u64,
+            deps,
+            about: about.len() as u64,
+        };
+        let mut header = serde_json::to_vec(&info).expect("plain data");
+        header.push(b'\n');
+        (info, header, about)
+    }
+
+    /// The name of the file that lists the system's files that went in.
+    pub(crate) fn deps_name(&self) -> Option<String> {
+        self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
+    }
+
+    /// Bytes of the file with a header of that length.
+    pub(super) fn length(&self, header: u64) -> Option<u64> {
+        header.checked_add(self.size)?.checked_add(self.about)
+    }
+}
+
+/// A stored file taken apart, its object checked.
+pub(crate) struct Entry<'a> {
+    pub(crate) info: ObjectInfo,
+    pub(crate) object: &'a [u8],
+    pub(crate) about: About,
+}
+
+impl<'a> Entry<'a> {
+    /// `None` where the bytes are not those of a whole file.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (info, header) = read_header(&mut &*bytes).ok()?;
+        if info.length(header) != Some(bytes.len() as u64) {
+            return None;
+        }
+        let (object, about) = bytes[header as usize..].split_at_checked(info.size as usize)?;
+        let about = serde_json::from_slice(about).ok()?;
+        (Digest::of(object) == info.sha256).then_some(Self { info, object, about })
+    }
+}
+
+/// A file's header and object; `None` where it is damaged.
+pub(super) fn read_object(file: File) -> io::Result<Option<(ObjectInfo, Vec<u8>)>> {
+    let length = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let Ok((info, header)) = read_header(&mut file) else { return Ok(None) };
+    if info.length(header) != Some(length) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(info.size as usize);
+    file.take(info.size).read_to_end(&mut bytes)?;
+    let whole = bytes.len() as u64 == info.size && Digest::of(&bytes) == info.sha256;
+    Ok(whole.then_some((info, bytes)))
+}
+
+/// What a file says that its object was made for.
+pub(super) fn about(file: &mut BufReader<File>) -> Option<About> {
+    let (info, header) = read_header(file).ok()?;
+    file.seek(SeekFrom::Start(header.checked_add(info.size)?)).ok()?;
+    let mut text = Vec::new();
+    file.take(info.about).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// The header line's content and its length with the line break.
+pub(super) fn read_header(file: &mut impl BufRead) -> io::Result<(ObjectInfo, u64)> {
+    let mut line = Vec::new();
+    file.take(MAX_HEADER).read_until(b'\n', &mut line)?;
+    if line.last() != Some(&b'\n') {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok((serde_json::from_slice(&line)?, line.len() as u64))
+}

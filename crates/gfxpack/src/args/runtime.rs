@@ -1,0 +1,96 @@
+//! What is asked on the machine that runs kernels.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use gfxpack_plan::Target;
+use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+
+use super::packaging::parse_template;
+use super::parse_target;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Detect {
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
+    /// Print the names of the packages to install, one a line: those for exactly
+    /// the GPU's compute units, those for all of its kind, or both
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "both")]
+    pub(crate) packages: Option<Which>,
+    /// Package name, {gfx} standing for the target
+    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
+    pub(crate) name_template: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// First the exact one, which MIOpen prefers, then the device-wide one.
+    Both,
+    /// For exactly the compute units.
+    Exact,
+    /// For every compute-unit count.
+    DeviceWide,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Hardware {
+    /// Do not load the HIP runtime library; ask the kernel driver and the PCI bus
+    #[arg(long)]
+    pub(crate) no_hip: bool,
+    /// Where sysfs is; a copy of another machine's tells of that one, with --no-hip
+    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    pub(crate) sysfs: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Asked {
+    /// The GPU, as gfx906_60 or gfx90a@104 [default: this machine's first]
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
+    pub(crate) target: Option<Target>,
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
+    /// Where installed kdbs are, instead of the usual places; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) system_dir: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Lookup {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// The kernel's name: MIOpenConvDirUni.cl.o
+    pub(crate) name: String,
+    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) args: String,
+    /// Ask the user's kdb before the installed ones, as MIOpen's code does it
+    #[arg(long)]
+    pub(crate) user_first: bool,
+    /// Write the code object to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// The kernel's name: MIOpenConvDirUni.cl.o
+    pub(crate) name: String,
+    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) args: String,
+    /// How many of the nearest keys are shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) nearest: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
+    #[arg(long)]
+    pub(crate) deep: bool,
+}
