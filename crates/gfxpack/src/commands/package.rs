@@ -64,7 +64,9 @@ pub(crate) fn run(
     let planned = packages::plan(&kdbs, &shipped, &args.packaging)?;
     let signer = signer.as_ref();
     let made = writers::write(&planned, &args.packaging, signer, &args.out, None, cancel, output)?;
-    record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)
+    record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)?;
+    writers::tell(&made.packages, output);
+    Ok(())
 }
 
 /// The kdb, verified, with what is known of its making.
