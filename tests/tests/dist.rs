@@ -320,6 +320,8 @@ fn kdbs_are_listed_shown_and_packaged_again() {
         (line["kernel_name"].as_str().unwrap(), line["kernel_args"].as_str().unwrap());
     project.run(&["kdb", "get", kdb, name, args, "--out", "a.o"]).expect_code(0);
     project.run(&["kdb", "get", "k/kdb/gfx906_60.kdb", name, args, "--out", "b.o"]).expect_code(0);
+    let piped = project.run(&["kdb", "get", kdb, name, args, "--out", "-"]).expect_code(0);
+    assert!(piped.stdout.contains("ELF") && !project.path().join("-").exists());
     let object = fs::read(project.path().join("a.o")).unwrap();
     assert!(object.starts_with(b"\x7fELF"));
     assert_eq!(object.len(), fs::read(project.path().join("b.o")).unwrap().len());

@@ -199,8 +199,13 @@ fn options_that_would_not_count_are_refused() {
     check(&project, &["cache", "gc", "--max-age", "30"], 2, &["with its unit", "30d"]);
     check(&project, &["cache", "gc", "--max-size", "20"], 2, &["with its unit", "20GB"]);
     check(&project, &["caches", "clear", "--older-than", "30"], 2, &["with its unit", "30d"]);
+    // Text goes to stdout for `-`, a database can't.
     let whole = ["kdb", "merge", "a.kdb", "b.kdb", "-o", "-"];
     check(&project, &whole, 2, &["not to stdout", "name a file"]);
+    project.write("keys.jsonl", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    let keys = project.run(&["harvest", "keys.jsonl", "-o", "-"]).expect_code(0).stdout;
+    assert!(keys.contains(r#""kernel_name":"a.cl.o""#), "{keys}");
+    assert!(!project.path().join("-").exists());
 }
 
 #[test]
