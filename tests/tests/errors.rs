@@ -76,6 +76,17 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     with("-DGROUP=64", "-o /etc/passwd", &["kernels.toml:", "failed to accept option `-o`"]);
     with("\"include\"", "\"none\"", &["failed to find source `./none`"]);
     with("{ VALUE = 7 }", "{ VALUE = 7 }\nexclude = [{ VALUE = 7 }]", &["no combination is left"]);
+    project.write("kernels.toml", &good);
+    project.write("below/kernels.toml", &good.replace("src/scale.cl", "scale.cl"));
+    for (path, text) in
+        [("src/add.cpp", ""), ("scale.cl", "#include \"../up.h\"\n"), ("src/fill.s", "")]
+    {
+        project.write(&format!("below/{path}"), text);
+    }
+    project.write("up.h", "");
+    std::fs::create_dir(project.path().join("below/include")).unwrap();
+    let below = ["dist", "--manifest", "below/kernels.toml", "--target", "gfx906", "--out", "o"];
+    check(&project, &below, 2, &["leads out of", "an #include may lead to what lies below"]);
     std::fs::remove_file(project.path().join("kernels.toml")).unwrap();
     check(&project, &dist(&["--target", "gfx906"]), 2, &["failed to read `kernels.toml`"]);
 }

@@ -188,8 +188,11 @@ impl InputError {
             Problem::AmbiguousSource { candidates, .. } => {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
             }
-            Problem::UnreadableSource { .. } => "mend what is named there, or take the #include out; sources may include what lies beside and \
-                 below them, and in their include directories".to_owned(),
+            Problem::UnreadableSource { .. } => {
+                "mend that file; an #include may lead to what lies below the manifest's directory, \
+                 its include-dirs, or --source-dir"
+                    .to_owned()
+            }
             Problem::Key(error) => error.hint().to_owned(),
             Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
             Problem::ForbiddenOption(_) => "take it out: options may set macros, relative include directories, warnings and code generation; \
