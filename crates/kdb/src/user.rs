@@ -141,10 +141,9 @@ impl UserKdb {
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         turn::wait_up_to(self.busy);
-        let connection = self.reader.connection();
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
-        let gone = usage::make_room(connection, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction = turn::begin(connection).map_err(sqlite)?;
+        let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
+        let transaction = turn::begin(self.reader.connection()).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;

@@ -162,7 +162,10 @@ impl UserFile {
             return Err(StoreError::ReadOnly(path.to_owned()));
         };
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
-        kdb.store(key, code_object, clock::now(), &used)?;
+        if let Err(error) = kdb.store(key, code_object, clock::now(), &used) {
+            self.note_later(used);
+            return Err(error.into());
+        }
         if let Ok(file) = Identity::of_name(path) {
             self.connections.give(file, Connection::Write(kdb));
         }
@@ -231,6 +234,15 @@ impl UserFile {
             return Ok(None);
         }
         aside::rename(&path).map(Some)
+    }
+
+    /// Keeps uses that could not be written down for the next store.
+    fn note_later(&self, uses: Vec<(KernelKey, u64)>) {
+        let mut used = lock(&self.used);
+        for (key, seconds) in uses {
+            let latest = used.entry(key).or_insert(seconds);
+            *latest = seconds.max(*latest);
+        }
     }
 
     fn note_use(&self, connection: Connection, key: &KernelKey) -> Connection {
