@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_plan::{KernelKey, KeyError};
 
+use crate::fault::Fault;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Why a kdb, or a kernel in it, could not be read.
@@ -110,6 +111,7 @@ impl ReadError {
             Self::Io { .. } if self.is_absent() => {
                 "check the path, or install the package that holds it"
             }
+            Self::Io { source, .. } if is_out_of_files(source) => OUT_OF_FILES,
             Self::Io { .. } => "check the permissions of the file and of the directories above it",
             Self::NotAFile { .. } => "name the .kdb file itself",
             Self::TooSmall { .. } => {
@@ -123,6 +125,19 @@ impl ReadError {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
             Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            // SQLite opens files of its own accord, and keeps the reason to itself.
+            Self::Sqlite { source, .. }
+                if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
+            {
+                "check the permissions of the file and its directory, and that the program may \
+                 open more files (`ulimit -n`)"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Denied => {
+                "try again; if that changes nothing, check the system's memory and its disk"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Busy => {
+                "find the program that keeps it locked"
+            }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
@@ -130,6 +145,15 @@ impl ReadError {
             Self::Runaway { .. } => "the file was made to do this: do not use it",
         }
     }
+}
+
+const OUT_OF_FILES: &str = "close some of the program's files, or raise its limit (`ulimit -n`)";
+
+/// `EMFILE` and `ENFILE`.
+fn is_out_of_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Why a stored row is no kernel.
