@@ -48,6 +48,13 @@ pub enum ReadError {
         /// SQLite's word for the mode found.
         mode: &'static str,
     },
+    /// A program that wrote to it was killed, and its write must be undone
+    /// before the file can be read: by one who may change it.
+    #[error("failed to read kdb `{path}`: a write to it was cut short and is not undone yet")]
+    HotJournal {
+        /// The file.
+        path: PathBuf,
+    },
     /// The table or a column that MIOpen asks for is not there.
     #[error("failed to read kdb `{path}`: column `{column}` of kern_db is missing")]
     Schema {
@@ -120,6 +127,9 @@ impl ReadError {
             Self::NotSqlite { .. } => "check the download: the file holds something else",
             Self::JournalMode { .. } => {
                 "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
+            }
+            Self::HotJournal { .. } => {
+                "nothing need be done: the next program that uses it as its cache undoes the write"
             }
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"

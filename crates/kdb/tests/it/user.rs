@@ -45,7 +45,7 @@ fn without_leave_nothing_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut options = UserOptions::default();
-    options.create = false;
+    options.look_only = true;
     assert_eq!(UserKdb::open(&path, &options).err().unwrap().fault(), Fault::Absent);
     std::fs::write(&path, "").unwrap();
     assert_eq!(UserKdb::open(&path, &options).err().unwrap().fault(), Fault::Schema);
