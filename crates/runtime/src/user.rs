@@ -45,8 +45,22 @@ pub(crate) struct UserFile {
     connections: Pool<Connection>,
     /// When kernels were used since that was last written down.
     used: Mutex<HashMap<KernelKey, u64>>,
-    /// When somebody waited in vain, if nobody has got at the file since.
-    busy_since: Mutex<Option<Instant>>,
+    busy_since: Mutex<BusySince>,
+}
+
+/// When somebody waited in vain, if nobody has got at the file since. Others
+/// may let it be read and not be written.
+#[derive(Default)]
+struct BusySince {
+    reading: Option<Instant>,
+    storing: Option<Instant>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Read,
+    Store,
 }
 
 enum Connection {
@@ -85,26 +99,32 @@ impl UserFile {
     /// is moved aside.
     pub(crate) fn get(&self, key: &KernelKey, patience: &Patience) -> Result<Vec<u8>, MissReason> {
         let get = |wait| self.get_within(key, wait);
-        self.waiting(patience, get, |answer| matches!(answer, Err(reason) if reason.is_busy()))
+        self.waiting(
+            To::Read,
+            patience,
+            get,
+            |answer| matches!(answer, Err(reason) if reason.is_busy()),
+        )
     }
 
     /// Does something that waits for others: as long as there is patience, but
     /// not at all if another did in vain a while ago.
     fn waiting<T>(
         &self,
+        to: To,
         patience: &Patience,
         act: impl FnOnce(Duration) -> T,
         is_busy: impl FnOnce(&T) -> bool,
     ) -> T {
-        let in_vain = lock(&self.busy_since).is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
+        let in_vain = lock(&self.busy_since).forbids_to_wait(to);
         let wait = if in_vain { Duration::ZERO } else { patience.left() };
         let began = Instant::now();
         let answer = act(wait);
         patience.spend(began.elapsed());
         if !is_busy(&answer) {
-            *lock(&self.busy_since) = None;
+            lock(&self.busy_since).set(to, None);
         } else if !wait.is_zero() {
-            *lock(&self.busy_since) = Some(Instant::now());
+            lock(&self.busy_since).set(to, Some(Instant::now()));
         }
         answer
     }
@@ -158,7 +178,12 @@ impl UserFile {
         moved_aside: impl FnMut(&MissReason),
     ) -> Result<(), StoreError> {
         let store = |wait| self.store_within(key, code_object, wait, moved_aside);
-        self.waiting(patience, store, |stored| matches!(stored, Err(error) if error.is_busy()))
+        self.waiting(
+            To::Store,
+            patience,
+            store,
+            |stored| matches!(stored, Err(error) if error.is_busy()),
+        )
     }
 
     fn store_within(
@@ -348,6 +373,22 @@ impl Drop for UserFile {
     }
 }
 
+impl BusySince {
+    fn forbids_to_wait(&self, to: To) -> bool {
+        let recently = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
+        recently(self.reading) || to == To::Store && recently(self.storing)
+    }
+
+    /// Who could store could read too.
+    fn set(&mut self, to: To, since: Option<Instant>) {
+        match to {
+            To::Read => self.reading = since,
+            To::Store if since.is_none() => *self = Self::default(),
+            To::Store => self.storing = since,
+        }
+    }
+}
+
 impl StoreError {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> &'static str {
@@ -403,14 +444,22 @@ mod tests {
         let settings =
             UserSettings { max_object_bytes: 1, limit_bytes: 1, busy: BUSY, look_only: false };
         let file = UserFile::new("/nonexistent".into(), "a.ukdb".to_owned(), settings);
-        let waits = |patience: &Patience, busy| file.waiting(patience, |wait| wait, |_| busy);
+        let wait = |to, patience: &Patience, busy| file.waiting(to, patience, |it| it, |_| busy);
+        let call = |to, busy| wait(to, &Patience::new(BUSY), busy);
         let patience = Patience::new(BUSY);
         patience.spend(Duration::from_secs(999));
-        let left = waits(&patience, false);
+        let left = wait(To::Read, &patience, false);
         assert!(left <= Duration::from_secs(1), "{left:?} after another file was waited for");
-        assert_eq!(waits(&Patience::new(BUSY), true), BUSY, "another call waits in full");
-        assert_eq!(waits(&Patience::new(BUSY), true), Duration::ZERO);
-        assert_eq!(waits(&Patience::new(BUSY), false), Duration::ZERO, "it is free again");
-        assert_eq!(waits(&Patience::new(BUSY), false), BUSY);
+        assert_eq!(call(To::Read, true), BUSY, "another call waits in full");
+        assert_eq!(call(To::Read, true), Duration::ZERO);
+        assert_eq!(call(To::Store, true), Duration::ZERO);
+        assert_eq!(call(To::Read, false), Duration::ZERO, "it is free again");
+        assert_eq!(call(To::Read, false), BUSY);
+        // Who stores lets others read.
+        assert_eq!(call(To::Store, true), BUSY);
+        assert_eq!(call(To::Read, false), BUSY);
+        assert_eq!(call(To::Store, true), Duration::ZERO);
+        assert_eq!(call(To::Store, false), Duration::ZERO);
+        assert_eq!(call(To::Store, false), BUSY);
     }
 }
