@@ -307,7 +307,7 @@ fn child_without_files_to_spare() {
     let memory = gfxpack_runtime::UserPlace::Memory { why: "of the test".to_owned() };
     let cache = Cache::open(config(Path::new(&child_arguments()[0]), memory));
     let usual = getrlimit(Resource::Nofile);
-    let mut none = usual.clone();
+    let mut none = usual;
     none.current = Some(0);
     setrlimit(Resource::Nofile, none).unwrap();
     let lookup = cache.cache.get(&numbered(0));
