@@ -332,8 +332,8 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     let told = project.run(&[&packaged[..], &["--message-format", "json"]].concat()).expect_code(0);
     let package = &told.of_type("package")[0];
     assert_eq!(package["target"], "gfx906@60");
-    assert_eq!(package["file"], "p/miopen-hip-gfx906-60kdb_0.1.0-1_all.deb");
-    let deb = "p/miopen-hip-gfx906-60kdb_0.1.0-1_all.deb";
+    assert_eq!(package["file"], "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb");
+    let deb = "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb";
     let contents = tool("dpkg-deb", &["-c", deb], project.path());
     assert!(contents.contains("./opt/rocm/share/miopen/db/gfx906_60.kdb"), "{contents}");
     fs::rename(project.path().join(kdb), project.path().join("gfx1030.kdb")).unwrap();
