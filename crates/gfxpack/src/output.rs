@@ -1,10 +1,12 @@
 //! The only place that writes to stdout and stderr: data on stdout, all else
 //! on stderr; with JSON, everything as one object a line on stdout.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,6 +32,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
+    /// One of the bars that are drawn.
+    drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
     building: Arc<AtomicBool>,
 }
@@ -37,16 +41,14 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(common: &Common) -> Self {
         let json = common.message_format == MessageFormat::Json;
-        let wanted = match common.progress {
-            When::Auto => std::io::stderr().is_terminal(),
-            When::Always => true,
-            When::Never => false,
-        };
+        // Where they would be hidden, as on TERM=dumb, lines are told instead.
+        let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
+            drawn: Arc::default(),
             broken: Arc::default(),
             building: Arc::default(),
         }
@@ -120,6 +122,20 @@ impl Output {
         }
     }
 
+    /// Bars are drawn, of which this is one, or none any more.
+    pub(crate) fn draws(&self, bar: Option<&ProgressBar>) {
+        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = bar.cloned();
+    }
+
+    /// A line for people, above the bars if there are any.
+    pub(crate) fn say_above(&self, line: &str) {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match drawn {
+            Some(bar) => bar.suspend(|| self.say(line)),
+            None => self.say(line),
+        }
+    }
+
     /// A line that quiet people want too.
     pub(crate) fn warn(&self, line: &str) {
         if self.json {
@@ -151,6 +167,11 @@ impl Output {
         // Nobody can be told that stderr is gone.
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
+}
+
+/// The file that is written; none for stdout, which `-` stands for too.
+pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
+    out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
 /// `1.2 MB`, in powers of ten.

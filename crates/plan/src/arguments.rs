@@ -178,6 +178,20 @@ pub fn words(options: &str) -> Result<Words, Problem> {
     Ok(words)
 }
 
+/// Checks options that a person wrote as [`words`] does, and that they name no
+/// processor: it would stand in the key, and not count.
+///
+/// # Errors
+/// As [`words`].
+pub(crate) fn check_written(options: &str) -> Result<(), Problem> {
+    words(options)?;
+    let all = split(options).unwrap_or_default();
+    match all.iter().find(|word| word.starts_with("-mcpu")) {
+        Some(word) => Err(Problem::ForbiddenOption(word.to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
 /// To a shell, `#` begins a comment; here it is a letter.
 fn split(options: &str) -> Option<Words> {

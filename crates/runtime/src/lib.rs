@@ -56,7 +56,7 @@ pub use environment::{Environment, LogLevel};
 pub use gfxpack_plan::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
-pub use prune::{Keep, PruneError, Pruned, prune_versions};
+pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};
 pub use trust::Untrusted;
 pub use warning::{Warning, WarningClass, WarningSink, chain};
 

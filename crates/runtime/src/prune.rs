@@ -92,6 +92,19 @@ pub fn prune_versions(cache: &Path, keep: &Keep) -> Result<Vec<Pruned>, PruneErr
     old.map(|name| prune(cache.join(name), keep.dry_run)).collect()
 }
 
+/// The versions that have a kernel cache in `cache`, the directory above them
+/// (`~/.cache/miopen`), the newest first; none where it can't be read.
+#[must_use]
+pub fn cached_versions(cache: &Path) -> Vec<String> {
+    let has_kernels = |directory: &Path| {
+        names(directory).is_ok_and(|names| names.iter().any(|name| name.ends_with(".ukdb")))
+    };
+    let mut versions = names(cache).unwrap_or_default();
+    versions.retain(|name| version::is_version(name) && has_kernels(&cache.join(name)));
+    versions.sort_by_cached_key(|name| std::cmp::Reverse(version::numbers(name)));
+    versions
+}
+
 fn prune(directory: PathBuf, dry_run: bool) -> Result<Pruned, PruneError> {
     let mut pruned = Pruned { directory, bytes: 0, whole: true };
     for name in names(&pruned.directory)? {

@@ -38,7 +38,9 @@ fn the_package_of_the_gpu_is_taken_from_a_directory() {
     }
     fs::create_dir(lab.path("none")).expect("made");
     let none = install("apt", &["--from", "none"]).expect_code(3);
-    assert!(none.stderr.contains("failed to find a package for gfx90a\nhint: "), "{}", none.stderr);
+    let said =
+        "failed to find a package for gfx90a\nhint: the directory given with --from has none";
+    assert!(none.stderr.contains(said), "{}", none.stderr);
 }
 
 #[test]
@@ -80,5 +82,5 @@ fn a_machine_without_gpu_is_told_so() {
     fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");
     let words = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];
     let run = lab.run(&words).expect_code(3);
-    assert!(run.stderr.contains("it has no AMD GPU"), "{}", run.stderr);
+    assert!(run.stderr.contains("failed to find an AMD GPU in this machine"), "{}", run.stderr);
 }

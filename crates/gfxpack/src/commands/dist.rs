@@ -131,7 +131,12 @@ pub(crate) fn run(
     if !allowed {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
-        return Err(Outcome::Refused { failed: refused, total }.into());
+        let (failed, packages) = (refused, packaging.is_some());
+        let why = match summary.failures.len() {
+            0 => "what they lack is told above",
+            _ => "see the compiler's words above",
+        };
+        return Err(Outcome::Refused { failed, total, why, packages }.into());
     }
     Ok(())
 }
@@ -145,14 +150,7 @@ fn summarise(
     output: &Output,
 ) {
     build::tell(kdbs, output);
-    for package in packaged {
-        let body = json!({
-            "target": package.target, "file": package.written.path, "name": package.name,
-            "version": package.version, "package_format": package.format,
-            "size": package.written.size, "sha256": package.written.sha256,
-        });
-        output.message("package", &body);
-    }
+    writers::tell(packaged, output);
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,

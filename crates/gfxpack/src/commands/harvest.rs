@@ -18,7 +18,7 @@ use tempfile::NamedTempFile;
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
 use crate::fail;
-use crate::output::Output;
+use crate::output::{Output, to_file};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -43,7 +43,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     options.retarget.clone_from(&args.retarget);
     options.retarget.sort();
     options.retarget.dedup();
-    if let Some(out) = args.out.as_deref() {
+    if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
         options.temporary = parent(out).to_owned();
         std::fs::create_dir_all(parent(out)).map_err(fail::io("write", out))?;
@@ -54,7 +54,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     drop(bar);
     tell_files(&gathered.files, args.sources.keep_going, output)?;
     let mut sums = Sums::default();
-    let mut out = args.out.as_deref().map(Written::create).transpose()?;
+    let mut out = to_file(args.out.as_ref()).map(Written::create).transpose()?;
     gathered.keys.for_each(|record| {
         sums.read += 1;
         if args.missed && !record.counts.was_missing() {
@@ -122,7 +122,7 @@ impl Sums {
 
     fn tell(&self, args: &HarvestKeys, files: &[FileReport], output: &Output) {
         let body = json!({
-            "file": args.out, "keys": self.keys, "missed": self.missed,
+            "file": to_file(args.out.as_ref()), "keys": self.keys, "missed": self.missed,
             "uncompilable": self.uncompilable, "devices": self.devices, "files": files.len(),
         });
         output.message("harvested", &body);
@@ -160,13 +160,13 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> anyhow:
     let found = gather_commands(&args.sources, cancel, output)?;
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
-    match &args.out {
+    match to_file(args.out.as_ref()) {
         Some(path) => executable(path, &text)?,
         // As messages they are there already.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
     }
-    let body = json!({ "file": args.out, "commands": commands.len() });
+    let body = json!({ "file": to_file(args.out.as_ref()), "commands": commands.len() });
     output.message("harvested-commands", &body);
     output.say(&format!("{} commands", commands.len()));
     Ok(())

@@ -63,12 +63,12 @@ const ZYPPER: Commands = Commands {
 /// Installs, for every device, the package for exactly its compute units and
 /// the device-wide one, as far as there are any.
 pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
-    let detection = detect::detect(&args.hardware, &Environment::read());
+    let detection = detect::detect(&args.hardware, &Environment::read())?;
     for note in &detection.notes {
         output.say(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
-        return Err(Outcome::NoPackage("this machine: it has no AMD GPU".to_owned()).into());
+        return Err(Outcome::NoGpu.into());
     }
     let commands = commands(args.with)?;
     let mut wanted: Vec<String> = Vec::new();
@@ -86,7 +86,8 @@ pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
     without.dedup();
     output.message("install", &json!({ "packages": wanted, "without": without }));
     if wanted.is_empty() {
-        return Err(Outcome::NoPackage(without.join(", ")).into());
+        let (targets, given) = (without.join(", "), args.from.is_some());
+        return Err(Outcome::NoPackage { targets, given }.into());
     }
     if !without.is_empty() {
         output.warn(&format!("there is no package for {}", without.join(", ")));

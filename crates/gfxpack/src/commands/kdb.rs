@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::{Kdb, SelectObject};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -31,21 +31,25 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
                     Ok(false) => names.push(format!("`{}`", file.display())),
                     // The others are checked all the same.
                     Err(error) => {
-                        output.warn(&format!("{error:#}"));
-                        unreadable.get_or_insert(error);
+                        if let Some(before) = unreadable.replace(error) {
+                            output.warn(&format!("{before:#}"));
+                        }
                     }
                 }
             }
             match unreadable {
-                _ if !names.is_empty() => Err(Outcome::Unsound(names.join(", ")).into()),
-                Some(error) => Err(error),
-                None => Ok(()),
+                Some(error) if names.is_empty() => Err(error),
+                None if names.is_empty() => Ok(()),
+                error => {
+                    error.iter().for_each(|error| output.warn(&format!("{error:#}")));
+                    Err(Outcome::Unsound(names.join(", ")).into())
+                }
             }
         }
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
         Kdb::Get { file, name, args, out } => {
-            get(&SelectObject { file, name, args }, out.as_deref(), output)
+            get(&SelectObject { file, name, args }, to_file(out.as_ref()), output)
         }
         Kdb::Merge { files, out, on_conflict, copy } => {
             copy::merge(&files, &out, on_conflict, &copy, output)

@@ -65,7 +65,9 @@ pub(crate) fn run(
     summarise(args, &kdbs, plan.jobs.len(), &merged, digest.to_string(), output);
     if missing > 0 && !args.allow_partial {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
-        return Err(Outcome::Refused { failed: missing, total: kernels as usize + missing }.into());
+        let total = kernels as usize + missing;
+        let why = "the compiler's words are below `failed` in the shards' directories";
+        return Err(Outcome::Refused { failed: missing, total, why, packages: false }.into());
     }
     Ok(())
 }

@@ -69,7 +69,9 @@ pub(crate) fn run(
         &made,
         signer,
         output,
-    )
+    )?;
+    writers::tell(&made.packages, output);
+    Ok(())
 }
 
 /// The kdb, verified, with what is known of its making.

@@ -7,7 +7,7 @@ use gfxpack_plan::Target;
 use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
 use serde_json::json;
 
-use crate::args::parse_target;
+use crate::args::{parse_target, parse_whole_file};
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 
@@ -24,7 +24,7 @@ pub(crate) enum Perfdb {
         inputs: Vec<PathBuf>,
         /// The database to write; in a directory, under the name that MIOpen
         /// looks for in the system
-        #[arg(long, short, value_name = "FILE|DIR")]
+        #[arg(long, short, value_name = "FILE|DIR", value_parser = parse_whole_file)]
         out: PathBuf,
         /// Merge databases of different devices too
         #[arg(long)]
@@ -125,7 +125,7 @@ fn lint(
     if unsound.is_empty() {
         return Ok(());
     }
-    Err(Outcome::Unsound(unsound.join(", ")).into())
+    Err(Outcome::Faulty(unsound.join(", ")).into())
 }
 
 /// Tells a finding; a note only to those who want more.

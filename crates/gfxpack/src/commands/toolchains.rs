@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
 use crate::environment::Environment;
+use crate::fail;
 use crate::output::Output;
 use crate::prepare;
 
@@ -41,7 +42,7 @@ pub(crate) fn survey(
     environment: &Environment,
     cancel: &Cancel,
 ) -> anyhow::Result<Vec<Listed>> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = fail::temporary_dir()?;
     let cache = crate::cache::dir(&cache.dir, environment).ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {

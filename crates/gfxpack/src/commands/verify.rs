@@ -71,7 +71,7 @@ impl Checker<'_> {
                  verified by `gfxpack kdb verify`",
             )
         })?;
-        let scratch = tempfile::tempdir()?;
+        let scratch = fail::temporary_dir()?;
         let mut in_kdbs = Vec::new();
         let mut kernels = 0;
         let mut report = read::check(path, kind, &mut |inside, bytes| {

@@ -55,7 +55,14 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let path = args.stored.plan.as_deref().expect("clap wants a plan with a shard");
+    // clap asks for the plan only where nothing is given that excludes it.
+    let path = args.stored.plan.as_deref().ok_or_else(|| {
+        fail::usage(
+            format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
+            "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \
+             inputs",
+        )
+    })?;
     let stored = Stored::open(path)?;
     let costs = args.stored.costs.as_deref().map(read_costs).transpose()?;
     let own = costs.as_ref().map(|costs| balanced(&stored, costs, shard)).transpose()?;
