@@ -10,7 +10,7 @@ use crate::args::{Build, Packaging};
 use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::perfdb::Shipped;
 use crate::prepare::{self, From, Prepared, Purpose};
 use crate::remote::Beyond;
@@ -146,7 +146,7 @@ fn summarise(
     build::tell(kdbs, output);
     for package in packaged {
         let body = json!({
-            "target": package.target, "file": package.written.path, "name": package.name,
+            "target": package.target, "file": shown(&package.written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
             "size": package.written.size, "sha256": package.written.sha256,
         });

@@ -4,7 +4,7 @@
 use gfxpack_runtime::{Environment, PlaceOptions, Places, database_places};
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Lists all of them, set or not.
 pub(crate) fn run(output: &Output) {
@@ -33,8 +33,8 @@ fn databases(environment: &Environment, output: &Output) {
     for place in database_places(environment, &places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
         let body = json!({
-            "database": kind, "layer": layer, "dir": place.dir, "names": place.names,
-            "rule": place.rule, "files": place.existing(),
+            "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,
+            "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
         });
         output.message("database-place", &body);
         if !output.json {

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
     let shown = dir.display();
     let key = dir.join(repository::KEY_FILE);
     let body = json!({
-        "directory": dir, "debs": indexed.debs, "rpms": indexed.rpms,
+        "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "signed": signer.is_some(), "key": signer.is_some().then_some(&key),
     });
     output.message("repository", &body);
