@@ -2,6 +2,7 @@
 //! was made from what, by which compiler, and what is missing.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_package::sbom::{self, Making, Tool};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::build::MadeKdb;
+use crate::destination::Destination;
 use crate::fail;
 use crate::prepare::{Licenses, Prepared};
 use crate::signing::Signer;
@@ -494,7 +496,10 @@ fn unchanged(out: &Path, old: &Entry) -> Option<Vec<Written>> {
         .collect()
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all; to a device or a pipe as to any other.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    gfxpack_compile::write_atomic(path, &[bytes])
+    match Destination::of(path)? {
+        Destination::File(path) => gfxpack_compile::write_atomic(&path, &[bytes]),
+        Destination::Stream(mut stream) => stream.write_all(bytes),
+    }
 }
