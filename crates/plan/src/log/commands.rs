@@ -45,8 +45,8 @@ impl DriverCommand {
 
     /// The command that has MIOpen search: without the solver that the program
     /// named itself (`-S`), with which MIOpenDriver asks for no search, and
-    /// without comparing the result with one from the processor, unless it says
-    /// otherwise of that.
+    /// without comparing the result with one from the processor, even where the
+    /// program asked for that (`-V 1`).
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
     /// driver_arguments.cpp; driver/conv_driver.hpp.
