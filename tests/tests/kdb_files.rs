@@ -20,7 +20,14 @@ fn kdb(path: &Path, count: u32) {
         })
         .collect();
     let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 3000 }).collect();
-    let object = |n: usize| std::io::Result::Ok(format!("{n} ").repeat(1000).into_bytes());
+    // As much of an ELF file for gfx906 as anybody looks at.
+    let object = |n: usize| {
+        let mut bytes = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
+        bytes.resize(64, 0);
+        (bytes[18], bytes[48], bytes[49]) = (0xe0, 0x2f, 5);
+        bytes.extend(format!("{n} ").repeat(1000).bytes());
+        std::io::Result::Ok(bytes)
+    };
     write(path, &rows, &WriteOptions::default(), object).unwrap();
 }
 
@@ -101,7 +108,7 @@ fn paths_need_not_be_text() {
     kdb(&project.path().join(&dir).join("gfx906_60.kdb"), 3);
     let perf_out = name(b"p\xff/out.db.txt");
     let cases: Vec<(Vec<OsString>, &[i32])> = vec![
-        ([words("kdb verify"), vec![input.clone()]].concat(), &[101]),
+        ([words("kdb verify"), vec![input.clone()]].concat(), &[0]),
         ([words("kdb info"), vec![input.clone()]].concat(), &[0]),
         ([words("kdb stats"), vec![input.clone(), word("--html"), html]].concat(), &[0]),
         ([words("kdb diff"), vec![input.clone(), input.clone()]].concat(), &[0]),
