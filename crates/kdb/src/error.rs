@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_plan::{KernelKey, KeyError};
 
+use crate::fault::Fault;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Why a kdb, or a kernel in it, could not be read.
@@ -68,6 +69,13 @@ pub enum ReadError {
     /// The caller asked to stop.
     #[error("failed to read kdb `{path}` to its end: interrupted")]
     Interrupted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program that wrote to it was killed, and its write must be undone
+    /// before the file can be read: by one who may change it.
+    #[error("failed to read kdb `{path}`: a write to it was cut short and is not undone yet")]
+    HotJournal {
         /// The file.
         path: PathBuf,
     },
@@ -151,10 +159,26 @@ impl ReadError {
                 "`gfxpack kdb repair` writes its rows into a file whose text is UTF-8"
             }
             Self::Interrupted { .. } => "run it again",
+            Self::HotJournal { .. } => {
+                "nothing need be done: the next program that uses it as its cache undoes the write"
+            }
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
             Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            // SQLite opens files of its own accord, and keeps the reason to itself.
+            Self::Sqlite { source, .. }
+                if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
+            {
+                "check the permissions of the file and its directory, and that the program may \
+                 open more files (`ulimit -n`)"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Denied => {
+                "try again; if that changes nothing, check the system's memory and its disk"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Busy => {
+                "find the program that keeps it locked"
+            }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
@@ -167,8 +191,11 @@ impl ReadError {
 /// What to do about a file that the system does not hand over.
 fn hint_of(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::MFILE) => "raise `ulimit -n`, or name fewer files at a time",
+    match Errno::from_io_error(error) {
+        // The files may be a program's that asks for kernels, or named by hand.
+        Some(Errno::MFILE | Errno::NFILE) => {
+            "close some of the program's files, name fewer, or raise its limit (`ulimit -n`)"
+        }
         Some(Errno::LOOP) => "check the symbolic links on the path: they lead in a circle",
         _ => "check the permissions of the file and of the directories above it",
     }
