@@ -127,7 +127,7 @@ fn paths_need_not_be_text() {
         ([words("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
         ([words("perfdb lint"), vec![merged]].concat(), &[1, 2]),
         (words("env"), &[0]),
-        (words("caches list --each"), &[0]),
+        (words("caches list --verbose"), &[0]),
         (words("caches clear --dry-run"), &[0]),
     ];
     // What caches there are lies below a home that is no text either.
