@@ -55,7 +55,7 @@ fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
         let options = CopyOptions::default();
         for error in [
             convert(path, &out, &options).unwrap_err(),
-            merge(&[path.clone()], &out, Conflict::Error, &options).unwrap_err(),
+            merge(std::slice::from_ref(path), &out, Conflict::Error, &options).unwrap_err(),
             split(path, directory.path(), SplitBy::Kernel, &options, |_| {}).unwrap_err(),
             repair(path, &out, &options, |_| {}).unwrap_err(),
         ] {
@@ -182,7 +182,7 @@ fn who_wants_to_stop_is_heard() {
     options.cancelled = Some(&cancelled);
     for error in [
         convert(&path, &out, &options).unwrap_err(),
-        merge(&[path.clone()], &out, Conflict::Error, &options).unwrap_err(),
+        merge(std::slice::from_ref(&path), &out, Conflict::Error, &options).unwrap_err(),
         split(&path, &directory.path().join("parts"), SplitBy::Kernel, &options, |_| {})
             .unwrap_err(),
         repair(&path, &out, &options, |_| {}).unwrap_err(),
