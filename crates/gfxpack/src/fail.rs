@@ -75,8 +75,8 @@ pub(crate) enum Outcome {
     #[error("failed to find the kdbs equal: {0} differences")]
     Differ(u64),
     /// A repair could not save all rows.
-    #[error("failed to save {lost} of {total} kernels of `{file}`")]
-    Lost { file: String, lost: u64, total: u64 },
+    #[error("failed to save {what} of `{file}`")]
+    Lost { file: String, what: String, hint: &'static str },
     /// A panic, which has told itself already.
     #[error("failed because of a defect in gfxpack")]
     Defect,
@@ -235,10 +235,7 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         (UNSOUND, Some("each finding above says what is wrong, and where".to_owned()))
                     }
                     Outcome::Differ(_) => (UNSOUND, Some("each is listed above".to_owned())),
-                    Outcome::Lost { .. } => (
-                        UNSOUND,
-                        Some("what could be saved is written; build the others again".to_owned()),
-                    ),
+                    Outcome::Lost { hint, .. } => (UNSOUND, Some((*hint).to_owned())),
                     Outcome::Defect => {
                         (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
@@ -324,7 +321,11 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<StoredError>() {
                 Some((USAGE, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<CopyError>() {
-                let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
+                let code = match error {
+                    CopyError::Write(_) => INTERNAL,
+                    CopyError::Read(ReadError::Interrupted { .. }) => INTERRUPTED,
+                    _ => USAGE,
+                };
                 Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::MergeError>() {
                 let unwritten = matches!(error, gfxpack_tuning::MergeError::Write(_));
@@ -342,7 +343,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 };
                 Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {
-                Some((USAGE, Some(error.hint().to_owned())))
+                let interrupted = matches!(error, ReadError::Interrupted { .. });
+                let code = if interrupted { INTERRUPTED } else { USAGE };
+                Some((code, Some(error.hint().to_owned())))
             } else {
                 let error = cause.downcast_ref::<gfxpack_package::Error>()?;
                 use gfxpack_package::Error as Package;

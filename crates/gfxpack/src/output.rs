@@ -1,6 +1,7 @@
 //! The only place that writes to stdout and stderr: data on stdout, all else
 //! on stderr; with JSON, everything as one object a line on stdout.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +63,16 @@ impl Output {
         }
         if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
             self.broken.set(error).ok();
+        }
+    }
+
+    /// A line of data out of somebody's file: as it is, but for what a terminal
+    /// would take for commands.
+    pub(crate) fn foreign(&self, line: &str) {
+        if std::io::stdout().is_terminal() {
+            self.data(&harmless(line));
+        } else {
+            self.data(line);
         }
     }
 
@@ -174,6 +185,22 @@ pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
+/// A path in a message, which is UTF-8: with U+FFFD for what is not, as people
+/// are shown it.
+pub(crate) fn shown(path: impl AsRef<Path>) -> String {
+    path.as_ref().display().to_string()
+}
+
+/// Text out of somebody's file on a terminal, which does as it is told.
+fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let escape =
+        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(escape).collect::<String>().into()
+}
+
 /// `1.2 MB`, in powers of ten.
 pub(crate) fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];
@@ -191,6 +218,12 @@ pub(crate) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn terminals_are_not_told_what_to_do() {
+        assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
+        assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
+    }
+
     #[test]
     fn sizes_read_well() {
         let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);

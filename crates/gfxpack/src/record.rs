@@ -4,6 +4,7 @@
 mod earlier;
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_package::sbom::{self, Making, Tool};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::build::MadeKdb;
+use crate::destination::Destination;
 use crate::fail;
 use crate::output::Output;
 use crate::prepare::{Library, Licenses, Prepared};
@@ -514,7 +516,10 @@ fn lies_there(out: &Path, file: &File) -> Option<Written> {
     })
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all; to a device or a pipe as to any other.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    gfxpack_compile::write_atomic(path, &[bytes])
+    match Destination::of(path)? {
+        Destination::File(path) => gfxpack_compile::write_atomic(&path, &[bytes]),
+        Destination::Stream(mut stream) => stream.write_all(bytes),
+    }
 }

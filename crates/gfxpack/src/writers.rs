@@ -47,7 +47,7 @@ pub(crate) struct Made {
 pub(crate) fn tell(packages: &[MadePackage], output: &Output) {
     for package in packages {
         let body = json!({
-            "target": package.target, "file": package.written.path, "name": package.name,
+            "target": package.target, "file": shown(&package.written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
             "size": package.written.size, "sha256": package.written.sha256,
         });

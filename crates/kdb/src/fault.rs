@@ -39,11 +39,13 @@ impl ReadError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Io { source, .. } => of_io(source),
-            Self::NotAFile { .. } | Self::HotJournal { .. } => Fault::Denied,
+            Self::NotAFile { .. } | Self::Interrupted { .. } | Self::HotJournal { .. } => {
+                Fault::Denied
+            }
             Self::TooSmall { .. } => Fault::TooSmall,
             Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
-            Self::JournalMode { .. } => Fault::Journal,
-            Self::Schema { .. } | Self::NoIndex { .. } => Fault::Schema,
+            Self::JournalMode { .. } | Self::Unfinished { .. } => Fault::Journal,
+            Self::Schema { .. } | Self::NoIndex { .. } | Self::Encoding { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => of_sqlite(source),
             // What stands in an index concerns more than the one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::lookup;
 use crate::args::MiopenVersion;
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Lists all of them, set or not.
 pub(crate) fn run(version: &MiopenVersion, output: &Output) {
@@ -35,8 +35,8 @@ fn databases(environment: &Environment, version: &MiopenVersion, output: &Output
     for place in database_places(environment, &places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
         let body = json!({
-            "database": kind, "layer": layer, "dir": place.dir, "names": place.names,
-            "rule": place.rule, "files": place.existing(),
+            "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,
+            "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
         });
         output.message("database-place", &body);
         if !output.json {

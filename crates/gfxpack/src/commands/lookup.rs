@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion};
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::record;
 
 /// Tells who has the kernel, or why nobody has.
@@ -188,7 +188,7 @@ fn body(key: &KernelKey, target: &Target, answer: &Answer) -> Value {
         .iter()
         .map(|miss| {
             json!({
-                "layer": miss.layer.name(), "file": miss.file, "reason": miss.reason.name(),
+                "layer": miss.layer.name(), "file": shown(&miss.file), "reason": miss.reason.name(),
                 "detail": reason(miss), "hint": miss.reason.hint(),
             })
         })
@@ -198,7 +198,7 @@ fn body(key: &KernelKey, target: &Target, answer: &Answer) -> Value {
         "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
         "found": found.is_some(),
         "layer": found.map(|found| found.layer.name()),
-        "file": found.and_then(|found| found.file.as_ref()),
+        "file": found.and_then(|found| found.file.as_ref()).map(shown),
         "object_bytes": found.map(|found| found.code_object.len()),
         "object_targets": found.map(code_targets),
         "misses": misses,

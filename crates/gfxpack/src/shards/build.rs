@@ -16,7 +16,7 @@ use crate::args::Build;
 use crate::build;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::prepare::{self, Purpose};
 use crate::progress;
 use crate::remote::Beyond;
@@ -118,7 +118,7 @@ fn summarise(manifest: &ShardManifest, file: &Path, output: &Output) {
     let states =
         [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
     let mut body = json!({
-        "shard": manifest.shard, "plan": manifest.plan, "file": file, "jobs": manifest.jobs.len(),
+        "shard": manifest.shard, "plan": manifest.plan, "file": shown(&file), "jobs": manifest.jobs.len(),
     });
     let mut words = Vec::new();
     for state in states {
