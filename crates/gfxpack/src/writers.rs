@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::args::{Format, Packaging};
 use crate::fail;
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
 use crate::record;

@@ -10,7 +10,7 @@ use crate::args::{Build, Packaging};
 use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, shown, size};
+use crate::output::{Output, size};
 use crate::perfdb::Shipped;
 use crate::prepare::{self, From, Prepared, Purpose};
 use crate::remote::Beyond;

@@ -118,7 +118,7 @@ fn summarise(manifest: &ShardManifest, file: &Path, output: &Output) {
     let states =
         [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
     let mut body = json!({
-        "shard": manifest.shard, "plan": manifest.plan, "file": shown(&file), "jobs": manifest.jobs.len(),
+        "shard": manifest.shard, "plan": manifest.plan, "file": shown(file), "jobs": manifest.jobs.len(),
     });
     let mut words = Vec::new();
     for state in states {
