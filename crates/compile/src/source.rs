@@ -91,15 +91,16 @@ impl SourceDirs {
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]
 pub struct SourceSet {
-    files: HashMap<PathBuf, Arc<File>>,
+    /// By language too, which decides what counts as an include.
+    files: HashMap<(PathBuf, Language), Arc<File>>,
     loaded: HashMap<Loaded, usize>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     sources: Vec<Source>,
 }
 
-/// What decides a closure: source, place, include directories, and whether
-/// names are looked up.
-type Loaded = (PathBuf, String, Vec<PathBuf>, bool);
+/// What decides a closure: source, place, language, include directories, and
+/// whether names are looked up.
+type Loaded = (PathBuf, String, Language, Vec<PathBuf>, bool);
 
 #[derive(Debug)]
 struct File {
@@ -189,7 +190,8 @@ impl SourceSet {
         include_dirs: &[PathBuf],
         dirs: Option<&SourceDirs>,
     ) -> Result<usize, Problem> {
-        let request = (real.to_owned(), staged.to_owned(), include_dirs.to_vec(), dirs.is_some());
+        let (from, to) = (real.to_owned(), staged.to_owned());
+        let request = (from, to, language, include_dirs.to_vec(), dirs.is_some());
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
@@ -249,13 +251,14 @@ impl SourceSet {
     }
 
     fn read(&mut self, path: &Path, language: Language) -> io::Result<Arc<File>> {
-        if let Some(file) = self.files.get(path) {
+        let key = (path.to_owned(), language);
+        if let Some(file) = self.files.get(&key) {
             return Ok(Arc::clone(file));
         }
         let bytes = fs::read(path)?;
         let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
         let file = Arc::new(File { bytes, digest, includes });
-        self.files.insert(path.to_owned(), Arc::clone(&file));
+        self.files.insert(key, Arc::clone(&file));
         Ok(file)
     }
 
@@ -444,6 +447,22 @@ mod tests {
         let real = dir.path().join("x/a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
         assert_eq!(paths(&set, index), ["a.cl", "u.h", "w.h"]);
+    }
+
+    #[test]
+    fn each_language_has_its_own_includes_of_one_file() {
+        let dir = tree(&[
+            ("a.cl", "#include \"c.inc\"\n"),
+            ("b.s", ".include \"c.inc\"\n"),
+            ("c.inc", ".include \"d.inc\"\n"),
+            ("d.inc", ""),
+        ]);
+        let mut set = SourceSet::default();
+        for (name, language) in [("a.cl", Language::OpenclC), ("b.s", Language::Assembly)] {
+            set.load(&dir.path().join(name), name, language, &[], None).unwrap();
+        }
+        assert_eq!(paths(&set, 0), ["a.cl", "c.inc"]);
+        assert_eq!(paths(&set, 1), ["b.s", "c.inc", "d.inc"]);
     }
 
     #[test]
