@@ -1,7 +1,7 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::{Digest, Language, Problem};
+use gfxpack_plan::{Digest, Language, Problem, inline_assembly};
 
 use crate::error::CompileError;
 
@@ -107,12 +107,23 @@ struct File {
     bytes: Vec<u8>,
     digest: Digest,
     includes: Vec<Include>,
+    /// What the assembly in it reads; if that can't be told, why.
+    inline: Result<Vec<Include>, String>,
 }
 
 /// A file on its way into a closure.
 struct Found {
     real: PathBuf,
     staged: String,
+    language: Language,
+}
+
+/// Where a closure's includes are looked up.
+struct Places<'a> {
+    /// The directory that the staged one stands for.
+    root: &'a Path,
+    include_dirs: &'a [PathBuf],
+    dirs: Option<&'a SourceDirs>,
 }
 
 impl SourceSet {
@@ -147,8 +158,9 @@ impl SourceSet {
                         if Digest::of(&bytes) != *digest {
                             return Err(CompileError::ForeignSource(path.clone()));
                         }
-                        let file = File { bytes, digest: *digest, includes: Vec::new() };
-                        Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
+                        let (digest, includes, inline) = (*digest, Vec::new(), Ok(Vec::new()));
+                        let file = File { bytes, digest, includes, inline };
+                        Arc::clone(files.entry(digest).or_insert(Arc::new(file)))
                     }
                 };
                 if !is_below(path) {
@@ -181,7 +193,8 @@ impl SourceSet {
     ///
     /// # Errors
     /// [`Problem::UnreadableSource`] where a file can't be read, an include
-    /// leads out of the staged directory, or two files would have one place.
+    /// leads out of the staged directory, two files would have one place, or
+    /// assembly reads a file that would be in no digest.
     pub fn load(
         &mut self,
         real: &Path,
@@ -199,11 +212,15 @@ impl SourceSet {
             |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
         let mut queue =
-            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
+            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned(), language }]);
         let mut used = vec![false; include_dirs.len()];
+        let mut scanned: HashSet<(String, Language)> = HashSet::new();
+        let depth = Path::new(staged).components().count();
+        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/"));
+        let places = Places { root, include_dirs, dirs };
         while let Some(found) = queue.pop_front() {
             let file = self
-                .read(&found.real, language)
+                .read(&found.real, found.language)
                 .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
             if let Some((other, placed)) = placed.get(&found.staged) {
                 if placed.digest != file.digest {
@@ -214,17 +231,28 @@ impl SourceSet {
                         found.staged
                     )));
                 }
+            }
+            if !scanned.insert((found.staged.clone(), found.language)) {
                 continue;
             }
-            for include in &file.includes {
-                if let Some(next) =
-                    resolve(include, &found, language, include_dirs, &mut used, dirs)
-                        .map_err(problem)?
-                {
+            // Assembly inside of another language is not assembled by itself.
+            let inside = language != Language::Assembly && found.language == Language::Assembly;
+            let includes = file.includes.iter().filter(|_| !inside);
+            for include in includes {
+                if let Some(next) = resolve(include, &found, &places, &mut used).map_err(problem)? {
                     queue.push_back(next);
                 }
             }
-            placed.insert(found.staged, (found.real, file));
+            let inline = file.inline.as_ref().map_err(|reason| {
+                problem(format!("the assembly of `{}` {reason}", found.real.display()))
+            })?;
+            for include in
+                inline.iter().chain(file.includes.iter().filter(|file| inside && file.quoted))
+            {
+                let next = resolve_inline(include, &found, &places, &mut used).map_err(problem)?;
+                queue.push_back(next);
+            }
+            placed.entry(found.staged).or_insert((found.real, file));
         }
         let mut search: Vec<String> = Vec::new();
         // Unlike the preprocessor, the assembler does not look beside the includer.
@@ -257,7 +285,11 @@ impl SourceSet {
         }
         let bytes = fs::read(path)?;
         let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
-        let file = Arc::new(File { bytes, digest, includes });
+        let inline = match language {
+            Language::Hip | Language::OpenclC => inline_assembly::reads(&bytes),
+            Language::Assembly => include::unclear(&bytes).map_or_else(|| Ok(Vec::new()), Err),
+        };
+        let file = Arc::new(File { bytes, digest, includes, inline });
         self.files.insert(key, Arc::clone(&file));
         Ok(file)
     }
@@ -294,14 +326,50 @@ fn include_root(number: usize) -> String {
     format!("i{number}")
 }
 
+/// The file that assembly inside of another language reads. The assembler
+/// looks in the staged directory, then in the include directories, and then
+/// where no digest reaches.
+///
+/// Source: llvm-project, clang/lib/CodeGen/BackendUtil.cpp, `IASSearchPaths`.
+fn resolve_inline(
+    include: &Include,
+    includer: &Found,
+    places: &Places<'_>,
+    used: &mut [bool],
+) -> Result<Found, String> {
+    let Places { root, include_dirs, dirs } = *places;
+    let path = include.path.as_str();
+    let found = |real: PathBuf, dir: &str| {
+        let staged = include::join(dir, path)?;
+        Some(Found { real, staged, language: Language::Assembly })
+    };
+    let mut find = || {
+        let path = Some(path).filter(|path| !path.starts_with('/'))?;
+        if root.join(path).is_file() {
+            return found(root.join(path), "");
+        }
+        if let Some(number) = include_dirs.iter().position(|dir| dir.join(path).is_file()) {
+            used[number] = true;
+            return found(include_dirs[number].join(path), &include_root(number));
+        }
+        found(dirs?.nearest(path, &includer.real)?.to_owned(), "")
+    };
+    find().ok_or_else(|| {
+        format!(
+            "the assembly of `{}` reads `{path}`, which no digest covers",
+            includer.real.display()
+        )
+    })
+}
+
 fn resolve(
     include: &Include,
     includer: &Found,
-    language: Language,
-    include_dirs: &[PathBuf],
+    places: &Places<'_>,
     used: &mut [bool],
-    dirs: Option<&SourceDirs>,
 ) -> Result<Option<Found>, String> {
+    let Places { include_dirs, dirs, .. } = *places;
+    let language = includer.language;
     let place = |dir: &str| {
         include::join(dir, &include.path).ok_or_else(|| {
             format!(
@@ -328,18 +396,18 @@ fn resolve(
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
         let real = parent.join(&include.path);
-        return Ok(Some(Found { real, staged: place(staged_dir)? }));
+        return Ok(Some(Found { real, staged: place(staged_dir)?, language }));
     }
     for (number, dir) in include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
         if real.is_file() {
             used[number] = true;
             let staged = place(&include_root(number))?;
-            return Ok(Some(Found { real, staged }));
+            return Ok(Some(Found { real, staged, language }));
         }
     }
     match dirs.and_then(|dirs| dirs.nearest(&include.path, &includer.real)) {
-        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")? })),
+        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")?, language })),
         None => Ok(None),
     }
 }
@@ -454,7 +522,7 @@ mod tests {
         let dir = tree(&[
             ("a.cl", "#include \"c.inc\"\n"),
             ("b.s", ".include \"c.inc\"\n"),
-            ("c.inc", ".include \"d.inc\"\n"),
+            ("c.inc", "// .include \"d.inc\"\n"),
             ("d.inc", ""),
         ]);
         let mut set = SourceSet::default();
@@ -488,6 +556,36 @@ mod tests {
                 SourceSet::of_stored(&sources, |_| true, |digest| Ok(known[&digest].clone()));
             assert!(matches!(outside, Err(CompileError::ForeignSource(_))), "{path}");
         }
+    }
+
+    #[test]
+    fn what_assembly_inside_of_a_source_reads_is_of_its_closure_or_refused() {
+        let dir = tree(&[
+            ("k/a.cl", "#if 0\n#include \"c.inc\"\n#endif\n#include \"m.h\"\n"),
+            ("k/m.h", "#define A asm(\".include \\\"k/c.inc\\\"\")\n"),
+            ("k/c.inc", " .incbin \"bits\"\n .include \"d.inc\"\n"),
+            ("bits", ""),
+            ("i/d.inc", ""),
+            ("abs.cl", "asm(\".incbin \\\"/etc/passwd\\\"\");"),
+            ("unclear.cl", "asm(\".incbin \" NAME);"),
+            ("gone.cl", "asm(\".incbin \\\"gone\\\"\");"),
+            ("nested.cl", "asm(\".include \\\"nested.inc\\\"\");"),
+            ("nested.inc", "x: .INCBIN \"/etc/passwd\"\n"),
+            ("label.s", "x: .INCBIN \"/etc/passwd\"\n"),
+            ("macro.s", ".macro m f\n .incbin \"\\f\"\n.endm\nm /etc/passwd\n"),
+        ]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("i")];
+        let mut load =
+            |name: &str, language| set.load(&dir.path().join(name), name, language, &include, None);
+        let index = load("k/a.cl", Language::OpenclC).unwrap();
+        for name in ["abs.cl", "unclear.cl", "gone.cl", "nested.cl"] {
+            assert!(load(name, Language::OpenclC).is_err(), "{name}");
+        }
+        for name in ["label.s", "macro.s"] {
+            assert!(load(name, Language::Assembly).is_err(), "{name}");
+        }
+        assert_eq!(paths(&set, index), ["bits", "i0/d.inc", "k/a.cl", "k/c.inc", "k/m.h"]);
     }
 
     #[test]

@@ -288,12 +288,20 @@ impl ObjectStore {
     fn deps_are_fresh(&self, set: Digest, digests: &FileDigests) -> bool {
         // Held while files are hashed: else every worker would hash them.
         let mut known = self.fresh.lock().expect("no panic inside");
-        *known.entry(set).or_insert_with(|| {
-            self.deps(set).is_some_and(|deps| {
-                deps.iter()
-                    .all(|(path, digest)| digests.digest(path).is_ok_and(|now| now == *digest))
-            })
-        })
+        *known.entry(set).or_insert_with(|| self.deps_hold(set, digests))
+    }
+
+    /// Whether the files that the compiler read for an object are unchanged,
+    /// looked at anew.
+    pub(crate) fn holds_now(&self, info: &ObjectInfo, digests: &FileDigests) -> bool {
+        info.deps.is_none_or(|set| self.deps_hold(set, digests))
+    }
+
+    fn deps_hold(&self, set: Digest, digests: &FileDigests) -> bool {
+        let holds = |(path, digest): &(PathBuf, Digest)| {
+            digests.digest(path).is_ok_and(|now| now == *digest)
+        };
+        self.deps(set).is_some_and(|deps| deps.iter().all(holds))
     }
 }
 
