@@ -310,6 +310,79 @@ fn assembly_that_reads_a_file_of_no_digest_is_refused() {
 }
 
 #[test]
+fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
+    let project = Project::new();
+    let root = project.path().display().to_string();
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
+    project
+        .write("k.cpp", "#include <zqv.h>\nextern \"C\" __global__ void k(int* x) { *x = ZQV; }\n");
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("first/other.h", "");
+    project.write("second/zqv.h", "#define ZQV 3\n");
+    let run = |arguments: &[&str]| {
+        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
+    };
+    let compiled = || {
+        let run = run(&["build", "--out", "o"]);
+        (run.of_type("build-finished")[0]["compiled"].clone(), project.tree("o/kdb"))
+    };
+    let (count, before) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    let header = project.write("first/zqv.h", "#define ZQV 4711\n");
+    let said = run(&["plan", "--explain", "k.cpp"]).of_type("explained").remove(0);
+    let change = &said["changes"][0];
+    assert_eq!(
+        (&change["name"], &change["how"]),
+        (&header.display().to_string().into(), &"added".into())
+    );
+    let (count, after) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    assert!(after != before);
+    fs::remove_file(header).unwrap();
+    assert_eq!(compiled(), (1.into(), before));
+}
+
+/// Changes a header right after the compiler has read it.
+const CHANGING_COMPILER: &str = r#"#!/bin/sh
+hipcc "$@"
+code=$?
+case "$*" in
+    *'###'* | *version*) ;;
+    *) if [ -e changing ]; then rm changing; echo '#define ZQV 4' > elsewhere/zqv.h; fi ;;
+esac
+exit $code
+"#;
+
+#[test]
+fn a_header_that_changes_while_it_is_read_is_read_again() {
+    let project = Project::new();
+    project.write("k.cpp", "");
+    let (header, flag) = (project.path().join("elsewhere/zqv.h"), project.path().join("changing"));
+    let compiler = CHANGING_COMPILER.replace("elsewhere/zqv.h", header.to_str().unwrap());
+    project.add_compiler(&compiler.replace("changing", flag.to_str().unwrap()));
+    let source = format!(
+        "#include \"{}\"\nextern \"C\" __global__ void k(int* x) {{ *x = ZQV; }}\n",
+        header.display()
+    );
+    project.write("k.cpp", &source);
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("elsewhere/zqv.h", "#define ZQV 3\n");
+    let build = |out: &str| {
+        let arguments = ["build", "--via", "hipcc", "--hipcc", "bin/hipcc", "--out", out];
+        project.run(&[&arguments[..], &INPUT].concat()).expect_code(0);
+        project.tree(&format!("{out}/kdb"))
+    };
+    project.write("changing", "");
+    build("o");
+    assert!(!flag.exists(), "the header changed");
+    let after = build("o");
+    fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
+    assert!(build("p") == after, "as from a new cache");
+}
+
+#[test]
 fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
     let project = Project::small();
     let log = project.path().join("log");
@@ -348,6 +421,13 @@ if [ -e 'ROOT/changing' ]; then
     rm 'ROOT/changing'
     printf x >> 'ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
 fi
+if [ -e 'ROOT/restoring' ]; then
+    rm 'ROOT/restoring'
+    library='ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
+    cp "$library" 'ROOT/saved'
+    printf x >> "$library"
+    cat 'ROOT/saved' > "$library"
+fi
 exec "ROOT/llvm/real/${0##*/}" "$@"
 "#;
 
@@ -384,4 +464,13 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let run = project.run(&arguments).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["compiled"], &finished["cached"]), (&5.into(), &0.into()));
+
+    // Changed and changed back: nobody knows what was read in between.
+    let before = project.objects();
+    project.write("restoring", "");
+    let other = ["build", "--out", "q", "--manifest", "kernels.toml", "--target", "gfx908"];
+    let run = project.run(&[&other[..], &TOOLS].concat()).expect_code(1);
+    assert!(at("saved").exists(), "the linker was run");
+    assert_eq!(&run.of_type("error")[0]["messages"], &error["messages"]);
+    assert_eq!(project.objects(), before);
 }

@@ -152,6 +152,7 @@ impl<'a> Earlier<'a> {
             }
         };
         let Some(now) = preprocess(engine, starter, job, stage, scratch)? else { return Ok(None) };
+        engine.toolchains[job.toolchain].check_identity(job.language)?;
         // A header may have changed since it was looked up.
         if !self.store.holds_now(&info, self.digests) {
             return Ok(None);

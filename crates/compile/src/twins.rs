@@ -93,6 +93,7 @@ impl<'a> Twins<'a> {
         };
         let Some(theirs) = theirs else { return Ok(None) };
         let ours = preprocess(engine, starter, job, stage, scratch)?;
+        engine.toolchains[job.toolchain].check_identity(job.language)?;
         // A header may have changed since it was looked up.
         if !self.store.holds_now(&info, self.digests) {
             return Ok(None);

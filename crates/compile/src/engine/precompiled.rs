@@ -15,9 +15,11 @@ use gfxpack_plan::{Digest, Language, preamble};
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
+use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use crate::file_digest::{FileDigests, Identity};
 use crate::job::depfile_paths;
+use crate::shadow::{self, Shadows, searched};
 use crate::store::touch;
 use crate::toolchain::Toolchain;
 use crate::work::write_atomic;
@@ -169,9 +171,7 @@ impl Recipe {
         digests: &FileDigests,
     ) -> Option<PrecompiledHeader> {
         let record: Record = serde_json::from_slice(&fs::read(self.record()).ok()?).ok()?;
-        let current = |(path, digest): &(PathBuf, Digest)| {
-            digests.digest(path).is_ok_and(|now| now == *digest)
-        };
+        let current = |(path, digest): &(PathBuf, Digest)| shadow::holds(path, *digest, digests);
         let holds = digests.digest(&self.file).is_ok_and(|digest| digest == record.sha256);
         if !holds || !record.files.iter().all(current) {
             return None;
@@ -189,7 +189,8 @@ impl Recipe {
     fn header(&self, record: Record, toolchain: &Toolchain) -> Option<PrecompiledHeader> {
         let mut identifiers = HashSet::new();
         let mut names = HashSet::new();
-        for (path, _) in &record.files {
+        let read = |(_, digest): &&(PathBuf, Digest)| *digest != shadow::absent();
+        for (path, _) in record.files.iter().filter(read) {
             preamble::exposed_names(&fs::read(path).ok()?, &mut |name| {
                 if !identifiers.contains(name) {
                     identifiers.insert(name.to_owned());
@@ -223,22 +224,36 @@ impl Recipe {
         }))
     }
 
-    /// Takes what was made in the scratch directory to its place.
+    /// Takes what was made in the scratch directory to its place; `None` also
+    /// where a header changed since the compiler was started.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
         toolchain: &Toolchain,
         digests: &FileDigests,
+        started: Moment,
     ) -> Result<Option<PrecompiledHeader>, CompileError> {
         let made = scratch.join("pch");
         let (Ok(bytes), Ok(deps)) = (fs::read(&made), fs::read_to_string(scratch.join("d"))) else {
             return Ok(None);
         };
         let mut files = Vec::new();
-        for path in depfile_paths(&deps) {
-            let path = scratch.join(path);
-            files.push((path.clone(), digests.digest(&path)?));
+        let read: Vec<PathBuf> =
+            depfile_paths(&deps).into_iter().map(|path| scratch.join(path)).collect();
+        let source = self.source();
+        for path in &read {
+            let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
+            // Its own text has just been written, and is named by its digest.
+            if *path != source && !started.is_after(&Identity::of(&meta)) {
+                return Ok(None);
+            }
+            files.push((path.clone(), digests.digest(path)?));
         }
+        let shadows = Shadows::of(&searched(&self.command), &read, started);
+        if !shadows.late.is_empty() {
+            return Ok(None);
+        }
+        files.extend(shadows.absent.into_iter().map(|path| (path, shadow::absent())));
         let record = Record { sha256: Digest::of(&bytes), files };
         let write = |path: &Path, bytes: &[u8]| {
             write_atomic(path, &[bytes]).map_err(CompileError::io("write", path))
