@@ -311,6 +311,24 @@ fn a_full_cache_is_one_clear_error() {
 }
 
 #[test]
+fn a_disk_that_the_compiler_finds_full_is_no_word_on_the_kernel() {
+    let project = project(&["", "-DX"]);
+    let big = "__constant__ const int big[1 << 18] = {1, 2, 3};\n";
+    project.write(
+        "k.cpp",
+        &project
+            .text("k.cpp")
+            .replace("extern", &format!("{big}extern"))
+            .replace("*= N", "*= N + big[threadIdx.y]"),
+    );
+    let arguments = [DIST, &["--allow-partial"]].concat();
+    let run = on_a_small_disk(&project, "cache", 600, &arguments);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("--cache-dir"), "the hint says where to go: {}", run.stderr);
+    dist(&project, &[]).expect_code(0);
+}
+
+#[test]
 fn a_damaged_object_in_the_cache_is_compiled_again() {
     let project = project(&["", "-DX"]);
     dist(&project, &[]).expect_code(0);

@@ -215,6 +215,173 @@ fn what_an_edit_leaves_the_same_is_not_compiled_again() {
     assert_eq!(build("o"), (2, 0, 3));
 }
 
+/// Builds a manifest of one source; gives how many kernels were compiled and
+/// how many had an earlier object, and the kdb.
+fn build_one(project: &Project) -> ((u64, u64), Vec<(String, Vec<u8>)>) {
+    let arguments =
+        [&["build", "--message-format", "json", "--jobs", "1", "--out", "o"], &INPUT[..]].concat();
+    let run = project.run(&arguments).expect_code(0);
+    let finished = run.of_type("build-finished").remove(0);
+    let number = |name: &str| finished[name].as_u64().unwrap();
+    ((number("compiled"), number("reused")), project.tree("o/kdb"))
+}
+
+#[test]
+fn an_edit_is_not_held_against_a_text_of_other_system_headers() {
+    let project = Project::new();
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+    let header = project.path().join("elsewhere/zqv.h");
+    let source = |value: &str, comment: &str| {
+        let header = header.display();
+        let text = format!(
+            "#include \"{header}\"\n__kernel void k(__global int* x) {{ *x = {value}; /* {comment} */ }}\n"
+        );
+        project.write("k.cl", &text);
+    };
+    project.write("elsewhere/zqv.h", "#define ZQV 3\n");
+    source("ZQV", "one");
+    let (counts, with_3) = build_one(&project);
+    assert_eq!(counts, (1, 0));
+    // Has the digest of its text remembered.
+    source("ZQV", "two");
+    assert_eq!(build_one(&project), ((0, 1), with_3.clone()));
+    project.write("elsewhere/zqv.h", "#define ZQV 4\n");
+    let (counts, with_4) = build_one(&project);
+    assert_eq!(counts, (1, 0));
+    assert!(with_4 != with_3);
+    source("3", "two");
+    assert_eq!(build_one(&project), ((1, 0), with_3));
+}
+
+#[test]
+fn what_assembly_in_a_source_reads_is_an_input_and_a_lambdas_place_is_in_its_name() {
+    let project = Project::new();
+    let build = |source: &str, text: &str| {
+        project.write(source, text);
+        project.write_manifest(source, ["-DX=1".to_owned()].into_iter());
+        build_one(&project)
+    };
+    let asm = "__kernel void k(__global int* x)\n{\n    __asm__ volatile(\".inc\" \"lude \\\"code.inc\\\"\");\n}\n";
+    project.write("code.inc", "s_nop 1\n");
+    let (counts, before) = build("k.cl", asm);
+    assert_eq!(counts, (1, 0));
+    project.write("code.inc", "s_nop 2\n");
+    let (counts, after) = build_one(&project);
+    assert_eq!(counts, (1, 0));
+    assert!(before != after);
+
+    // The column is the last thing in the name but for two brackets.
+    let lambda = |comment: &str| {
+        format!(
+            "template<class T> __device__ char name(T) {{ return __PRETTY_FUNCTION__[sizeof(__PRETTY_FUNCTION__) - 4]; }}\n\
+             extern \"C\" __global__ void k(char* x)\n{{\n    auto f = {comment} [] {{}}; *x = name(f);\n}}\n"
+        )
+    };
+    let (counts, before) = build("k.cpp", &lambda("/* */"));
+    assert_eq!(counts, (1, 0));
+    let (counts, after) = build("k.cpp", &lambda("/*  */"));
+    assert_eq!(counts, (1, 0));
+    assert!(before != after);
+}
+
+#[test]
+fn assembly_that_reads_a_file_of_no_digest_is_refused() {
+    let project = Project::new();
+    project.write("bits", "1234");
+    let bits = project.path().join("bits");
+    let bits = bits.display();
+    let sources = [
+        ("a.cl", format!("__kernel void k() {{ __asm__(\".incbin \\\"{bits}\\\"\"); }}\n")),
+        ("b.cpp", format!("asm(\".INCLUDE \\\"{bits}\\\"\");\n")),
+        ("c.s", format!("label: .incbin \"{bits}\"\n")),
+        ("d.s", format!(".INCBIN \"{bits}\"\n")),
+    ];
+    for (name, text) in sources {
+        project.write(name, &text);
+        project.write_manifest(name, ["-DX=1".to_owned()].into_iter());
+        let arguments = [&["build", "--out", "o"], &INPUT[..]].concat();
+        let run = project.run(&arguments);
+        assert!(
+            run.code != Some(0) && run.stderr.contains("which no digest covers"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
+    let project = Project::new();
+    let root = project.path().display().to_string();
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
+    project
+        .write("k.cpp", "#include <zqv.h>\nextern \"C\" __global__ void k(int* x) { *x = ZQV; }\n");
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("first/other.h", "");
+    project.write("second/zqv.h", "#define ZQV 3\n");
+    let run = |arguments: &[&str]| {
+        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
+    };
+    let compiled = || {
+        let run = run(&["build", "--out", "o"]);
+        (run.of_type("build-finished")[0]["compiled"].clone(), project.tree("o/kdb"))
+    };
+    let (count, before) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    let header = project.write("first/zqv.h", "#define ZQV 4711\n");
+    let said = run(&["plan", "--explain", "k.cpp"]).of_type("explained").remove(0);
+    let change = &said["changes"][0];
+    assert_eq!(
+        (&change["name"], &change["how"]),
+        (&header.display().to_string().into(), &"added".into())
+    );
+    let (count, after) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    assert!(after != before);
+    fs::remove_file(header).unwrap();
+    assert_eq!(compiled(), (1.into(), before));
+}
+
+/// Changes a header right after the compiler has read it.
+const CHANGING_COMPILER: &str = r#"#!/bin/sh
+hipcc "$@"
+code=$?
+case "$*" in
+    *'###'* | *version*) ;;
+    *) if [ -e changing ]; then rm changing; echo '#define ZQV 4' > elsewhere/zqv.h; fi ;;
+esac
+exit $code
+"#;
+
+#[test]
+fn a_header_that_changes_while_it_is_read_is_read_again() {
+    let project = Project::new();
+    project.write("k.cpp", "");
+    let (header, flag) = (project.path().join("elsewhere/zqv.h"), project.path().join("changing"));
+    let compiler = CHANGING_COMPILER.replace("elsewhere/zqv.h", header.to_str().unwrap());
+    project.add_compiler(&compiler.replace("changing", flag.to_str().unwrap()));
+    let source = format!(
+        "#include \"{}\"\nextern \"C\" __global__ void k(int* x) {{ *x = ZQV; }}\n",
+        header.display()
+    );
+    project.write("k.cpp", &source);
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("elsewhere/zqv.h", "#define ZQV 3\n");
+    let build = |out: &str| {
+        let arguments = ["build", "--via", "hipcc", "--hipcc", "bin/hipcc", "--out", out];
+        project.run(&[&arguments[..], &INPUT].concat()).expect_code(0);
+        project.tree(&format!("{out}/kdb"))
+    };
+    project.write("changing", "");
+    build("o");
+    assert!(!flag.exists(), "the header changed");
+    let after = build("o");
+    fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
+    assert!(build("p") == after, "as from a new cache");
+}
+
 #[test]
 fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
     let project = Project::small();
@@ -254,6 +421,13 @@ if [ -e 'ROOT/changing' ]; then
     rm 'ROOT/changing'
     printf x >> 'ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
 fi
+if [ -e 'ROOT/restoring' ]; then
+    rm 'ROOT/restoring'
+    library='ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
+    cp "$library" 'ROOT/saved'
+    printf x >> "$library"
+    cat 'ROOT/saved' > "$library"
+fi
 exec "ROOT/llvm/real/${0##*/}" "$@"
 "#;
 
@@ -290,4 +464,13 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let run = project.run(&arguments).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["compiled"], &finished["cached"]), (&5.into(), &0.into()));
+
+    // Changed and changed back: nobody knows what was read in between.
+    let before = project.objects();
+    project.write("restoring", "");
+    let other = ["build", "--out", "q", "--manifest", "kernels.toml", "--target", "gfx908"];
+    let run = project.run(&[&other[..], &TOOLS].concat()).expect_code(1);
+    assert!(at("saved").exists(), "the linker was run");
+    assert_eq!(&run.of_type("error")[0]["messages"], &error["messages"]);
+    assert_eq!(project.objects(), before);
 }

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver, OPT};
 use crate::error::CompileError;
+use crate::file_digest::Identity;
 use crate::loader;
 use crate::probe::{self, Asker, Found};
 use crate::store::touch;
@@ -117,6 +118,12 @@ impl Moment {
         #[expect(clippy::disallowed_methods, reason = "compared with the times of files alone")]
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self(now.map_or(0, |since| since.as_secs()))
+    }
+
+    /// Whether a file changed last so long before that its times tell it from
+    /// what it became since.
+    pub(crate) fn is_after(self, identity: &Identity) -> bool {
+        identity.was_settled(self.0)
     }
 }
 

@@ -219,6 +219,9 @@ impl Crew<'_> {
             }
             Outcome::Made(object) => {
                 let size = object.bytes.len() as u64;
+                // A build may be killed at any time: what it leaves was made
+                // by the compiler that it is kept for.
+                self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
                 runner.stored(index)?;

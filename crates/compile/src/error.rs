@@ -61,6 +61,9 @@ pub enum CompileError {
         /// or of the directory with supplied constants.
         file: String,
     },
+    /// A header was changed again and again while it was read.
+    #[error("failed to trust what was compiled: `{0}` changed meanwhile")]
+    HeaderChanged(PathBuf),
     /// The toolchain can't build for a processor.
     #[error("failed to find a way to build {language} for `{processor}`: {reason}")]
     Unbuildable {
@@ -127,6 +130,10 @@ impl CompileError {
             Self::ToolchainChanged { .. } => {
                 "wait until the installation is complete and run again; what was compiled in this run is \
                  thrown away"
+                    .to_owned()
+            }
+            Self::HeaderChanged(_) => {
+                "wait until nothing changes it any more and run again: what is built already is kept"
                     .to_owned()
             }
             Self::Unbuildable { remedy, .. } => remedy.clone(),

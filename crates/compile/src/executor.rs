@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 
@@ -271,6 +272,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             .collect(),
         headers: Default::default(),
         libraries: Default::default(),
+        shadows: Default::default(),
     };
     let remote = options.remote.as_ref();
     let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
@@ -379,8 +381,12 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.
     let used: BTreeSet<usize> = queue.iter().map(|(job, _)| plan.jobs[*job].toolchain).collect();
+    // One that was put back shows by its identity.
+    let noticed = matches!(error, Some(CompileError::ToolchainChanged { .. }));
     for index in used {
-        if let Err(changed) = toolchains[index].check_unchanged(digests) {
+        let toolchain = &toolchains[index];
+        let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
+        if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
             let jobs = queue.iter().map(|(job, _)| &plan.jobs[*job]);
             jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
             if !matches!(error, Some(CompileError::ToolchainChanged { .. })) {

@@ -11,6 +11,7 @@ use gfxpack_plan::{Digest, KernelKey, Language};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
+use crate::shadow::absent;
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 
@@ -153,6 +154,8 @@ pub fn explain(
                 .iter()
                 .filter_map(|(path, digest)| {
                     let how = match digests.digest(path) {
+                        _ if *digest == absent() && !path.exists() => return None,
+                        _ if *digest == absent() => How::Added,
                         Ok(now) if now == *digest => return None,
                         Ok(_) => How::Changed(None),
                         Err(_) => How::Removed,
@@ -171,6 +174,7 @@ pub fn explain(
         toolchain: files.iter().map(known).collect(),
         system_files: system
             .into_iter()
+            .filter(|(_, digest)| *digest != absent())
             .map(|(path, digest)| (path.display().to_string(), digest))
             .collect(),
         state,

@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::{Digest, code_object};
 
+use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
+use crate::file_digest::Identity;
 use crate::process::End;
 use crate::remote::Site;
+use crate::shadow::{absent, searched};
 use crate::usage::Usage;
 
 /// A code object, as made.
@@ -120,7 +123,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let mut spent = Usage::default();
     for way in [Way::Short, Way::Driver] {
-        let mut attempt = attempt(engine, starter, index, stage, scratch, way)?;
+        let mut attempt = settled(engine, starter, index, stage, scratch, way)?;
         let (duration, usage) = match &mut attempt {
             None => continue,
             Some(Ok(object)) => (&mut object.duration, &mut object.usage),
@@ -143,7 +146,12 @@ pub(crate) fn run(
     unreachable!("the driver runs every job")
 }
 
-fn attempt(
+/// How often a job is run because a header is being changed.
+const ATTEMPTS: usize = 5;
+
+/// Runs a job until no header changed while it was read: a digest that is
+/// taken afterwards would be that of another text.
+fn settled(
     engine: &Engine<'_>,
     starter: &mut Starter<'_>,
     index: usize,
@@ -151,6 +159,41 @@ fn attempt(
     scratch: &Path,
     way: Way,
 ) -> Result<Option<Result<Object, Failure>>, CompileError> {
+    let mut before: Vec<Fresh> = Vec::new();
+    let mut spent = Usage::default();
+    for _ in 0..ATTEMPTS {
+        let Some(made) = attempt(engine, starter, index, stage, scratch, way)? else {
+            return Ok(None);
+        };
+        let (mut object, fresh) = match made {
+            Ok(made) => made,
+            Err(failure) => return Ok(Some(Err(failure))),
+        };
+        spent = spent.then(object.usage);
+        // What did not change from the end of one attempt to that of the next
+        // is what the next one read.
+        if fresh.iter().all(|file| before.contains(file)) {
+            object.usage = spent;
+            return Ok(Some(Ok(object)));
+        }
+        tracing::debug!(index, ?fresh, "compiled again, as a header has just changed");
+        before = fresh;
+    }
+    Err(CompileError::HeaderChanged(before.swap_remove(0).path))
+}
+
+/// An object, with files whose digests may not be of what was read for it.
+type Made = (Object, Vec<Fresh>);
+
+fn attempt(
+    engine: &Engine<'_>,
+    starter: &mut Starter<'_>,
+    index: usize,
+    stage: &Path,
+    scratch: &Path,
+    way: Way,
+) -> Result<Option<Result<Made, Failure>>, CompileError> {
+    let started = Moment::now();
     let job = &engine.plan.jobs[index];
     let name = match way {
         Way::Short => "short",
@@ -166,12 +209,24 @@ fn attempt(
                 let listed = listed(&deps_file)?;
                 let within = |path: &PathBuf| path.starts_with(stage);
                 let paths = listed.into_iter().filter(|path| !within(path));
-                let mut deps = outside_deps(engine, job, paths)?;
+                let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
+                // A header that changed since it was precompiled.
+                let other = |(path, digest): &(PathBuf, Digest)| {
+                    deps.iter().any(|(read, now)| read == path && now != digest)
+                };
+                if run.deps.iter().any(other) {
+                    return Ok(None);
+                }
                 deps.extend(run.deps);
-                return Ok(Some(Ok(Object { bytes, deps, duration, usage, site: Site::Here })));
+                let object = Object { bytes, deps, duration, usage, site: Site::Here };
+                return Ok(Some(Ok((object, fresh))));
             }
             Err(kind) => kind,
         },
+        End::Exited(_) if lacks_room(&run.words) => {
+            tracing::debug!(run.words, "the compiler could not write");
+            return Err(CompileError::io("write", scratch)(io::ErrorKind::StorageFull.into()));
+        }
         End::Exited(code) => match killed(&run.words) {
             Some(signal) => FailureKind::Crashed(signal),
             None => FailureKind::Refused(code),
@@ -197,6 +252,31 @@ fn killed(words: &str) -> Option<i32> {
     } else {
         None
     }
+}
+
+/// Whether a compiler failed for want of room on the disk, which is no word
+/// on the kernel. What it says of a place in a source is one.
+///
+/// Source: LLVM, `llvm/lib/Support/raw_ostream.cpp`, `report_fatal_error` of
+/// its destructor; clang's `err_fe_unable_to_open_output`; `strerror`'s words.
+fn lacks_room(words: &str) -> bool {
+    const SAID: [&str; 4] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "IO failure on output stream",
+        "File too large",
+    ];
+    let in_source = |before: &str| {
+        let place = before.trim_end().trim_end_matches("fatal").trim_end();
+        place.strip_suffix(':').is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()))
+    };
+    words.lines().any(|line| {
+        let at = line.to_ascii_lowercase().find("error:");
+        at.is_some_and(|at| {
+            let (before, after) = line.split_at(at);
+            !in_source(before) && SAID.iter().any(|said| after.contains(said))
+        })
+    })
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
@@ -233,20 +313,57 @@ fn listed(deps_file: &Path) -> Result<Vec<PathBuf>, CompileError> {
 
 /// Of the files that the compiler read, those that neither the source's digest
 /// nor the toolchain's covers: the C and C++ libraries' headers.
+///
+/// With them come those that would have been read instead, had they been
+/// there. `started` is before the compiler was.
 pub(crate) fn outside_deps(
     engine: &Engine<'_>,
     job: &Job,
     paths: impl Iterator<Item = PathBuf>,
-) -> Result<Vec<(PathBuf, Digest)>, CompileError> {
+    started: Moment,
+) -> Result<OutsideDeps, CompileError> {
     let toolchain = &engine.toolchains[job.toolchain];
-    let mut deps = Vec::new();
-    for path in paths {
-        if path.is_absolute() && !toolchain.covers(&path, job.language) {
-            let digest = engine.digests.digest(&path)?;
-            deps.push((path, digest));
+    let paths: Vec<PathBuf> = paths.filter(|path| path.is_absolute()).collect();
+    let (mut deps, mut fresh) = (Vec::new(), Vec::new());
+    for path in &paths {
+        if !toolchain.covers(path, job.language) {
+            let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
+            let identity = Identity::of(&meta);
+            let digest = engine.digests.digest(path)?;
+            if !started.is_after(&identity) {
+                fresh.push(Fresh { path: path.clone(), identity, digest });
+            }
+            deps.push((path.clone(), digest));
         }
     }
-    Ok(deps)
+    if let Some((_, commands)) = engine.direct(job).filter(|_| !paths.is_empty())
+        && let Some(command) = commands.first()
+    {
+        let shadows = engine.shadows.of(&searched(command), paths, started);
+        // A new file among those that the digest covers changes the digest.
+        let others = shadows.absent.iter().filter(|path| !toolchain.covers(path, job.language));
+        deps.extend(others.map(|path| (path.clone(), absent())));
+        let late = shadows.late.iter();
+        let late = late.map(|(path, identity)| (path.clone(), *identity));
+        fresh.extend(late.map(|(path, identity)| Fresh { path, identity, digest: absent() }));
+    }
+    Ok(OutsideDeps { deps, fresh })
+}
+
+/// What [`outside_deps`] finds.
+pub(crate) struct OutsideDeps {
+    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    /// Those that changed while the compiler ran or shortly before, as they
+    /// are now.
+    pub(crate) fresh: Vec<Fresh>,
+}
+
+/// A file that has just changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fresh {
+    path: PathBuf,
+    identity: Identity,
+    digest: Digest,
 }
 
 /// The prerequisites of a depfile's one rule.
@@ -292,6 +409,26 @@ mod tests {
         assert_eq!(killed(&words("Terminated")), Some(15));
         assert_eq!(killed(&words("Segmentation fault")), None);
         assert_eq!(killed("k.cl:1:1: error: unknown type name\n"), None);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_what_a_source_says() {
+        for words in [
+            "fatal error: error in backend: IO failure on output stream: No space left on device",
+            "error: unable to open output file 'x.o': 'No space left on device'",
+            "ld.lld: error: failed to write output 'x': Disk quota exceeded\n1 error generated.",
+            "LLVM ERROR: IO failure on output stream: File too large\n",
+        ] {
+            assert!(lacks_room(words), "{words}");
+        }
+        for words in [
+            "k.cl:1:2: error: No space left on device\n#error No space left on device\n",
+            "k.cl:1:2: fatal error: No space left on device",
+            "k.cl:3:5: error: use of undeclared identifier 'x'\n puts(\"No space left on device\");",
+            "",
+        ] {
+            assert!(!lacks_room(words), "{words}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod probe;
 mod process;
 mod remote;
 mod schedule;
+mod shadow;
 mod shard;
 mod shared;
 mod source;

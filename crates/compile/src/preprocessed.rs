@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
+use gfxpack_plan::inline_assembly::tells_more;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, Language};
 
@@ -21,10 +22,20 @@ use crate::history::{self, History, Record};
 use crate::process::End;
 use crate::store::{About, ObjectInfo, ObjectStore, preprocessed_path};
 
-/// Text in which an object can tell where on its line something stood, or
-/// what another file held: neither shows in preprocessed text.
-const TELLTALES: [&[u8]; 4] =
-    [b"__builtin_COLUMN", b"__builtin_source_location", b"source_location", b"incbin"];
+/// Words by which an object can tell where on its line something stood, which
+/// preprocessed text does not show: of a lambda or a structure without a name,
+/// its type's name does.
+fn is_telltale(word: &[u8]) -> bool {
+    const TELLTALES: [&[u8]; 6] = [
+        b"__PRETTY_FUNCTION__",
+        b"__FUNCSIG__",
+        b"__builtin_COLUMN",
+        b"__builtin_LINE",
+        b"__builtin_dump_struct",
+        b"incbin",
+    ];
+    TELLTALES.contains(&word) || word.ends_with(b"source_location")
+}
 
 /// What earlier builds left that may be of use to this one.
 pub(crate) struct Earlier<'a> {
@@ -127,25 +138,30 @@ impl<'a> Earlier<'a> {
         });
         // Only while the system's headers are those it was made with does its
         // source preprocess to what it was made from.
-        if !fits || self.store.lookup(record.job, self.digests).is_none() {
+        let Some(info) = self.store.lookup(record.job, self.digests).filter(|_| fits) else {
             return Ok(None);
-        }
-        let before = match known(self.store, record.job) {
+        };
+        let before = match known(self.store, record.job, &info) {
             Some(known) => known,
             None => {
                 let Some(text) = self.preprocess_earlier(engine, starter, job, record, scratch)?
                 else {
                     return Ok(None);
                 };
-                remember(self.store, record.job, text)?;
                 text
             }
         };
         let Some(now) = preprocess(engine, starter, job, stage, scratch)? else { return Ok(None) };
-        remember(self.store, job.digest, now)?;
+        engine.toolchains[job.toolchain].check_identity(job.language)?;
+        // A header may have changed since it was looked up.
+        if !self.store.holds_now(&info, self.digests) {
+            return Ok(None);
+        }
+        remember(self.store, record.job, &info, before)?;
         if before != now {
             return Ok(None);
         }
+        remember(self.store, job.digest, &info, now)?;
         tracing::debug!(key = %job.key, "the source differs in text only");
         match self.store.insert_same(job.digest, record.job, &About::of(job)) {
             Err(CompileError::CorruptObject(_)) => Ok(None),
@@ -205,21 +221,34 @@ pub(crate) fn preprocess(
     }
     let Ok(text) = fs::read(&file) else { return Ok(None) };
     fs::remove_file(&file).ok();
-    Ok((!text.is_empty() && !has_telltale(&text)).then(|| Digest::of(&text)))
+    Ok((!text.is_empty() && !tells_more(&text, is_telltale)).then(|| Digest::of(&text)))
 }
 
-/// The digest of a job's preprocessed text, if it was asked for before.
-pub(crate) fn known(store: &ObjectStore, job: Digest) -> Option<Digest> {
-    let text = store.read_file(&preprocessed_path(job)).ok()?;
-    String::from_utf8(text).ok()?.parse().ok()
+/// The digest of a job's preprocessed text, if it was asked for before with
+/// the system's headers that its object was made with.
+pub(crate) fn known(store: &ObjectStore, job: Digest, info: &ObjectInfo) -> Option<Digest> {
+    let line = String::from_utf8(store.read_file(&preprocessed_path(job)).ok()?).ok()?;
+    let (text, headers) = line.split_once(' ')?;
+    if headers == headers_of(info) { text.parse().ok() } else { None }
 }
 
-pub(crate) fn remember(store: &ObjectStore, job: Digest, text: Digest) -> Result<(), CompileError> {
-    store.write(&preprocessed_path(job), &[text.to_string().as_bytes()])
+/// Keeps it; the job's object is made, or to be made, with the same headers
+/// as the one that is given.
+pub(crate) fn remember(
+    store: &ObjectStore,
+    job: Digest,
+    info: &ObjectInfo,
+    text: Digest,
+) -> Result<(), CompileError> {
+    if known(store, job, info) == Some(text) {
+        return Ok(());
+    }
+    let line = format!("{text} {}", headers_of(info));
+    store.write(&preprocessed_path(job), &[line.as_bytes()])
 }
 
-fn has_telltale(text: &[u8]) -> bool {
-    TELLTALES.iter().any(|telltale| text.windows(telltale.len()).any(|part| part == *telltale))
+fn headers_of(info: &ObjectInfo) -> String {
+    info.deps_digest().map_or_else(|| "none".to_owned(), |set| set.to_string())
 }
 
 #[cfg(test)]
@@ -228,8 +257,11 @@ mod tests {
 
     #[test]
     fn what_tells_of_columns_is_seen() {
-        assert!(has_telltale(b"int f() { return __builtin_COLUMN(); }"));
-        assert!(has_telltale(b"asm(\".incbin \\\"x\\\"\");"));
-        assert!(!has_telltale(b"# 1 \"a.cpp\"\nint f() { return 7; }"));
+        let tells = |text: &str| tells_more(text.as_bytes(), is_telltale);
+        assert!(tells("int f() { return __builtin_COLUMN(); }"));
+        assert!(tells("auto f = [] { return __PRETTY_FUNCTION__; };"));
+        assert!(tells("using std::source_location;"));
+        assert!(tells("asm(\".incbin \\\"x\\\"\");"));
+        assert!(!tells("# 1 \"a.cpp\"\nint f() { return 7; }"));
     }
 }

@@ -1,7 +1,7 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::{Digest, Language, Problem};
+use gfxpack_plan::{Digest, Language, Problem, inline_assembly};
 
 use crate::error::CompileError;
 
@@ -91,27 +91,39 @@ impl SourceDirs {
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]
 pub struct SourceSet {
-    files: HashMap<PathBuf, Arc<File>>,
+    /// By language too, which decides what counts as an include.
+    files: HashMap<(PathBuf, Language), Arc<File>>,
     loaded: HashMap<Loaded, usize>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     sources: Vec<Source>,
 }
 
-/// What decides a closure: source, place, include directories, and whether
-/// names are looked up.
-type Loaded = (PathBuf, String, Vec<PathBuf>, bool);
+/// What decides a closure: source, place, language, include directories, and
+/// whether names are looked up.
+type Loaded = (PathBuf, String, Language, Vec<PathBuf>, bool);
 
 #[derive(Debug)]
 struct File {
     bytes: Vec<u8>,
     digest: Digest,
     includes: Vec<Include>,
+    /// What the assembly in it reads; if that can't be told, why.
+    inline: Result<Vec<Include>, String>,
 }
 
 /// A file on its way into a closure.
 struct Found {
     real: PathBuf,
     staged: String,
+    language: Language,
+}
+
+/// Where a closure's includes are looked up.
+struct Places<'a> {
+    /// The directory that the staged one stands for.
+    root: &'a Path,
+    include_dirs: &'a [PathBuf],
+    dirs: Option<&'a SourceDirs>,
 }
 
 impl SourceSet {
@@ -146,8 +158,9 @@ impl SourceSet {
                         if Digest::of(&bytes) != *digest {
                             return Err(CompileError::ForeignSource(path.clone()));
                         }
-                        let file = File { bytes, digest: *digest, includes: Vec::new() };
-                        Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
+                        let (digest, includes, inline) = (*digest, Vec::new(), Ok(Vec::new()));
+                        let file = File { bytes, digest, includes, inline };
+                        Arc::clone(files.entry(digest).or_insert(Arc::new(file)))
                     }
                 };
                 if !is_below(path) {
@@ -180,7 +193,8 @@ impl SourceSet {
     ///
     /// # Errors
     /// [`Problem::UnreadableSource`] where a file can't be read, an include
-    /// leads out of the staged directory, or two files would have one place.
+    /// leads out of the staged directory, two files would have one place, or
+    /// assembly reads a file that would be in no digest.
     pub fn load(
         &mut self,
         real: &Path,
@@ -189,7 +203,8 @@ impl SourceSet {
         include_dirs: &[PathBuf],
         dirs: Option<&SourceDirs>,
     ) -> Result<usize, Problem> {
-        let request = (real.to_owned(), staged.to_owned(), include_dirs.to_vec(), dirs.is_some());
+        let (from, to) = (real.to_owned(), staged.to_owned());
+        let request = (from, to, language, include_dirs.to_vec(), dirs.is_some());
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
@@ -197,11 +212,15 @@ impl SourceSet {
             |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
         let mut queue =
-            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
+            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned(), language }]);
         let mut used = vec![false; include_dirs.len()];
+        let mut scanned: HashSet<(String, Language)> = HashSet::new();
+        let depth = Path::new(staged).components().count();
+        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/"));
+        let places = Places { root, include_dirs, dirs };
         while let Some(found) = queue.pop_front() {
             let file = self
-                .read(&found.real, language)
+                .read(&found.real, found.language)
                 .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
             if let Some((other, placed)) = placed.get(&found.staged) {
                 if placed.digest != file.digest {
@@ -212,6 +231,8 @@ impl SourceSet {
                         found.staged
                     )));
                 }
+            }
+            if !scanned.insert((found.staged.clone(), found.language)) {
                 continue;
             }
             if let Some(clock) = clock(&file.bytes).filter(|_| language != Language::Assembly) {
@@ -221,15 +242,24 @@ impl SourceSet {
                     found.real.display()
                 )));
             }
-            for include in &file.includes {
-                if let Some(next) =
-                    resolve(include, &found, language, include_dirs, &mut used, dirs)
-                        .map_err(problem)?
-                {
+            // Assembly inside of another language is not assembled by itself.
+            let inside = language != Language::Assembly && found.language == Language::Assembly;
+            let includes = file.includes.iter().filter(|_| !inside);
+            for include in includes {
+                if let Some(next) = resolve(include, &found, &places, &mut used).map_err(problem)? {
                     queue.push_back(next);
                 }
             }
-            placed.insert(found.staged, (found.real, file));
+            let inline = file.inline.as_ref().map_err(|reason| {
+                problem(format!("the assembly of `{}` {reason}", found.real.display()))
+            })?;
+            for include in
+                inline.iter().chain(file.includes.iter().filter(|file| inside && file.quoted))
+            {
+                let next = resolve_inline(include, &found, &places, &mut used).map_err(problem)?;
+                queue.push_back(next);
+            }
+            placed.entry(found.staged).or_insert((found.real, file));
         }
         let mut search: Vec<String> = Vec::new();
         // Files found by name lie flat, whoever includes them.
@@ -260,13 +290,18 @@ impl SourceSet {
     }
 
     fn read(&mut self, path: &Path, language: Language) -> io::Result<Arc<File>> {
-        if let Some(file) = self.files.get(path) {
+        let key = (path.to_owned(), language);
+        if let Some(file) = self.files.get(&key) {
             return Ok(Arc::clone(file));
         }
         let bytes = fs::read(path)?;
         let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
-        let file = Arc::new(File { bytes, digest, includes });
-        self.files.insert(path.to_owned(), Arc::clone(&file));
+        let inline = match language {
+            Language::Hip | Language::OpenclC => inline_assembly::reads(&bytes),
+            Language::Assembly => include::unclear(&bytes).map_or_else(|| Ok(Vec::new()), Err),
+        };
+        let file = Arc::new(File { bytes, digest, includes, inline });
+        self.files.insert(key, Arc::clone(&file));
         Ok(file)
     }
 
@@ -315,14 +350,50 @@ fn include_root(number: usize) -> String {
     format!("i{number}")
 }
 
+/// The file that assembly inside of another language reads. The assembler
+/// looks in the staged directory, then in the include directories, and then
+/// where no digest reaches.
+///
+/// Source: llvm-project, clang/lib/CodeGen/BackendUtil.cpp, `IASSearchPaths`.
+fn resolve_inline(
+    include: &Include,
+    includer: &Found,
+    places: &Places<'_>,
+    used: &mut [bool],
+) -> Result<Found, String> {
+    let Places { root, include_dirs, dirs } = *places;
+    let path = include.path.as_str();
+    let found = |real: PathBuf, dir: &str| {
+        let staged = include::join(dir, path)?;
+        Some(Found { real, staged, language: Language::Assembly })
+    };
+    let mut find = || {
+        let path = Some(path).filter(|path| !path.starts_with('/'))?;
+        if root.join(path).is_file() {
+            return found(root.join(path), "");
+        }
+        if let Some(number) = include_dirs.iter().position(|dir| dir.join(path).is_file()) {
+            used[number] = true;
+            return found(include_dirs[number].join(path), &include_root(number));
+        }
+        found(dirs?.nearest(path, &includer.real)?.to_owned(), "")
+    };
+    find().ok_or_else(|| {
+        format!(
+            "the assembly of `{}` reads `{path}`, which no digest covers",
+            includer.real.display()
+        )
+    })
+}
+
 fn resolve(
     include: &Include,
     includer: &Found,
-    language: Language,
-    include_dirs: &[PathBuf],
+    places: &Places<'_>,
     used: &mut [bool],
-    dirs: Option<&SourceDirs>,
 ) -> Result<Option<Found>, String> {
+    let Places { include_dirs, dirs, .. } = *places;
+    let language = includer.language;
     let place = |dir: &str| {
         include::join(dir, &include.path).ok_or_else(|| {
             format!(
@@ -349,18 +420,18 @@ fn resolve(
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
         let real = parent.join(&include.path);
-        return Ok(Some(Found { real, staged: place(staged_dir)? }));
+        return Ok(Some(Found { real, staged: place(staged_dir)?, language }));
     }
     for (number, dir) in include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
         if real.is_file() {
             used[number] = true;
             let staged = place(&include_root(number))?;
-            return Ok(Some(Found { real, staged }));
+            return Ok(Some(Found { real, staged, language }));
         }
     }
     match dirs.and_then(|dirs| dirs.nearest(&include.path, &includer.real)) {
-        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")? })),
+        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")?, language })),
         None => Ok(None),
     }
 }
@@ -488,6 +559,22 @@ mod tests {
     }
 
     #[test]
+    fn each_language_has_its_own_includes_of_one_file() {
+        let dir = tree(&[
+            ("a.cl", "#include \"c.inc\"\n"),
+            ("b.s", ".include \"c.inc\"\n"),
+            ("c.inc", "// .include \"d.inc\"\n"),
+            ("d.inc", ""),
+        ]);
+        let mut set = SourceSet::default();
+        for (name, language) in [("a.cl", Language::OpenclC), ("b.s", Language::Assembly)] {
+            set.load(&dir.path().join(name), name, language, &[], None).unwrap();
+        }
+        assert_eq!(paths(&set, 0), ["a.cl", "c.inc"]);
+        assert_eq!(paths(&set, 1), ["b.s", "c.inc", "d.inc"]);
+    }
+
+    #[test]
     fn stored_closures_are_those_that_were_loaded_and_no_others() {
         let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i/x.h", "1")]);
         let mut set = SourceSet::default();
@@ -510,6 +597,36 @@ mod tests {
                 SourceSet::of_stored(&sources, |_| true, |digest| Ok(known[&digest].clone()));
             assert!(matches!(outside, Err(CompileError::ForeignSource(_))), "{path}");
         }
+    }
+
+    #[test]
+    fn what_assembly_inside_of_a_source_reads_is_of_its_closure_or_refused() {
+        let dir = tree(&[
+            ("k/a.cl", "#if 0\n#include \"c.inc\"\n#endif\n#include \"m.h\"\n"),
+            ("k/m.h", "#define A asm(\".include \\\"k/c.inc\\\"\")\n"),
+            ("k/c.inc", " .incbin \"bits\"\n .include \"d.inc\"\n"),
+            ("bits", ""),
+            ("i/d.inc", ""),
+            ("abs.cl", "asm(\".incbin \\\"/etc/passwd\\\"\");"),
+            ("unclear.cl", "asm(\".incbin \" NAME);"),
+            ("gone.cl", "asm(\".incbin \\\"gone\\\"\");"),
+            ("nested.cl", "asm(\".include \\\"nested.inc\\\"\");"),
+            ("nested.inc", "x: .INCBIN \"/etc/passwd\"\n"),
+            ("label.s", "x: .INCBIN \"/etc/passwd\"\n"),
+            ("macro.s", ".macro m f\n .incbin \"\\f\"\n.endm\nm /etc/passwd\n"),
+        ]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("i")];
+        let mut load =
+            |name: &str, language| set.load(&dir.path().join(name), name, language, &include, None);
+        let index = load("k/a.cl", Language::OpenclC).unwrap();
+        for name in ["abs.cl", "unclear.cl", "gone.cl", "nested.cl"] {
+            assert!(load(name, Language::OpenclC).is_err(), "{name}");
+        }
+        for name in ["label.s", "macro.s"] {
+            assert!(load(name, Language::Assembly).is_err(), "{name}");
+        }
+        assert_eq!(paths(&set, index), ["bits", "i0/d.inc", "k/a.cl", "k/c.inc", "k/m.h"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fl
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
+use crate::shadow;
 use crate::work::write_atomic_by;
 
 pub(crate) use entry::Entry;
@@ -149,7 +150,7 @@ impl ObjectStore {
     }
 
     /// The system's files that went into a stored object, with what they
-    /// held then.
+    /// held then, and those that would have, had they been there.
     #[must_use]
     pub fn system_files(&self, info: &ObjectInfo) -> Vec<(PathBuf, Digest)> {
         info.deps.and_then(|set| self.deps(set)).unwrap_or_default()
@@ -288,12 +289,18 @@ impl ObjectStore {
     fn deps_are_fresh(&self, set: Digest, digests: &FileDigests) -> bool {
         // Held while files are hashed: else every worker would hash them.
         let mut known = self.fresh.lock().expect("no panic inside");
-        *known.entry(set).or_insert_with(|| {
-            self.deps(set).is_some_and(|deps| {
-                deps.iter()
-                    .all(|(path, digest)| digests.digest(path).is_ok_and(|now| now == *digest))
-            })
-        })
+        *known.entry(set).or_insert_with(|| self.deps_hold(set, digests))
+    }
+
+    /// Whether the files that the compiler read for an object are unchanged,
+    /// looked at anew.
+    pub(crate) fn holds_now(&self, info: &ObjectInfo, digests: &FileDigests) -> bool {
+        info.deps.is_none_or(|set| self.deps_hold(set, digests))
+    }
+
+    fn deps_hold(&self, set: Digest, digests: &FileDigests) -> bool {
+        let holds = |(path, digest): &(PathBuf, Digest)| shadow::holds(path, *digest, digests);
+        self.deps(set).is_some_and(|deps| deps.iter().all(holds))
     }
 }
 

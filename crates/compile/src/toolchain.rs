@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_plan::arguments::{self, CompilerFacts, Program};
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use crate::file_digest::{FileDigests, Identity};
 use crate::isa;
 use crate::probe::{self, Asker};
 
@@ -60,6 +61,9 @@ pub struct Toolchain {
     pub(crate) isas: BTreeSet<String>,
     /// Programs and libraries that the digest covers.
     files: Vec<PathBuf>,
+    /// What told the files and directories behind the digest from what they
+    /// may be later, before they were digested.
+    identities: Arc<[(PathBuf, Identity)]>,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
@@ -105,6 +109,8 @@ impl Toolchain {
                 .collect();
         let of_opencl_c: Vec<PathBuf> =
             covered.iter().filter(|dir| !dir.ends_with(HIP_HEADERS)).cloned().collect();
+        let wrapper = hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc));
+        let identities = identities(&[programs.clone(), wrapper.collect()].concat(), &covered)?;
         let assembly = closure_digest(&programs, &[], digests)?;
         let opencl_c = closure_digest(&programs, &of_opencl_c, digests)?;
         let mut files = programs;
@@ -129,6 +135,7 @@ impl Toolchain {
             processors,
             isas,
             files,
+            identities: identities.into(),
             environment: environment.to_vec(),
         })
     }
@@ -213,6 +220,46 @@ impl Toolchain {
         self.digest == other.digest && parts(self) == parts(other)
     }
 
+    /// Whether the files that decide a language's objects are the very ones
+    /// that were digested, unchanged ever since: one that was replaced and put
+    /// back is another one. It takes less than a millisecond, so that it can be
+    /// asked of every object before that is kept.
+    ///
+    /// # Errors
+    /// [`CompileError::ToolchainChanged`] with the first that is not.
+    pub(crate) fn check_identity(&self, language: Language) -> Result<(), CompileError> {
+        let decides = |path: &Path| match language {
+            Language::Hip => true,
+            Language::OpenclC => !self.is_covered(path) || self.covers(path, language),
+            Language::Assembly => !self.is_covered(path),
+        };
+        let same = |path: &Path, identity: &Identity| {
+            fs::metadata(path).is_ok_and(|meta| Identity::of(&meta) == *identity)
+        };
+        let changed =
+            |(path, identity): &&(PathBuf, Identity)| decides(path) && !same(path, identity);
+        if !self.identities.iter().any(|one| changed(&one)) {
+            return Ok(());
+        }
+        let mut paths = self.identities.iter().filter(changed).map(|(path, _)| path);
+        let first = paths.next();
+        // A directory changes with the names in it, which say more.
+        let path = first.into_iter().chain(paths).find(|path| !path.is_dir()).or(first);
+        let name = |path: &PathBuf| {
+            let below = |dir: &PathBuf| {
+                Some(Path::new(dir.file_name()?).join(path.strip_prefix(dir).ok()?))
+            };
+            self.covered.iter().find_map(below).unwrap_or_else(|| path.clone())
+        };
+        let file = path.map(name).unwrap_or_default().display().to_string();
+        Err(CompileError::ToolchainChanged { file })
+    }
+
+    /// Whether a path is below one of the directories of the digest.
+    fn is_covered(&self, path: &Path) -> bool {
+        self.covered.iter().any(|dir| path.starts_with(dir))
+    }
+
     /// Whether the toolchain's files are still those that were digested.
     ///
     /// # Errors
@@ -256,7 +303,12 @@ impl Toolchain {
     /// Whether a file is part of the digest that decides a language's objects.
     pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
         let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
-        self.covered.iter().any(|dir| decides(dir) && path.starts_with(dir))
+        // Headers are found in `include/..`, too.
+        let is_below = |dir: &Path| {
+            let below = path.strip_prefix(dir).ok();
+            below.is_some_and(|path| !path.components().any(|part| part == Component::ParentDir))
+        };
+        self.covered.iter().any(|dir| decides(dir) && is_below(dir))
     }
 
     /// What a plan needs to know of this toolchain.
@@ -331,6 +383,25 @@ fn first_difference<'a>(
     let common = before.iter().zip(after).take_while(|(before, after)| before == after).count();
     let names = [before, after].into_iter().filter_map(|list| Some(list.get(common)?.0.as_str()));
     names.min()
+}
+
+/// Files, directories and all below them, with what tells them from what they
+/// may be later.
+fn identities(
+    files: &[PathBuf],
+    dirs: &[PathBuf],
+) -> Result<Vec<(PathBuf, Identity)>, CompileError> {
+    let mut paths: BTreeSet<PathBuf> = files.iter().cloned().collect();
+    for dir in dirs {
+        // What can't be read is the digest's to say.
+        let entries = walkdir::WalkDir::new(dir).follow_links(true).into_iter().flatten();
+        paths.extend(entries.map(walkdir::DirEntry::into_path));
+    }
+    let identity = |path: PathBuf| match fs::metadata(&path) {
+        Ok(meta) => Ok((path, Identity::of(&meta))),
+        Err(error) => Err(CompileError::io("read", path)(error)),
+    };
+    paths.into_iter().map(identity).collect()
 }
 
 /// Every file with the digest of its content.

@@ -80,25 +80,29 @@ impl<'a> Twins<'a> {
         let twin = self.done.lock().expect("no panic inside").get(bare).copied();
         let Some(twin) = twin.or_else(|| self.kept(*bare)) else { return Ok(None) };
         let Some(about) = self.store.about(twin) else { return Ok(None) };
-        if twin == job.digest
-            || about.target_id != job.target_id
-            || self.store.lookup(twin, self.digests).is_none()
-        {
+        if twin == job.digest || about.target_id != job.target_id {
             return Ok(None);
         }
-        let theirs = match known(self.store, twin) {
+        let Some(info) = self.store.lookup(twin, self.digests) else { return Ok(None) };
+        let theirs = match known(self.store, twin, &info) {
             Some(text) => Some(text),
             None => {
                 let twin_job = Job { arguments: about.arguments, ..job.clone() };
-                let text = preprocess(engine, starter, &twin_job, stage, scratch)?;
-                text.map(|text| remember(self.store, twin, text).map(|()| text)).transpose()?
+                preprocess(engine, starter, &twin_job, stage, scratch)?
             }
         };
         let Some(theirs) = theirs else { return Ok(None) };
-        if preprocess(engine, starter, job, stage, scratch)? != Some(theirs) {
+        let ours = preprocess(engine, starter, job, stage, scratch)?;
+        engine.toolchains[job.toolchain].check_identity(job.language)?;
+        // A header may have changed since it was looked up.
+        if !self.store.holds_now(&info, self.digests) {
             return Ok(None);
         }
-        remember(self.store, job.digest, theirs)?;
+        remember(self.store, twin, &info, theirs)?;
+        if ours != Some(theirs) {
+            return Ok(None);
+        }
+        remember(self.store, job.digest, &info, theirs)?;
         tracing::debug!(key = %job.key, "it differs in macros without effect");
         match self.store.insert_same(job.digest, twin, &About::of(job)) {
             Err(CompileError::CorruptObject(_)) => Ok(None),

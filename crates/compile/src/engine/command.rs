@@ -174,6 +174,15 @@ impl Command {
         words
     }
 
+    /// Its words, without those that differ from job to job.
+    pub(crate) fn texts(&self) -> Vec<Option<&str>> {
+        let text = |word| match word {
+            &Word::Text(ref text) => Some(text.as_str()),
+            _ => None,
+        };
+        self.words.iter().map(text).collect()
+    }
+
     /// Whether two words follow each other anywhere.
     pub(crate) fn position(&self, first: &str, second: &str) -> Option<usize> {
         let is = |word: &Word, text: &str| matches!(word, Word::Text(word) if word == text);

@@ -42,6 +42,7 @@ pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel, End, Output};
+use crate::shadow::KnownShadows;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
 use crate::usage::Usage;
@@ -67,6 +68,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) headers: RwLock<HashMap<usize, Arc<PrecompiledHeader>>>,
     /// By toolchain.
     pub(crate) libraries: RwLock<HashMap<usize, Arc<ReducedLibrary>>>,
+    pub(crate) shadows: KnownShadows,
 }
 
 /// The environments of a toolchain's programs.

@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
 use super::{library_headers, preprocessing};
+use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use crate::file_digest::{FileDigests, Identity};
 use crate::job::depfile_paths;
+use crate::shadow::{self, Shadows, searched};
 use crate::store::touch;
 use crate::toolchain::Toolchain;
 use crate::work::write_atomic;
@@ -205,7 +207,7 @@ impl Recipe {
         let words = &command.words;
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 2")
+        let key = Hasher::new("gfxpack precompiled header 3")
             .field(toolchain.digest.as_ref())
             .list(named.iter().map(String::as_bytes))
             .list(defines.iter().map(|define| define.concat()))
@@ -218,9 +220,7 @@ impl Recipe {
     /// One that was made before and still holds.
     pub(crate) fn found(&self, toolchain: &Toolchain, digests: &FileDigests) -> Option<Kept> {
         let record = self.read_record()?;
-        let current = |(path, digest): &(PathBuf, Digest)| {
-            digests.digest(path).is_ok_and(|now| now == *digest)
-        };
+        let current = |(path, digest): &(PathBuf, Digest)| shadow::holds(path, *digest, digests);
         let holds = digests.digest(&self.file).is_ok_and(|digest| digest == record.sha256);
         if !holds || !record.files.iter().all(current) {
             return None;
@@ -247,7 +247,8 @@ impl Recipe {
     fn header(&self, record: Record, toolchain: &Toolchain) -> Option<Kept> {
         let mut identifiers = HashSet::new();
         let mut names = HashSet::new();
-        for (path, _) in &record.files {
+        let read = |(_, digest): &&(PathBuf, Digest)| *digest != shadow::absent();
+        for (path, _) in record.files.iter().filter(read) {
             let text = fs::read(path).ok()?;
             preamble::exposed_names(&text, &mut |name| {
                 if !identifiers.contains(name) {
@@ -263,8 +264,10 @@ impl Recipe {
         let covered = |path: &Path| path == source || toolchain.covers(path, Language::Hip);
         let deps: Vec<_> = record.files.into_iter().filter(|(path, _)| !covered(path)).collect();
         let dirs = library_headers::system_dirs(&self.command);
-        if let Some((path, _)) = deps.iter().find(|(path, _)| !library_headers::is_one(path, &dirs))
-        {
+        let foreign = |(path, digest): &&(PathBuf, Digest)| {
+            *digest != shadow::absent() && !library_headers::is_one(path, &dirs)
+        };
+        if let Some((path, _)) = deps.iter().find(foreign) {
             tracing::debug!(path = %path.display(), "no precompiled header with others' files");
             return Some(Kept::Unfit);
         }
@@ -327,22 +330,36 @@ impl Recipe {
         }))
     }
 
-    /// Takes what was made in the scratch directory to its place.
+    /// Takes what was made in the scratch directory to its place; `None` also
+    /// where a header changed since the compiler was started.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
         toolchain: &Toolchain,
         digests: &FileDigests,
+        started: Moment,
     ) -> Result<Option<Kept>, CompileError> {
         let made = scratch.join("pch");
         let (Ok(bytes), Ok(deps)) = (fs::read(&made), fs::read_to_string(scratch.join("d"))) else {
             return Ok(None);
         };
         let mut files = Vec::new();
-        for path in depfile_paths(&deps) {
-            let path = scratch.join(path);
-            files.push((path.clone(), digests.digest(&path)?));
+        let read: Vec<PathBuf> =
+            depfile_paths(&deps).into_iter().map(|path| scratch.join(path)).collect();
+        let source = self.source();
+        for path in &read {
+            let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
+            // Its own text has just been written, and is named by its digest.
+            if *path != source && !started.is_after(&Identity::of(&meta)) {
+                return Ok(None);
+            }
+            files.push((path.clone(), digests.digest(path)?));
         }
+        let shadows = Shadows::of(&searched(&self.command), &read, started);
+        if !shadows.late.is_empty() {
+            return Ok(None);
+        }
+        files.extend(shadows.absent.into_iter().map(|path| (path, shadow::absent())));
         let keep = |bytes: &[u8], record: &Record| {
             write_atomic(&self.file, &[bytes]).map_err(CompileError::io("write", &self.file))?;
             self.write_record(record)

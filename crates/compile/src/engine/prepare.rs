@@ -18,6 +18,7 @@ use super::precompiled::{
 use super::reduced::ReducedLibrary;
 use super::starter::Start;
 use super::{Engine, lacks_symbols};
+use crate::answers::Moment;
 use crate::error::CompileError;
 use crate::usage::Usage;
 
@@ -329,14 +330,19 @@ impl Engine<'_> {
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
         };
+        let started = Moment::now();
         let output = self.starter().run(&start, self.cancel)?;
         *usage = usage.then(output.usage);
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
         }
         let toolchain = &self.toolchains[index];
-        let made =
-            if output.ok() { recipe.keep(scratch.path(), toolchain, self.digests)? } else { None };
+        toolchain.check_identity(Language::Hip)?;
+        let made = if output.ok() {
+            recipe.keep(scratch.path(), toolchain, self.digests, started)?
+        } else {
+            None
+        };
         let Some(Kept::Header(made)) = made else {
             tracing::debug!(words = output.stderr, "no precompiled header");
             return Ok(None);

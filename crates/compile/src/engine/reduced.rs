@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
+use gfxpack_plan::{Digest, Language};
 
 use super::command::{Command, Word};
 use crate::error::CompileError;
@@ -98,6 +98,7 @@ impl ReducedLibrary {
         if !linked.ok() {
             return Ok(None);
         }
+        toolchain.check_identity(Language::OpenclC)?;
         let write = |path: &Path, bytes: &[u8]| {
             write_atomic(path, &[bytes]).map_err(CompileError::io("write", path))
         };

@@ -9,10 +9,11 @@ use std::time::Instant;
 use gfxpack_plan::Language;
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
+use crate::answers::Moment;
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object};
+use crate::job::{self, Failure, FailureKind, Object, OutsideDeps};
 use crate::usage::Usage;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
@@ -24,11 +25,14 @@ pub(crate) struct RemoteShop<'a> {
     engine: &'a Engine<'a>,
     headers: Headers,
     recipes: Mutex<Recipes>,
+    /// Before anything was read to be sent.
+    since: Moment,
 }
 
 impl<'a> RemoteShop<'a> {
     pub(crate) fn new(workers: &'a dyn RemoteWorkers, engine: &'a Engine<'a>) -> Self {
-        Self { workers, engine, headers: Headers::default(), recipes: Mutex::default() }
+        let (headers, recipes) = (Headers::default(), Mutex::default());
+        Self { workers, engine, headers, recipes, since: Moment::now() }
     }
 
     pub(crate) fn runner(&self) -> Remote<'_> {
@@ -119,9 +123,15 @@ impl Runner for Remote<'_> {
         let Some(listed) = listed else { return Ok(Outcome::Here(None)) };
         let paths = job::depfile_paths(&listed).into_iter().map(|path| path_here(&path));
         // Headers that are not here are not those that decide here.
-        let Ok(deps) = job::outside_deps(engine, job, paths) else {
+        let Ok(OutsideDeps { deps, fresh }) =
+            job::outside_deps(engine, job, paths, self.shop.since)
+        else {
             return Ok(Outcome::Here(None));
         };
+        // Another text may have been sent.
+        if !fresh.is_empty() {
+            return Ok(Outcome::Here(None));
+        }
         Ok(Outcome::Made(Object {
             bytes,
             deps,
