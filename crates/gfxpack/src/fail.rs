@@ -91,6 +91,9 @@ pub(crate) enum Outcome {
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
+    /// There is no room for what is unpacked to be looked at, or no place.
+    #[error("failed to write `{path}`")]
+    Scratch { path: String, source: std::io::Error },
 }
 
 /// An error of the user's making.
@@ -125,6 +128,17 @@ pub(crate) fn io(
 ) -> impl FnOnce(std::io::Error) -> anyhow::Error {
     let path = path.display().to_string();
     move |source| Outcome::Io { action, path, source }.into()
+}
+
+/// A temporary file that could not be written.
+pub(crate) fn scratch(path: &std::path::Path) -> impl Fn(std::io::Error) -> Outcome {
+    let path = path.display().to_string();
+    move |source| Outcome::Scratch { path: path.clone(), source }
+}
+
+/// A temporary directory.
+pub(crate) fn temporary() -> Result<tempfile::TempDir, Outcome> {
+    tempfile::tempdir().map_err(scratch(&std::env::temp_dir()))
 }
 
 fn io_hint(error: &std::io::Error) -> &'static str {
@@ -236,6 +250,13 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         ),
                     ),
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
+                    Outcome::Scratch { .. } => (
+                        INTERNAL,
+                        Some(
+                            "set TMPDIR to a directory with room for the largest kdb, unpacked"
+                                .to_owned(),
+                        ),
+                    ),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
                 Some((USAGE, Some(error.hint())))

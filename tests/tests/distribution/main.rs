@@ -9,5 +9,6 @@ mod judges;
 mod lab;
 mod licences;
 mod reproducible;
+mod signatures;
 mod verify;
 mod zypper;
