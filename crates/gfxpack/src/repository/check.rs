@@ -151,7 +151,7 @@ fn rpm(dir: &Path, repomd: &Path, keyring: Option<&Keyring>) -> anyhow::Result<V
 
 fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> anyhow::Result<Vec<String>> {
     let packed = std::fs::read(path).map_err(fail::io("read", path))?;
-    let text = match read::unpacked_text(path, &packed) {
+    let text = match read::unpacked_text(path, &packed, 256 << 20) {
         Ok(text) => text,
         Err(error) => return Ok(vec![format!("`{}`: {error}", path.display())]),
     };
