@@ -103,6 +103,71 @@ fn one_good_signature_of_several_is_enough() {
 }
 
 #[test]
+fn what_apt_would_read_is_what_must_be_signed() {
+    let lab = Lab::new();
+    signed(&lab, "r", KEY);
+    let keyring = lab.key_file().display().to_string();
+    let suite = lab.path("r/dists/stable");
+    let (release, inline) = (suite.join("Release"), suite.join("InRelease"));
+    let whole = fs::read_to_string(&inline).expect("read");
+    let text = fs::read(&release).expect("read");
+    let refused = |why: &str, with_key_only: bool| {
+        let run = verify(&lab, "r", &keyring).expect_code(101);
+        assert!(run.stdout.contains(why), "{why}: {}", run.stdout);
+        lab.run(&["verify", "r"]).expect_code(if with_key_only { 0 } else { 101 });
+    };
+    // The text in OpenPGP's clothes: stored, compressed, signed with itself.
+    for how in [&["--store"][..], &["--sign"], &["--armor", "--sign"], &["--armor", "--store"]] {
+        let words = ["--batch", "--yes", "--local-user", KEY, "--output"];
+        ok(lab.gpg().args(words).arg(&inline).args(how).arg(&release));
+        refused("no signed text", false);
+    }
+    let more = whole.replace("Origin: gfxpack", "Origin: gfxpock");
+    for (made, why) in [
+        (format!("Origin: gfxpock\n{whole}"), "more in it"),
+        (format!("{whole}\nOrigin: gfxpock\n"), "more in it"),
+        (more, "is bad"),
+    ] {
+        fs::write(&inline, made).expect("written");
+        refused(why, false);
+    }
+    fs::write(&inline, &whole).expect("written");
+    verify(&lab, "r", &keyring).expect_code(0);
+
+    // InRelease alone is what apt reads first.
+    fs::remove_file(&release).expect("removed");
+    verify(&lab, "r", &keyring).expect_code(0);
+    let packages = suite.join("main/binary-amd64/Packages");
+    let index = fs::read_to_string(&packages).expect("read");
+    fs::write(&packages, index.replace("Package: theirs", "Package: thairs")).expect("written");
+    refused("`main/binary-amd64/Packages` is not what it says", false);
+    fs::write(&inline, "garbage\n").expect("written");
+    refused("no signed text", false);
+    fs::remove_file(&inline).expect("removed");
+    refused("neither `Release` nor `InRelease`", false);
+    fs::write(&inline, &whole).expect("written");
+    fs::write(&release, &text).expect("written");
+    fs::write(&packages, index).expect("written");
+    verify(&lab, "r", &keyring).expect_code(0);
+
+    // What apt fetches is named by its digest.
+    let by_hash = suite.join("main/binary-amd64/by-hash/SHA256");
+    for path in files(&by_hash, "") {
+        let whole = fs::read(&path).expect("read");
+        fs::write(&path, &whole[1..]).expect("written");
+        refused("by-hash/SHA256/", false);
+        fs::write(&path, whole).expect("written");
+    }
+    let index = lab.path("r/repodata/repomd.xml");
+    let away = lab.path("r/repodata/away");
+    fs::rename(&index, &away).expect("renamed");
+    refused("repomd.xml: there is none", false);
+    fs::rename(&away, &index).expect("renamed");
+    fs::remove_file(lab.path("r/dists/stable/Release.gpg")).expect("removed");
+    refused("there is no `Release.gpg`", true);
+}
+
+#[test]
 fn one_key_signs_and_only_that_is_published() {
     let lab = Lab::new();
     // Somebody's public key, by chance or not of the same address.

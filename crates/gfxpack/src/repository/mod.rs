@@ -13,7 +13,7 @@ use crate::record;
 use crate::signing::Signer;
 
 pub(crate) use apt::Suite;
-pub(crate) use check::check;
+pub(crate) use check::{Checked, check, read, within};
 
 /// Where a repository keeps the public key.
 pub(crate) const KEY_FILE: &str = "archive-key.asc";
