@@ -327,7 +327,7 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
     let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
     project.run(&packaged).expect_code(0);
-    let deb = "p/miopen-hip-gfx906-60kdb_0.1.0-1_all.deb";
+    let deb = "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb";
     let contents = tool("dpkg-deb", &["-c", deb], project.path());
     assert!(contents.contains("./opt/rocm/share/miopen/db/gfx906_60.kdb"), "{contents}");
     fs::rename(project.path().join(kdb), project.path().join("gfx1030.kdb")).unwrap();

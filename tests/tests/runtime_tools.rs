@@ -192,7 +192,9 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
 fn the_environment_and_the_user_s_cache_count() {
     let machine = Machine::installed();
     machine.kdb("cache/gfx906_60.ukdb", GFX906, 3, &[(NAME, BOTH), (NAME, " -DU -mcpu=gfx906")]);
-    machine.mode("cache", 0o700);
+    // As a umask of 002 leaves them. All of these only look.
+    machine.mode("cache", 0o775);
+    machine.mode("cache/gfx906_60.ukdb", 0o664);
     let (db, cache) = (machine.path("db"), machine.path("cache"));
     let variables = [
         ("MIOPEN_SYSTEM_DB_PATH", db.to_str().unwrap()),
@@ -208,6 +210,12 @@ fn the_environment_and_the_user_s_cache_count() {
     assert!(user.starts_with("user ") && user.contains("gfx906_60.ukdb"), "{user}");
     let only = run(&["lookup", NAME, " -DU -mcpu=gfx906"]).expect_code(0).stdout;
     assert!(only.starts_with("user "), "{only}");
+
+    run(&["explain", NAME, BOTH]).expect_code(0);
+    run(&["doctor"]);
+    run(&["env"]).expect_code(0);
+    let mode = |path: &str| fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("cache"), mode("cache/gfx906_60.ukdb")), (0o775, 0o664), "nothing is changed");
 
     let mut disabled = variables.to_vec();
     disabled.push(("MIOPEN_DISABLE_CACHE", "1"));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_plan::{KernelKey, KeyError};
 
+use crate::fault::Fault;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Why a kdb, or a kernel in it, could not be read.
@@ -46,6 +47,13 @@ pub enum ReadError {
         path: PathBuf,
         /// SQLite's word for the mode found.
         mode: &'static str,
+    },
+    /// A program that wrote to it was killed, and its write must be undone
+    /// before the file can be read: by one who may change it.
+    #[error("failed to read kdb `{path}`: a write to it was cut short and is not undone yet")]
+    HotJournal {
+        /// The file.
+        path: PathBuf,
     },
     /// The table or a column that MIOpen asks for is not there.
     #[error("failed to read kdb `{path}`: column `{column}` of kern_db is missing")]
@@ -110,6 +118,7 @@ impl ReadError {
             Self::Io { .. } if self.is_absent() => {
                 "check the path, or install the package that holds it"
             }
+            Self::Io { source, .. } if is_out_of_files(source) => OUT_OF_FILES,
             Self::Io { .. } => "check the permissions of the file and of the directories above it",
             Self::NotAFile { .. } => "name the .kdb file itself",
             Self::TooSmall { .. } => {
@@ -119,10 +128,26 @@ impl ReadError {
             Self::JournalMode { .. } => {
                 "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
             }
+            Self::HotJournal { .. } => {
+                "nothing need be done: the next program that uses it as its cache undoes the write"
+            }
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
             Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            // SQLite opens files of its own accord, and keeps the reason to itself.
+            Self::Sqlite { source, .. }
+                if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
+            {
+                "check the permissions of the file and its directory, and that the program may \
+                 open more files (`ulimit -n`)"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Denied => {
+                "try again; if that changes nothing, check the system's memory and its disk"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Busy => {
+                "find the program that keeps it locked"
+            }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
@@ -130,6 +155,15 @@ impl ReadError {
             Self::Runaway { .. } => "the file was made to do this: do not use it",
         }
     }
+}
+
+const OUT_OF_FILES: &str = "close some of the program's files, or raise its limit (`ulimit -n`)";
+
+/// `EMFILE` and `ENFILE`.
+fn is_out_of_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Why a stored row is no kernel.

@@ -12,7 +12,8 @@ use crate::error::{ReadError, RowError, WriteError};
 pub enum Fault {
     /// The file is not there.
     Absent,
-    /// The operating system refuses, or the path is no regular file.
+    /// The operating system refuses, the path is no regular file, or it could
+    /// not be read without changing it.
     Denied,
     /// Between 0 and 511 bytes.
     TooSmall,
@@ -38,7 +39,7 @@ impl ReadError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Io { source, .. } => of_io(source),
-            Self::NotAFile { .. } => Fault::Denied,
+            Self::NotAFile { .. } | Self::HotJournal { .. } => Fault::Denied,
             Self::TooSmall { .. } => Fault::TooSmall,
             Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
             Self::JournalMode { .. } => Fault::Journal,

@@ -107,6 +107,50 @@ pub(crate) fn connect_to_write(
     harden(connection, max_object_bytes)
 }
 
+/// How a file that others write to is looked at without changing anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// With locks, and with the log and the shared memory of a file in WAL
+    /// mode, which must both be there: SQLite would make them otherwise, the
+    /// log whatever it is told.
+    Live,
+    /// The file alone.
+    AtRest,
+    /// To find out which of these will do.
+    WithoutLocks,
+}
+
+/// A connection that can only read a file that others may write to meanwhile,
+/// makes, changes and removes nothing, and follows no symbolic link. A file in
+/// WAL mode can't be opened [`Look::WithoutLocks`]. It waits for others as
+/// [`turn`] says.
+///
+/// Source: SQLite, "Write-Ahead Logging", section 5; "Uniform Resource
+/// Identifiers", section 3.3; `sqlite3PagerOpenWal` and `unixOpenSharedMemory`
+/// of SQLite 3.54.1, where `readonly_shm` is.
+///
+/// # Errors
+/// As SQLite has them.
+pub(crate) fn connect_to_look(
+    path: &Path,
+    look: Look,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let parameters = match look {
+        Look::Live => "mode=ro&readonly_shm=1",
+        Look::AtRest => "immutable=1",
+        Look::WithoutLocks => "mode=ro&nolock=1",
+    };
+    let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
+    turn::install(&mut connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    harden(connection, max_object_bytes)
+}
+
 /// Sets what holds for every file that somebody else may have written.
 fn harden(
     mut connection: Connection,
@@ -174,8 +218,12 @@ impl Budget {
 /// SQLite's error, told apart where our own budget ended the query.
 pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let path = path.to_owned();
+    let extended = source.sqlite_error().map(|error| error.extended_code);
     match source.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => ReadError::Runaway { path },
+        _ if extended == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK) => {
+            ReadError::HotJournal { path }
+        }
         _ => ReadError::Sqlite { path, source },
     }
 }
@@ -185,6 +233,10 @@ pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
 fn immutable_uri(path: &Path) -> String {
+    uri(path, "immutable=1")
+}
+
+fn uri(path: &Path, parameters: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -194,7 +246,7 @@ fn immutable_uri(path: &Path) -> String {
             write!(uri, "%{byte:02X}").expect("a String takes all");
         }
     }
-    uri + "?immutable=1"
+    uri + "?" + parameters
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub mod hip;
 mod key_lock;
 mod memory;
 mod miss;
+mod patience;
 pub mod places;
 mod pool;
 mod prune;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::key_lock::LOCK_DIR;
-use crate::trust::{self, Untrusted};
+use crate::trust::{self, GroupWrite, Untrusted};
 use crate::{aside, version};
 
 /// Which versions' caches stay.
@@ -81,7 +81,8 @@ impl PruneError {
 /// # Errors
 /// [`PruneError`].
 pub fn prune_versions(cache: &Path, keep: &Keep) -> Result<Vec<Pruned>, PruneError> {
-    let cache = trust::check_directory(cache)?;
+    let group = if keep.dry_run { GroupWrite::Left } else { GroupWrite::Taken };
+    let cache = trust::check_directory(cache, group)?;
     let mut versions: Vec<String> = names(&cache)?
         .into_iter()
         .filter(|name| version::is_version(name) && is_real_directory(&cache.join(name)))

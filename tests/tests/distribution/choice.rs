@@ -42,6 +42,39 @@ fn the_package_of_the_gpu_is_taken_from_a_directory() {
 }
 
 #[test]
+fn a_directory_gives_the_newest_with_what_it_depends_on() {
+    let lab = Lab::new();
+    let sysfs = sysfs(&lab, MI210);
+    for version in ["1.9", "1.10"] {
+        let more = ["--target", "gfx90a", "--rocm-version", "6.4.1", "--package-version", version];
+        lab.dist(&format!("packages/{version}"), &more);
+    }
+    fs::write(lab.path("packages/miopen-hip-gfx90akdb_9_all.deb"), "junk").expect("written");
+    let dir = lab.path("packages/1.10");
+    for (manager, files) in [
+        (
+            "apt",
+            [
+                "miopen-hip-gfx90akdb_6.4.1+1.10-1_all.deb",
+                "miopen-hip-gfx90akdb6.4.1_1.10-1_all.deb",
+            ],
+        ),
+        (
+            "dnf",
+            [
+                "miopen-hip-gfx90akdb-6.4.1+1.10-1.noarch.rpm",
+                "miopen-hip-gfx90akdb6.4.1-1.10-1.noarch.rpm",
+            ],
+        ),
+    ] {
+        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
+        let run = lab.run(&[&words[..], &["--from", "packages"]].concat()).expect_code(0);
+        let files = files.map(|file| dir.join(file).display().to_string()).join(" ");
+        assert!(run.stdout.ends_with(&format!(" {files}\n")), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_machine_without_gpu_is_told_so() {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");

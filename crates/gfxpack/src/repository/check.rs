@@ -13,7 +13,7 @@ use crate::fail;
 use crate::signing::{self, Keyring};
 
 /// An index of all of Debian is 60 MB.
-const INDEX_MAX: u64 = 256 << 20;
+pub(super) const INDEX_MAX: u64 = 256 << 20;
 
 /// So many nodes are a gigabyte.
 const NODES_MAX: u32 = 1 << 24;
@@ -290,8 +290,7 @@ fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> Vec<Strin
 }
 
 fn parsed(text: &str) -> Result<roxmltree::Document<'_>, roxmltree::Error> {
-    let mut options = roxmltree::ParsingOptions::default();
-    options.nodes_limit = NODES_MAX;
+    let options = roxmltree::ParsingOptions { nodes_limit: NODES_MAX, ..Default::default() };
     roxmltree::Document::parse_with_options(text, options)
 }
 
