@@ -111,6 +111,9 @@ pub(crate) enum Outcome {
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
+    /// There is no room for what is unpacked to be looked at, or no place.
+    #[error("failed to write `{path}`")]
+    Scratch { path: String, source: std::io::Error },
 }
 
 /// An error of the user's making.
@@ -162,6 +165,12 @@ fn is_no_such_path(error: &std::io::Error) -> bool {
         error.kind(),
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::AlreadyExists
     )
+}
+
+/// A temporary file that could not be written.
+pub(crate) fn scratch(path: &std::path::Path) -> impl Fn(std::io::Error) -> Outcome {
+    let path = path.display().to_string();
+    move |source| Outcome::Scratch { path: path.clone(), source }
 }
 
 fn io_hint(error: &std::io::Error) -> &'static str {
@@ -296,6 +305,13 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         (USAGE, Some(io_hint(source).to_owned()))
                     }
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
+                    Outcome::Scratch { .. } => (
+                        INTERNAL,
+                        Some(
+                            "set TMPDIR to a directory with room for the largest kdb, unpacked"
+                                .to_owned(),
+                        ),
+                    ),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
                 Some((USAGE, Some(error.hint())))

@@ -73,6 +73,10 @@ pub(crate) fn write(
         .iter()
         .flat_map(|planned| writers(&planned.spec, args).into_iter().map(move |w| (planned, w)))
         .collect();
+    let rpms = jobs.iter().any(|(_, writer)| writer.kind == Kind::Rpm);
+    if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
+        output.warn(why);
+    }
     // A signature has the time in it.
     let outputs = outputs.filter(|_| signer.is_none());
     let mut recipes = Vec::with_capacity(jobs.len());

@@ -207,7 +207,7 @@ impl Error {
                 "see the cause; the spec holds what rpm can't express".to_owned()
             }
             Self::Signature { .. } => {
-                "sign with an RSA, DSA, ECDSA or Ed25519 key of OpenPGP version 4".to_owned()
+                "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4".to_owned()
             }
             Self::Sign(_) => "see the cause; `gpg --list-secret-keys` lists the keys".to_owned(),
             Self::Checksum { .. } => {

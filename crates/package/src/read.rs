@@ -4,10 +4,12 @@
 mod archive;
 mod deb;
 mod rpm;
+mod rpm_header;
 mod tarball;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub use rpm::Signed;
@@ -66,6 +68,9 @@ pub struct Report {
     pub files: u64,
     /// What is wrong, a phrase each; nothing where it is sound.
     pub findings: Vec<String>,
+    /// Links among them, by their paths: what they lead to is not shown
+    /// again under their names.
+    pub links: Vec<(String, String)>,
     /// The signed part of an .rpm with its signatures.
     pub signed: Option<Signed>,
 }
@@ -82,7 +87,7 @@ pub type Visitor<'a> =
 /// with what `visit` said.
 pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = open(path).map_err(failed)?;
     let mut report = Report::default();
     let mut outcome = Outcome { report: &mut report, visit };
     let file = BufReader::with_capacity(256 << 10, file);
@@ -99,18 +104,73 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
     Ok(report)
 }
 
-/// The text in a compressed file, whose codec its name's ending says.
+/// Opens a file. What is none is refused before anything waits for it: a
+/// named pipe for who writes to it, a device for what it may do.
 ///
 /// # Errors
-/// For a codec that is not known, and for damage.
-pub fn unpacked_text(path: &Path, packed: &[u8]) -> io::Result<String> {
+/// For what can't be opened or is no file.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = no_waiting(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
+/// Opens a path, whatever it is, without waiting for the other end of a pipe.
+pub(crate) fn no_waiting(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// The bytes of a file that has no more than `max`.
+///
+/// # Errors
+/// For what can't be read, is no file, or is larger.
+pub fn bytes(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Limited::new(open(path)?, max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text in a compressed file, whose codec its name's ending says, if it
+/// has no more than `max` bytes.
+///
+/// # Errors
+/// For a codec that is not known, for damage, and for more text.
+pub fn unpacked_text(path: &Path, packed: &[u8], max: u64) -> io::Result<String> {
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if codec == "xml" {
         return String::from_utf8(packed.to_vec()).map_err(io::Error::other);
     }
     let mut text = String::new();
-    archive::unpacked(codec, packed)?.read_to_string(&mut text)?;
+    archive::unpacked(codec, packed, max)?.read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// A reader that fails where there is more than it may give.
+struct Limited<R> {
+    inner: R,
+    max: u64,
+    left: u64,
+}
+
+impl<R> Limited<R> {
+    fn new(inner: R, max: u64) -> Self {
+        Self { inner, max, left: max }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            return match self.inner.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(io::Error::other(format!("there are more than {} bytes", self.max))),
+            };
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let filled = self.inner.read(&mut buffer[..most])?;
+        self.left -= filled as u64;
+        Ok(filled)
+    }
 }
 
 /// Where findings go while a package is read.
@@ -122,6 +182,12 @@ struct Outcome<'a, 'v> {
 impl Outcome<'_, '_> {
     fn finding(&mut self, what: impl Into<String>) {
         self.report.findings.push(what.into());
+    }
+
+    /// Notes a link.
+    fn link(&mut self, path: &str, target: &str) {
+        self.report.files += 1;
+        self.report.links.push((path.to_owned(), target.to_owned()));
     }
 
     /// Shows a file, and reads to its end what was not looked at.

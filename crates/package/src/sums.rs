@@ -1,12 +1,11 @@
 //! Writes SHA256SUMS, the list of checksums that `sha256sum -c` reads.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::output::{Hashing, Output};
-use crate::{Error, Written};
+use crate::{Error, Written, read};
 
 /// Name of the list.
 pub const FILE_NAME: &str = "SHA256SUMS";
@@ -17,7 +16,7 @@ pub const FILE_NAME: &str = "SHA256SUMS";
 /// [`Error::Read`]; [`Error::NotAFile`].
 pub fn digest_file(path: &Path) -> Result<Written, Error> {
     let failed = |e| Error::read(path, e);
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = read::no_waiting(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(Error::NotAFile { path: path.to_owned() });
     }

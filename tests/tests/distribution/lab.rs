@@ -36,7 +36,7 @@ impl Lab {
         lab
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.project.path().join("gnupg")
     }
 
@@ -45,7 +45,8 @@ impl Lab {
         self.project.path().join("key.asc")
     }
 
-    fn gpg(&self) -> Command {
+    /// gpg with the keys at hand.
+    pub(crate) fn gpg(&self) -> Command {
         let mut gpg = command("gpg");
         gpg.env("GNUPGHOME", self.home());
         gpg

@@ -10,5 +10,6 @@ mod judges;
 mod lab;
 mod licences;
 mod reproducible;
+mod signatures;
 mod verify;
 mod zypper;

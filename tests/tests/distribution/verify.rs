@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use gfxpack_package::Compression;
+use gfxpack_package::tar::{self, TarOptions};
 use gfxpack_plan::package::Content;
+use gfxpack_tests::project::{binary, command, finish};
 
-use crate::lab::{KEY, Lab, files, other};
+use crate::lab::{KEY, Lab, files, ok, other};
 
 fn verify(lab: &Lab, path: &str) -> gfxpack_tests::project::Run {
     let key = lab.key_file().display().to_string();
@@ -90,4 +93,77 @@ fn damage_within_a_package_is_told() {
     }
     let neither = lab.run(&["verify", "kernels.toml"]).expect_code(2);
     assert!(neither.stderr.contains("its name is no package's"), "{}", neither.stderr);
+}
+
+#[test]
+fn a_package_that_no_list_tells_of_must_be_signed() {
+    let lab = Lab::new();
+    lab.dist("s", &["--target", "gfx906_60"]);
+    verify(&lab, "s").expect_code(0);
+    lab.stand_in("foreign", &other("foreign", "1.0", "/opt/foreign", "theirs"));
+    let deb = "foreign_1.0-1_all.deb";
+    fs::copy(lab.path("foreign").join(deb), lab.path("s").join(deb)).expect("copied");
+    let run = verify(&lab, "s").expect_code(101);
+    assert!(run.stdout.contains(&format!("s/{deb}: it is not signed")), "{}", run.stdout);
+    assert!(run.stdout.contains(&format!("s/{deb}` is not listed")), "{}", run.stdout);
+    let run = lab.run(&["verify", "s"]).expect_code(101);
+    assert!(run.stdout.contains(&format!("s/{deb}` is not listed")), "{}", run.stdout);
+    // An index tells of it as well.
+    lab.repo("s");
+    verify(&lab, "s").expect_code(0);
+}
+
+#[test]
+fn lists_name_files_of_their_directory_and_nothing_else() {
+    let lab = Lab::new();
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    lab.run(&["repo", "r"]).expect_code(0);
+    lab.run(&["verify", "r"]).expect_code(0);
+    let suite = lab.path("r/dists/stable");
+    ok(command("mkfifo").arg(suite.join("fifo")).arg(lab.path("x.deb")));
+    let release = suite.join("Release");
+    let whole = fs::read_to_string(&release).expect("read");
+    let sum = "0".repeat(64);
+    for (size, name, expected) in [
+        (1, "../../../../../../../../../../dev/zero", "leads out of the suite"),
+        (1, "/dev/zero", "leads out of the suite"),
+        (0, "fifo", "failed to"),
+        (1, "Release", "is not what it says"),
+    ] {
+        fs::write(&release, format!("{whole} {sum} {size} {name}\n")).expect("written");
+        let run = lab.run(&["verify", "r"]).expect_code(101);
+        let told = run.stdout.lines().find(|line| line.contains(&format!("`{name}`")));
+        assert!(told.is_some_and(|line| line.contains(expected)), "{name}: {}", run.stdout);
+    }
+    fs::write(&release, whole).expect("written");
+    fs::write(lab.path("outside"), "").expect("written");
+    let sums = lab.path("r/SHA256SUMS");
+    fs::write(&sums, format!("{sum}  ../outside\n")).expect("written");
+    let run = lab.run(&["verify", "r"]).expect_code(101);
+    assert!(run.stdout.contains("`../outside` leads out of the directory"), "{}", run.stdout);
+    let run = lab.run(&["verify", "x.deb"]).expect_code(2);
+    assert!(run.stderr.contains("neither file nor directory"), "{}", run.stderr);
+}
+
+#[test]
+fn what_does_not_fit_where_it_is_unpacked_is_told_with_its_place() {
+    let lab = Lab::new();
+    lab.dist("o", &["--target", "gfx906_60"]);
+    let deb = files(&lab.path("o"), ".deb")[0].clone();
+    let mut limited = command("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" verify \"$1\""]);
+    limited.arg(binary()).arg(&deb).current_dir(lab.path("."));
+    let run = finish(limited).expect_code(1);
+    assert!(run.stderr.contains("gfx906_60.kdb`"), "{}", run.stderr);
+    assert!(run.stderr.contains("set TMPDIR"), "{}", run.stderr);
+
+    // Nothing but zeros.
+    let zeros = lab.path("zeros");
+    fs::File::create(&zeros).expect("created").set_len(80 << 20).expect("sparse files work");
+    let mut spec = other("bomb", "1.0", "/opt/gfx906.kdb", "");
+    spec.files[0].content = Content::File(zeros);
+    let options = TarOptions { compression: Compression::Zst { level: 3 }, threads: 1 };
+    let bomb = tar::write(&spec, &lab.path("."), &options).expect("written").path;
+    let run = lab.run(&["verify", bomb.to_str().expect("UTF-8")]).expect_code(101);
+    assert!(run.stdout.contains("has more than 67108864 bytes"), "{}", run.stdout);
 }

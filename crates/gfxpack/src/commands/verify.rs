@@ -1,6 +1,8 @@
 //! `verify`: packages, repositories and directories of packages, down to
 //! every kernel.
 
+use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::VerifyOptions;
@@ -18,6 +20,17 @@ use crate::{packages, repository};
 /// Findings of a tuning database that are told one by one.
 const TUNING_FINDINGS: usize = 20;
 
+/// Kernels have much in common, and packages of them unpack to a hundredfold
+/// perhaps. A kdb that is larger than this many times its package was made to
+/// fill a disk.
+const EXPANSION_MAX: u64 = 2000;
+
+/// What any kdb may have.
+const UNPACKED_MIN: u64 = 64 << 20;
+
+/// Linux has no longer names.
+const NAME_MAX: usize = 255;
+
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
@@ -26,8 +39,13 @@ pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
         let metadata = std::fs::metadata(path).map_err(fail::io("find", path))?;
         if metadata.is_dir() {
             checker.directory(path)?;
-        } else {
+        } else if metadata.is_file() {
             checker.package(path, false)?;
+        } else {
+            return Err(fail::usage(
+                format!("failed to verify `{}`: it is neither file nor directory", path.display()),
+                "write what comes through a pipe or from a device to a file first",
+            ));
         }
     }
     match checker.unsound.as_slice() {
@@ -71,40 +89,54 @@ impl Checker<'_> {
             )
         })?;
         let scratch = fail::temporary_dir()?;
-        let mut in_kdbs = Vec::new();
+        let size = path.metadata().map_err(fail::io("find", path))?.len();
+        let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
+        let mut in_databases = Vec::new();
         let mut kernels = 0;
         let mut report = read::check(path, kind, &mut |inside, bytes| {
-            if inside.ends_with(".kdb") {
-                let name = inside.rsplit('/').next().unwrap_or_default();
-                let copy = scratch.path().join(name);
-                let mut file = std::fs::File::create(&copy)?;
-                std::io::copy(bytes, &mut file)?;
-                match kdb(&copy) {
-                    Ok((found, rows)) => {
-                        kernels += rows;
-                        in_kdbs.extend(found.into_iter().map(|f| format!("`{inside}`: {f}")));
-                    }
-                    Err(error) => in_kdbs.push(format!("`{inside}`: {error:#}")),
-                }
-                std::fs::remove_file(&copy)?;
-            } else if DatabaseName::of(Path::new(inside)).is_some() {
-                let copy = scratch.path().join(inside.rsplit('/').next().unwrap_or_default());
-                std::io::copy(bytes, &mut std::fs::File::create(&copy)?)?;
-                in_kdbs.extend(tuning(&copy)?.into_iter().map(|f| format!("`{inside}`: {f}")));
-                std::fs::remove_file(&copy)?;
+            if !is_database(inside) {
+                return Ok(());
             }
+            let name = inside.rsplit('/').next().unwrap_or_default();
+            if name.len() > NAME_MAX {
+                in_databases.push(format!("`{inside}`: its name is too long"));
+                return Ok(());
+            }
+            let copy = scratch.path().join(name);
+            let unpacked = unpack(bytes, &copy, most)?;
+            let found = if !unpacked {
+                Ok(vec![format!("it has more than {most} bytes, in a package of {size}")])
+            } else if inside.ends_with(".kdb") {
+                kdb(&copy).map(|(found, rows)| {
+                    kernels += rows;
+                    found
+                })
+            } else {
+                tuning(&copy).map_err(Into::into)
+            };
+            let found = found.unwrap_or_else(|error| vec![format!("{error:#}")]);
+            in_databases.extend(found.into_iter().map(|f| format!("`{inside}`: {f}")));
+            std::fs::remove_file(&copy).map_err(fail::scratch(&copy))?;
             Ok(())
         })?;
-        report.findings.append(&mut in_kdbs);
+        report.findings.append(&mut in_databases);
+        for (link, _) in report.links.iter().filter(|(link, _)| is_database(link)) {
+            report.findings.push(format!("`{link}` is a link, and its kernels are not looked at"));
+        }
         if let Some(keyring) = &self.keyring {
             match &report.signed {
                 Some(signed) if signed.signatures.is_empty() => {
                     report.findings.push("it is not signed".to_owned());
                 }
                 Some(signed) => {
+                    let mut refused = Vec::new();
                     for signature in &signed.signatures {
-                        let refused = keyring.refuses_bytes(signature, &signed.header)?;
-                        report.findings.extend(refused.map(|why| format!("its signature: {why}")));
+                        refused.extend(keyring.refuses_bytes(signature, &signed.header)?);
+                    }
+                    // One that is good is enough: all are of the same bytes.
+                    if refused.len() == signed.signatures.len() {
+                        let refused = refused.iter().map(|why| format!("its signature: {why}"));
+                        report.findings.extend(refused);
                     }
                 }
                 // A .deb without a signature may be in a signed index.
@@ -119,28 +151,37 @@ impl Checker<'_> {
 
     fn directory(&mut self, dir: &Path) -> anyhow::Result<()> {
         let packages = packages_in(dir)?;
-        let sums = dir.join(sums::FILE_NAME);
-        let mut listed = false;
-        if sums.is_file() {
-            listed = true;
-            let findings = self.sums(dir, &sums)?;
-            self.tell(&sums, &findings, "sound, all files are what it says");
-        }
-        for (index, findings) in repository::check(dir, self.keyring.as_ref())? {
-            listed = true;
-            self.tell(&index, &findings, "sound, and so is every package it lists");
-        }
-        if !listed && packages.is_empty() {
+        let list = dir.join(sums::FILE_NAME);
+        let repository::Checked { indexes, mut listed } =
+            repository::check(dir, self.keyring.as_ref())?;
+        if list.is_file() {
+            let mut findings = self.sums(dir, &list, &mut listed)?;
+            // What an index beside it tells of is told of.
+            let beside = packages.iter().filter(|path| path.parent() == Some(dir));
+            let unlisted = beside.filter(|path| !listed.contains(*path));
+            findings.extend(unlisted.map(|path| format!("`{}` is not listed", path.display())));
+            self.tell(&list, &findings, "sound, all files are what it says");
+        } else if indexes.is_empty() && packages.is_empty() {
             return Err(fail::usage(
                 format!("failed to find a package below `{}`", dir.display()),
                 "give a repository, or a directory that `gfxpack dist` wrote packages into",
             ));
         }
-        packages.iter().try_for_each(|package| self.package(package, listed))
+        for (index, findings) in indexes {
+            self.tell(&index, &findings, "sound, and so is every package it lists");
+        }
+        packages.iter().try_for_each(|package| self.package(package, listed.contains(package)))
     }
 
-    fn sums(&self, dir: &Path, path: &Path) -> anyhow::Result<Vec<String>> {
-        let text = std::fs::read_to_string(path).map_err(fail::io("read", path))?;
+    /// Checks a list of digests, and adds what it lists.
+    fn sums(
+        &self,
+        dir: &Path,
+        path: &Path,
+        listed: &mut BTreeSet<PathBuf>,
+    ) -> anyhow::Result<Vec<String>> {
+        let bytes = repository::read(path).map_err(fail::io("read", path))?;
+        let text = String::from_utf8_lossy(&bytes);
         let mut findings = Vec::new();
         if let Some(keyring) = &self.keyring {
             findings.extend(detached(keyring, path)?);
@@ -150,14 +191,34 @@ impl Checker<'_> {
                 findings.push(format!("`{line}` is no line of checksums"));
                 continue;
             };
-            match sums::digest_file(&dir.join(name)) {
+            let Some(path) = repository::within(dir, name) else {
+                findings.push(format!("`{name}` leads out of the directory"));
+                continue;
+            };
+            match sums::digest_file(&path) {
                 Ok(file) if file.sha256 == sum => {}
                 Ok(_) => findings.push(format!("`{name}` is not what it says")),
                 Err(error) => findings.push(format!("`{name}`: {}", fail::in_full(&error))),
             }
+            listed.insert(path);
         }
         Ok(findings)
     }
+}
+
+/// Whether a file of that name is looked into.
+fn is_database(path: &str) -> bool {
+    path.ends_with(".kdb") || DatabaseName::of(Path::new(path)).is_some()
+}
+
+/// Writes a file of a package where SQLite can open it, unless it has more
+/// than `most` bytes. What can't be read is the package's damage, which its
+/// reader tells.
+fn unpack(bytes: &mut dyn Read, copy: &Path, most: u64) -> Result<bool, fail::Outcome> {
+    let made = std::fs::File::create(copy);
+    let copied = made.and_then(|mut file| std::io::copy(&mut bytes.take(most), &mut file));
+    let more = copied.and_then(|copied| Ok(copied == most && bytes.read(&mut [0])? > 0));
+    more.map(|more| !more).map_err(fail::scratch(copy))
 }
 
 /// Where the signature of a file lies that has no place for one.
@@ -169,7 +230,7 @@ fn signature_of(path: &Path) -> PathBuf {
 
 /// What is wrong with that signature.
 fn detached(keyring: &Keyring, path: &Path) -> anyhow::Result<Option<String>> {
-    match std::fs::read(signature_of(path)) {
+    match repository::read(&signature_of(path)) {
         Ok(signature) => {
             let refused = keyring.refuses(&signature, path)?;
             Ok(refused.map(|why| format!("its signature: {why}")))

@@ -15,7 +15,7 @@ use crate::record;
 use crate::signing::Signer;
 
 pub(crate) use apt::Suite;
-pub(crate) use check::check;
+pub(crate) use check::{Checked, check, read, within};
 pub(crate) use describe::{Described, describe, is_newer};
 
 /// Where a repository keeps the public key.

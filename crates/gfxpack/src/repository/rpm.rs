@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_package::read;
 
+use super::check::INDEX_MAX;
 use super::{put, remove};
 use crate::fail;
 use crate::signing::Signer;
@@ -68,7 +69,8 @@ fn listed(dir: &Path, index: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     for primary in locations(&text, "data", "primary")? {
         let path = dir.join(primary);
         let packed = std::fs::read(&path).map_err(fail::io("read", &path))?;
-        let text = read::unpacked_text(&path, &packed).map_err(fail::io("unpack", &path))?;
+        let text =
+            read::unpacked_text(&path, &packed, INDEX_MAX).map_err(fail::io("unpack", &path))?;
         packages.extend(locations(&text, "package", "rpm")?);
     }
     Ok(packages)

@@ -1,43 +1,228 @@
 //! Compressed streams, and the tar archives in them.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
 
-use super::{Outcome, Stop, damaged};
+use liblzma::stream::{CONCATENATED, Stream};
+
+use super::{Limited, Outcome, Stop, damaged};
+
+/// The largest dictionary of xz's own levels takes 65 MiB.
+const XZ_MEMORY_MAX: u64 = 1 << 30;
+
+/// Bytes of a name, or of attributes, that come before a file.
+const EXTENSION_MAX: u64 = 1 << 20;
+
+/// A tar needs two empty blocks at its end.
+const BLOCK: u64 = 512;
+
+/// Set-user-ID and set-group-ID.
+pub(super) const SET_ID: u32 = 0o6000;
 
 /// The stream that a compressed one unpacks to, by the name of its codec.
+/// Reading fails where that has more than `max` bytes.
 pub(super) fn unpacked<'a>(
     codec: &str,
     packed: impl BufRead + 'a,
+    max: u64,
 ) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match codec {
-        "gz" | "tgz" | "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
-        "xz" => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(packed)),
-        "zst" | "zstd" => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+        "gz" | "tgz" | "gzip" => {
+            Box::new(Limited::new(flate2::bufread::MultiGzDecoder::new(packed), max))
+        }
+        "xz" => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY_MAX, CONCATENATED)?;
+            Box::new(Limited::new(liblzma::bufread::XzDecoder::new_stream(packed, stream), max))
+        }
+        "zst" | "zstd" => {
+            Box::new(Limited::new(zstd::stream::read::Decoder::with_buffer(packed)?, max))
+        }
         other => return Err(io::Error::other(format!("its compression `{other}` is not known"))),
     })
 }
 
-/// Goes through an archive's files. `see` gets the path as it stands there
-/// without a leading `.` or `/`.
+/// What an archive has under a name.
+pub(super) enum Found<'a> {
+    /// A file's bytes.
+    File(&'a mut dyn Read),
+    /// A file of this archive again.
+    Again(&'a str),
+}
+
+/// Where an archive is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Root {
+    /// Wherever somebody is; no link may leave that.
+    Anywhere,
+    /// The system's root, which absolute links are below.
+    System,
+}
+
+/// Goes through an archive's files and the links to them. `see` gets the path
+/// as it stands there, without a leading `./`.
+///
+/// Whoever unpacks an archive, as root perhaps, must get files below where
+/// they are, with the rights of files; so all else is told.
 pub(super) fn files(
     what: &str,
+    root: Root,
     stream: impl Read,
     outcome: &mut Outcome<'_, '_>,
-    mut see: impl FnMut(&str, &mut dyn Read, &mut Outcome<'_, '_>) -> Result<(), Stop>,
+    mut see: impl FnMut(&str, Found<'_>, &mut Outcome<'_, '_>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged(what, &error);
-    let mut archive = ::tar::Archive::new(stream);
-    for entry in archive.entries().map_err(failed)? {
+    let left = Cell::new(u64::MAX);
+    let mut archive = ::tar::Archive::new(Metered { inner: stream, left: &left });
+    let mut entries = archive.entries().map_err(failed)?;
+    let mut seen = BTreeSet::new();
+    let mut links = BTreeSet::new();
+    loop {
+        // The library reads names and attributes before an entry into memory.
+        left.set(EXTENSION_MAX);
+        let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(failed)?;
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let path = path.strip_prefix('.').unwrap_or(&path).trim_start_matches('/').to_owned();
-        match entry.header().entry_type() {
-            ::tar::EntryType::Regular => see(&path, &mut entry, outcome)?,
+        left.set(u64::MAX);
+        let kind = entry.header().entry_type();
+        let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let target = entry.link_name_bytes().unwrap_or_default();
+        let target = String::from_utf8_lossy(&target).into_owned();
+        let path = below(&raw);
+        if path.is_none() {
+            outcome.finding(format!("`{raw}` leads out of {what}"));
+        }
+        let path = path.unwrap_or_else(|| raw.trim_start_matches(['/', '.']).to_owned());
+        if let Some(link) = behind(&path, &links) {
+            outcome.finding(format!("`/{path}` lies behind the link `/{link}`"));
+        }
+        match kind {
+            ::tar::EntryType::Regular => {
+                if entry.header().mode().map_or(true, |mode| mode & SET_ID != 0) {
+                    outcome.finding(format!("`/{path}` runs with the rights of its owner"));
+                }
+                see(&path, Found::File(&mut entry), outcome)?;
+                io::copy(&mut entry, &mut io::sink()).map_err(failed)?;
+                seen.insert(path);
+            }
             ::tar::EntryType::Directory => {}
+            ::tar::EntryType::Symlink => {
+                if !stays_inside(&path, &target, root) {
+                    outcome.finding(format!("`/{path}` is a link that leads out: `{target}`"));
+                }
+                outcome.link(&format!("/{path}"), &target);
+                links.insert(path);
+            }
+            ::tar::EntryType::Link => match below(&target).filter(|to| seen.contains(to)) {
+                Some(target) => {
+                    see(&path, Found::Again(&target), outcome)?;
+                    outcome.link(&format!("/{path}"), &format!("/{target}"));
+                    seen.insert(path);
+                }
+                None => outcome.finding(format!("`/{path}` is a link to no file: `{target}`")),
+            },
             other => outcome.finding(format!("`/{path}` is no file: {other:?}")),
         }
     }
-    // What follows the archive's end belongs to the stream's checksum.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(failed)?;
+    left.set(u64::MAX);
+    // What follows the archive's end belongs to the stream's checksum. The
+    // library has read the first of two empty blocks.
+    let mut rest = archive.into_inner().inner;
+    let mut after = 0;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match rest.read(&mut buffer).map_err(failed)? {
+            0 => break,
+            filled if buffer[..filled].iter().all(|byte| *byte == 0) => after += filled as u64,
+            _ => {
+                outcome.finding(format!("there is more behind the end of {what}"));
+                io::copy(&mut rest, &mut io::sink()).map_err(failed)?;
+                return Ok(());
+            }
+        }
+    }
+    if after < BLOCK {
+        outcome.finding(format!("{what} has no end"));
+    }
     Ok(())
+}
+
+/// The path without `.` and empty parts; none if it is absolute or leads up.
+fn below(raw: &str) -> Option<String> {
+    let parts = raw.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let parts: Vec<&str> = parts.collect();
+    (!raw.starts_with('/') && !parts.contains(&"..")).then(|| parts.join("/"))
+}
+
+/// The link among the directories of a path.
+pub(super) fn behind<'a>(path: &'a str, links: &BTreeSet<String>) -> Option<&'a str> {
+    let ends = path.match_indices('/').map(|(end, _)| &path[..end]);
+    ends.into_iter().find(|above| links.contains(*above))
+}
+
+/// Whether a link at `path` leads to a place below the root.
+pub(super) fn stays_inside(path: &str, target: &str, root: Root) -> bool {
+    let plain = |part: &&str| !part.is_empty() && *part != ".";
+    let absolute = target.starts_with('/');
+    let mut depth = path.split('/').filter(plain).count().saturating_sub(1);
+    if absolute {
+        depth = 0;
+    }
+    let stays = target.split('/').filter(plain).all(|part| {
+        let deeper = if part == ".." { depth.checked_sub(1) } else { Some(depth + 1) };
+        depth = deeper.unwrap_or(0);
+        deeper.is_some()
+    });
+    !target.is_empty() && stays && (!absolute || root == Root::System)
+}
+
+/// A reader that gives no more than it is allowed at the time.
+struct Metered<'a, R> {
+    inner: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(io::Error::other("a name or an attribute is too long"));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let filled = self.inner.read(&mut buffer[..most])?;
+        self.left.set(left.saturating_sub(filled as u64));
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_links_stay_below_the_root() {
+        let check = |raw: &str, expected: Option<&str>| assert_eq!(below(raw).as_deref(), expected);
+        check("./usr/share/x", Some("usr/share/x"));
+        check("usr//share/./x", Some("usr/share/x"));
+        check("./", Some(""));
+        check("..x/y..", Some("..x/y.."));
+        for out in ["../x", "./../x", "./../../tmp/x", "/etc/cron.d/x", "usr/../../x", "usr/.."] {
+            check(out, None);
+        }
+        let check = |path, target, expected| {
+            assert_eq!(stays_inside(path, target, Root::Anywhere), expected, "{path} -> {target}");
+        };
+        check("usr/lib/a.so", "a.so.1", true);
+        check("usr/lib/a.so", "../share/a", true);
+        check("usr/lib/a.so", "../../etc/a", true);
+        check("usr/lib/a.so", "../../../etc/a", false);
+        check("usr/lib/a.so", "x/../../../../a", false);
+        check("usr/lib/a.so", "/etc/a", false);
+        check("usr/lib/a.so", "", false);
+        assert!(stays_inside("usr/lib/a.so", "/etc/a", Root::System));
+        assert!(!stays_inside("usr/lib/a.so", "/../etc/a", Root::System));
+        let links = BTreeSet::from(["usr/x".to_owned()]);
+        assert_eq!(behind("usr/x/y/z", &links), Some("usr/x"));
+        assert_eq!(behind("usr/xy", &links), None);
+        assert_eq!(behind("usr/x", &links), None);
+    }
 }

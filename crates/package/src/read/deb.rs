@@ -6,11 +6,15 @@ use std::io::{self, BufRead, Read};
 
 use md5::{Digest, Md5};
 
-use super::{Hashed, Outcome, Stop, archive, damaged};
+use super::archive::{self, Found, Root};
+use super::{Hashed, Outcome, Stop, damaged};
 use crate::output::hex;
 
-/// Control data are small; what is larger is none.
+/// Control data are small, unpacked too; what is larger is none.
 const CONTROL_MAX: u64 = 64 << 20;
+
+/// The format's version is four bytes.
+const VERSION_MAX: u64 = 64;
 
 /// MD5 digests by path, without leading slash.
 type Sums = BTreeMap<String, String>;
@@ -33,7 +37,10 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
             Some(("data", codec)) => data(codec, &mut member, sums.as_mut(), outcome)?,
             _ if name == "debian-binary" => {
                 let mut version = String::new();
-                member.read_to_string(&mut version).map_err(|e| damaged(&name, &e))?;
+                (&mut member)
+                    .take(VERSION_MAX)
+                    .read_to_string(&mut version)
+                    .map_err(|e| damaged(&name, &e))?;
                 if !version.starts_with("2.") {
                     return Err(Stop::Damaged(format!("its format is `{}`", version.trim())));
                 }
@@ -84,8 +91,11 @@ fn control(
 ) -> Result<Option<Sums>, Stop> {
     let mut sums = None;
     let mut complete = false;
-    let stream = archive::unpacked(codec, member).map_err(|error| damaged("control", &error))?;
-    archive::files("control", stream, outcome, |path, bytes, _| {
+    let stream = archive::unpacked(codec, member, CONTROL_MAX);
+    let stream = stream.map_err(|error| damaged("control", &error))?;
+    let links = outcome.report.links.len();
+    archive::files("control", Root::Anywhere, stream, outcome, |path, found, _| {
+        let Found::File(bytes) = found else { return Ok(()) };
         let mut text = String::new();
         bytes.read_to_string(&mut text).map_err(|error| damaged(path, &error))?;
         if path == "md5sums" {
@@ -95,6 +105,9 @@ fn control(
         complete |= path == "control" && text.starts_with("Package: ");
         Ok(())
     })?;
+    for (path, _) in outcome.report.links.split_off(links) {
+        outcome.finding(format!("its control file `{path}` is a link"));
+    }
     if !complete {
         outcome.finding("it has no control file");
     }
@@ -107,19 +120,31 @@ fn data(
     mut sums: Option<&mut Sums>,
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
-    let stream = archive::unpacked(codec, member).map_err(|error| damaged("data", &error))?;
-    archive::files("data", stream, outcome, |path, bytes, outcome| {
+    let stream = archive::unpacked(codec, member, u64::MAX);
+    let stream = stream.map_err(|error| damaged("data", &error))?;
+    // Links to a file have its digest.
+    let mut digests = Sums::new();
+    archive::files("data", Root::System, stream, outcome, |path, found, outcome| {
         let Some(sums) = sums.as_mut() else {
-            return outcome.file(&format!("/{path}"), bytes);
+            return match found {
+                Found::File(bytes) => outcome.file(&format!("/{path}"), bytes),
+                Found::Again(_) => Ok(()),
+            };
         };
-        let mut hashed = Hashed { inner: bytes, digest: Md5::new() };
-        outcome.file(&format!("/{path}"), &mut hashed)?;
-        let sum = hex(&hashed.digest.finalize());
+        let sum = match found {
+            Found::File(bytes) => {
+                let mut hashed = Hashed { inner: bytes, digest: Md5::new() };
+                outcome.file(&format!("/{path}"), &mut hashed)?;
+                hex(&hashed.digest.finalize())
+            }
+            Found::Again(target) => digests.get(target).cloned().unwrap_or_default(),
+        };
         match sums.remove(path) {
             Some(promised) if promised == sum => {}
             Some(_) => outcome.finding(format!("`/{path}` is not what md5sums says")),
             None => outcome.finding(format!("`/{path}` is not in md5sums")),
         }
+        digests.insert(path.to_owned(), sum);
         Ok(())
     })
 }

@@ -1,12 +1,17 @@
 //! An .rpm: the digests of its header and its payload, and every file in it.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufRead, Read};
 
-use ::rpm::{IndexTag, PackageMetadata};
+use ::rpm::{Header, IndexTag, PackageMetadata};
 use sha2::{Digest, Sha256};
 
-use super::{Hashed, Outcome, Stop, archive, damaged};
+use super::archive::{self, Root, SET_ID};
+use super::{Hashed, Outcome, Stop, damaged, rpm_header};
 use crate::output::hex;
+
+/// Linux has no longer paths.
+const PATH_MAX: u64 = 4096;
 
 /// What signatures of an .rpm are over: its header, which holds the digests
 /// of all the rest.
@@ -18,24 +23,48 @@ pub struct Signed {
     pub signatures: Vec<Vec<u8>>,
 }
 
+/// What lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    Link,
+    Other,
+}
+
 /// One file as the header lists it.
+#[derive(Debug)]
 struct Listed {
     path: String,
     size: u64,
+    kind: Kind,
+    mode: u32,
     /// SHA-256 in hexadecimal; empty for what is no file.
     sha256: String,
+    /// Where a link leads.
+    target: String,
+    /// Whether the payload need not have it.
+    ghost: bool,
+    /// Equal for all names of one file, none where it has one name.
+    inode: Option<(u32, u32)>,
+    /// Whether the payload has the contents here, and not at another name.
+    is_last: bool,
 }
 
 /// Source: rpm 4.18, docs/manual/format_v4.md; cpio(5), "New ASCII Format".
 pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
     let failed = |error: ::rpm::Error| damaged("the header", &error);
-    let metadata = PackageMetadata::parse(&mut file).map_err(failed)?;
+    let headers = rpm_header::read(&mut file)?;
+    let metadata = PackageMetadata::parse(&mut headers.bytes.as_slice()).map_err(failed)?;
     let digests = metadata.check_digests().map_err(failed)?;
     if let Err(error) = digests.result() {
         outcome.finding(format!("its header is damaged: {error}"));
     }
+    if !digests.has_header_digest() {
+        outcome.finding("it has no digest of its header");
+    }
     outcome.report.signed = Some(Signed {
-        header: metadata.header_bytes().map_err(failed)?,
+        header: headers.bytes[headers.main].to_vec(),
         signatures: metadata
             .raw_signatures()
             .map_err(failed)?
@@ -47,21 +76,14 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     let codec = codec.map_err(failed)?.to_owned();
     let promised = metadata.header.get_entry_data_as_string_array(IndexTag::RPMTAG_PAYLOADSHA256);
     let promised = promised.ok().and_then(|all| all.first().map(|text| (*text).to_owned()));
-    let listed: Vec<Listed> = metadata
-        .get_file_entries()
-        .map_err(failed)?
-        .iter()
-        .map(|entry| Listed {
-            path: entry.path().display().to_string(),
-            size: entry.size() as u64,
-            sha256: entry.digest().map(|digest| digest.as_hex().to_owned()).unwrap_or_default(),
-        })
-        .collect();
+    let listed = listed(&metadata.header)?;
+    judge(&listed, outcome);
 
     let mut payload = Hashed { inner: &mut file, digest: Sha256::new() };
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
-        let stream = archive::unpacked(&codec, packed).map_err(|e| damaged("the payload", &e))?;
+        let stream = archive::unpacked(&codec, packed, u64::MAX);
+        let stream = stream.map_err(|e| damaged("the payload", &e))?;
         entries(stream, &listed, outcome)
     };
     io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", &error))?;
@@ -72,40 +94,178 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     read
 }
 
+/// The files that a header lists.
+///
+/// Source: rpm 4.18, docs/manual/tags.md, "File tags".
+fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
+    const GHOST: u32 = 1 << 6;
+    fn all<T>(found: Result<Vec<T>, ::rpm::Error>) -> Result<Vec<T>, Stop> {
+        match found {
+            // Where no file has anything to put there.
+            Err(::rpm::Error::TagNotFound(_)) => Ok(Vec::new()),
+            found => found.map_err(|error| damaged("the header", &error)),
+        }
+    }
+    let strings = |tag| all(header.get_entry_data_as_string_array(tag));
+    let numbers = |tag| all(header.get_entry_data_as_u32_array(tag));
+    let names = strings(IndexTag::RPMTAG_BASENAMES)?;
+    let dirs = strings(IndexTag::RPMTAG_DIRNAMES)?;
+    let dir_indexes = numbers(IndexTag::RPMTAG_DIRINDEXES)?;
+    let mut sizes = all(header.get_entry_data_as_u64_array(IndexTag::RPMTAG_LONGFILESIZES))?;
+    if sizes.is_empty() {
+        sizes.extend(numbers(IndexTag::RPMTAG_FILESIZES)?.into_iter().map(u64::from));
+    }
+    let modes = all(header.get_entry_data_as_u16_array(IndexTag::RPMTAG_FILEMODES))?;
+    let digests = strings(IndexTag::RPMTAG_FILEDIGESTS)?;
+    let targets = strings(IndexTag::RPMTAG_FILELINKTOS)?;
+    let flags = numbers(IndexTag::RPMTAG_FILEFLAGS)?;
+    let devices = numbers(IndexTag::RPMTAG_FILEDEVICES)?;
+    let inodes = numbers(IndexTag::RPMTAG_FILEINODES)?;
+    let count = names.len();
+    let whole = [dir_indexes.len(), sizes.len(), modes.len()].iter().all(|len| *len == count);
+    let or_none = [digests.len(), targets.len(), flags.len(), devices.len(), inodes.len()];
+    if !whole || or_none.iter().any(|len| *len != 0 && *len != count) {
+        return Err(Stop::Damaged("its header lists files by halves".to_owned()));
+    }
+    let mut listed = Vec::with_capacity(count);
+    for (index, name) in names.iter().enumerate() {
+        let Some(dir) = dirs.get(dir_indexes[index] as usize) else {
+            return Err(Stop::Damaged("its header lists a file in no directory".to_owned()));
+        };
+        let kind = match modes[index] & 0o170_000 {
+            0o100_000 => Kind::File,
+            0o040_000 => Kind::Directory,
+            0o120_000 => Kind::Link,
+            _ => Kind::Other,
+        };
+        let inode = devices.get(index).copied().zip(inodes.get(index).copied());
+        listed.push(Listed {
+            path: format!("{dir}{name}"),
+            size: sizes[index],
+            kind,
+            mode: u32::from(modes[index]),
+            sha256: digests.get(index).copied().unwrap_or_default().to_owned(),
+            target: targets.get(index).copied().unwrap_or_default().to_owned(),
+            ghost: flags.get(index).is_some_and(|flags| flags & GHOST != 0),
+            inode: inode.filter(|_| kind == Kind::File),
+            is_last: true,
+        });
+    }
+    join_names(&mut listed);
+    Ok(listed)
+}
+
+/// Finds the names of one file. The payload has its contents at the last.
+///
+/// Source: rpm 4.18, lib/rpmfi.c, `rpmfilesBuildNLink`,
+/// `rpmfiArchiveHasContent`.
+fn join_names(listed: &mut [Listed]) {
+    let mut names: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+    for (index, file) in listed.iter().enumerate().filter(|(_, file)| !file.ghost) {
+        if let Some(inode) = file.inode {
+            names.entry(inode).or_default().push(index);
+        }
+    }
+    for (index, file) in listed.iter_mut().enumerate() {
+        match file.inode.and_then(|inode| names.get(&inode)) {
+            Some(names) if names.len() > 1 => file.is_last = names.last() == Some(&index),
+            _ => file.inode = None,
+        }
+    }
+}
+
+/// Tells of files that have no business in a package.
+fn judge(listed: &[Listed], outcome: &mut Outcome<'_, '_>) {
+    let links = listed.iter().filter(|file| file.kind == Kind::Link);
+    let links: BTreeSet<String> = links.map(|file| file.path.clone()).collect();
+    for file in listed {
+        let path = &file.path;
+        if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            outcome.finding(format!("`{path}` leads out of the package"));
+        }
+        if let Some(link) = archive::behind(path, &links) {
+            outcome.finding(format!("`{path}` lies behind the link `{link}`"));
+        }
+        match file.kind {
+            Kind::File if file.mode & SET_ID != 0 => {
+                outcome.finding(format!("`{path}` runs with the rights of its owner"));
+            }
+            Kind::Link if !archive::stays_inside(path, &file.target, Root::System) => {
+                outcome.finding(format!("`{path}` is a link that leads out: `{}`", file.target));
+            }
+            Kind::Other => outcome.finding(format!("`{path}` is no file")),
+            _ => {}
+        }
+    }
+}
+
 fn entries(
     mut stream: impl Read,
     listed: &[Listed],
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged("the payload", &error);
+    let indexes: HashMap<&str, usize> =
+        listed.iter().enumerate().map(|(index, file)| (&*file.path, index)).collect();
     let mut seen = vec![false; listed.len()];
-    while let Some(entry) = next(&mut stream, listed).map_err(failed)? {
+    let mut contents: BTreeMap<(u32, u32), (String, &str)> = BTreeMap::new();
+    while let Some(entry) = next(&mut stream, listed, &indexes).map_err(failed)? {
         let Some(index) = entry.index else {
             return Err(Stop::Damaged(format!("`{}` is not in the header", entry.name)));
         };
-        let Listed { path, sha256, .. } = &listed[index];
-        seen[index] = true;
-        if sha256.is_empty() {
-            if entry.size > 0 {
-                outcome.finding(format!("`{path}` has contents and no digest"));
-            }
-            continue;
+        let file = &listed[index];
+        let path = &file.path;
+        if std::mem::replace(&mut seen[index], true) {
+            outcome.finding(format!("`{path}` is in the payload twice"));
         }
         let mut body = Read::take(&mut stream, entry.size);
-        let mut hashed = Hashed { inner: &mut body, digest: Sha256::new() };
-        outcome.file(path, &mut hashed)?;
-        if hex(&hashed.digest.finalize()) != *sha256 {
-            outcome.finding(format!("`{path}` is not what the header says"));
+        match file.kind {
+            Kind::File if entry.size == 0 && file.size > 0 && file.inode.is_some() => {}
+            Kind::File => {
+                let mut hashed = Hashed { inner: &mut body, digest: Sha256::new() };
+                outcome.file(path, &mut hashed)?;
+                let sum = hex(&hashed.digest.finalize());
+                if sum != file.sha256 {
+                    outcome.finding(format!("`{path}` is not what the header says"));
+                }
+                contents.extend(file.inode.map(|inode| (inode, (sum, &**path))));
+            }
+            Kind::Link => {
+                let mut target = Vec::new();
+                (&mut body).take(PATH_MAX).read_to_end(&mut target).map_err(failed)?;
+                if target != file.target.as_bytes() {
+                    outcome.finding(format!("`{path}` is not the link that the header says"));
+                }
+                outcome.link(path, &file.target);
+            }
+            Kind::Directory | Kind::Other => {
+                if entry.size > 0 {
+                    outcome.finding(format!("`{path}` has contents and no digest"));
+                }
+            }
         }
+        io::copy(&mut body, &mut io::sink()).map_err(failed)?;
         if body.limit() > 0 {
             return Err(Stop::Damaged(format!("`{path}` is cut short")));
         }
         pad(&mut stream, entry.size).map_err(failed)?;
     }
-    for (listed, _) in
-        listed.iter().zip(seen).filter(|(listed, seen)| !seen && !listed.sha256.is_empty())
-    {
-        outcome.finding(format!("`{}` is in the header and not in the payload", listed.path));
+    for (file, seen) in listed.iter().zip(seen) {
+        let path = &file.path;
+        let body = file.inode.map(|inode| contents.get(&inode));
+        match body {
+            _ if file.ghost || file.kind != Kind::File => {}
+            Some(Some((sum, _))) if seen && *sum != file.sha256 => {
+                outcome.finding(format!("`{path}` is not what the header says"));
+            }
+            Some(Some((_, first))) if seen => {
+                if first != path {
+                    outcome.link(path, first);
+                }
+            }
+            None if seen => {}
+            _ => outcome.finding(format!("`{path}` is in the header and not in the payload")),
+        }
     }
     Ok(())
 }
@@ -118,7 +278,11 @@ struct Entry {
 
 /// The next entry, none at the trailer. Entries have names, or where the
 /// whole is too large for that, numbers of files in the header.
-fn next(stream: &mut impl Read, listed: &[Listed]) -> io::Result<Option<Entry>> {
+fn next(
+    stream: &mut impl Read,
+    listed: &[Listed],
+    indexes: &HashMap<&str, usize>,
+) -> io::Result<Option<Entry>> {
     let mut magic = [0; 6];
     stream.read_exact(&mut magic)?;
     let number = |stream: &mut dyn Read| -> io::Result<u64> {
@@ -131,7 +295,11 @@ fn next(stream: &mut impl Read, listed: &[Listed]) -> io::Result<Option<Entry>> 
         b"07070X" => {
             let index = number(stream)? as usize;
             pad(stream, 14)?;
-            let size = listed.get(index).map_or(0, |listed| listed.size);
+            let size = listed.get(index).map_or(0, |file| match file.kind {
+                Kind::File if file.is_last => file.size,
+                Kind::Link => file.size,
+                _ => 0,
+            });
             let index = (index < listed.len()).then_some(index);
             Ok(Some(Entry { name: String::new(), index, size }))
         }
@@ -141,7 +309,7 @@ fn next(stream: &mut impl Read, listed: &[Listed]) -> io::Result<Option<Entry>> 
                 *field = number(stream)?;
             }
             let (size, length) = (fields[6], fields[11]);
-            if length == 0 || length > 4096 {
+            if length == 0 || length > PATH_MAX {
                 return Err(io::Error::other("an entry's name is too long"));
             }
             let mut name = vec![0; length as usize];
@@ -152,8 +320,8 @@ fn next(stream: &mut impl Read, listed: &[Listed]) -> io::Result<Option<Entry>> 
             if name == "TRAILER!!!" {
                 return Ok(None);
             }
-            let path = name.strip_prefix('.').unwrap_or(&name);
-            let index = listed.iter().position(|listed| listed.path == path);
+            let rooted = name.starts_with("./");
+            let index = indexes.get(name.get(usize::from(rooted)..).unwrap_or_default()).copied();
             Ok(Some(Entry { name, index, size }))
         }
         _ => Err(io::Error::other("an entry begins with no known mark")),

@@ -4,6 +4,7 @@
 mod child;
 mod deb;
 mod faults;
+mod read;
 mod rpm;
 mod same_bytes;
 mod support;

@@ -1,0 +1,45 @@
+//! Any bytes as a package, by what they begin with: read to its end, and what
+//! is damaged told in words.
+#![no_main]
+
+use std::fs;
+use std::io::{Read, sink};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use gfxpack_package::read::{Kind, check};
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+
+/// What is looked at of one file: some codecs make much of little.
+const READ_MAX: u64 = 1 << 20;
+
+static DIR: LazyLock<TempDir> =
+    LazyLock::new(|| tempfile::tempdir().expect("a temporary directory"));
+
+fn path(bytes: &[u8]) -> PathBuf {
+    let name = match bytes {
+        [0xed, 0xab, ..] => "x.rpm",
+        [0x1f, 0x8b, ..] => "x.tar.gz",
+        [0xfd, b'7', ..] => "x.tar.xz",
+        [0x28, 0xb5, ..] => "x.tar.zst",
+        _ => "x.deb",
+    };
+    DIR.path().join(name)
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = path(bytes);
+    fs::write(&path, bytes).expect("written");
+    let kind = Kind::of(&path).expect("a package's name");
+    let mut shown = 0;
+    let report = check(&path, kind, &mut |name, bytes| {
+        assert!(name.starts_with('/') || kind == Kind::Rpm, "{name}");
+        shown += 1;
+        std::io::copy(&mut bytes.take(READ_MAX), &mut sink())?;
+        Ok(())
+    });
+    let report = report.expect("a regular file is judged");
+    assert!(shown <= report.files);
+    assert!(report.findings.iter().all(|finding| !finding.is_empty()));
+});
