@@ -32,16 +32,20 @@ fuzz_target!(|bytes: &[u8]| {
     let mut options = CopyOptions::default();
     options.max_object_bytes = MAX_OBJECT_BYTES;
     let mut lost = Vec::new();
-    let result = repair(path, &out, &options, |key, reason| {
-        assert!(!reason.is_empty());
-        lost.push(key.clone());
+    let mut unnamed = 0;
+    let result = repair(path, &out, &options, |row| {
+        assert!(!row.reason.is_empty() && row.key.is_some() != row.page.is_some());
+        match &row.key {
+            Some(key) => lost.push(key.clone()),
+            None => unnamed += 1,
+        }
     });
     assert!(fs::read(path).expect("readable") == bytes, "the file was changed");
     let Ok(repaired) = result else {
         assert!(!out.exists(), "a failed repair left something");
         return;
     };
-    assert_eq!(repaired.lost, lost.len() as u64);
+    assert_eq!(repaired.lost, lost.len() as u64 + unnamed);
 
     let saved = Reader::open(&out).expect("what is written can be read");
     let mut rows = 0;

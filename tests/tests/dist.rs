@@ -320,6 +320,8 @@ fn kdbs_are_listed_shown_and_packaged_again() {
         (line["kernel_name"].as_str().unwrap(), line["kernel_args"].as_str().unwrap());
     project.run(&["kdb", "get", kdb, name, args, "--out", "a.o"]).expect_code(0);
     project.run(&["kdb", "get", "k/kdb/gfx906_60.kdb", name, args, "--out", "b.o"]).expect_code(0);
+    let piped = project.run(&["kdb", "get", kdb, name, args, "--out", "-"]).expect_code(0);
+    assert!(piped.stdout.contains("ELF") && !project.path().join("-").exists());
     let object = fs::read(project.path().join("a.o")).unwrap();
     assert!(object.starts_with(b"\x7fELF"));
     assert_eq!(object.len(), fs::read(project.path().join("b.o")).unwrap().len());
@@ -327,7 +329,11 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
     let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
     project.run(&packaged).expect_code(0);
-    let deb = "p/miopen-hip-gfx906-60kdb_0.1.0-1_all.deb";
+    let told = project.run(&[&packaged[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let package = &told.of_type("package")[0];
+    assert_eq!(package["target"], "gfx906@60");
+    assert_eq!(package["file"], "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb");
+    let deb = "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb";
     let contents = tool("dpkg-deb", &["-c", deb], project.path());
     assert!(contents.contains("./opt/rocm/share/miopen/db/gfx906_60.kdb"), "{contents}");
     fs::rename(project.path().join(kdb), project.path().join("gfx1030.kdb")).unwrap();

@@ -29,6 +29,7 @@ fn targets_that_are_none() {
         &["it names no gfx processor", "gfx90a@104"],
     );
     check(&project, &dist(&["--target", "gfx90a@x"]), 2, &["no compute-unit count"]);
+    check(&project, &dist(&["--target", "gfx906_65"]), 2, &["write gfx906@65", "gfx90641"]);
     check(&project, &dist(&[]), 2, &["no target is given", "--target"]);
     check(
         &project,
@@ -59,19 +60,33 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
         project.write("kernels.toml", &good.replacen(from, to, 1));
         check(&project, &dist(&["--target", "gfx906"]), 2, says);
     };
-    with("format = 1", "format = 2", &["kernels.toml:2: failed to read manifest format 2"]);
+    let later = ["kernels.toml:2: failed to read manifest format 2", "use a gfxpack that knows"];
+    with("format = 1", "format = 2\nnew = 1", &later);
     with("license =", "licence =", &["kernels.toml:", "unknown field `licence`"]);
     with(
         "src/add.cpp",
         "src/gone.cpp",
-        &["kernels.toml:12: failed to find source `./src/gone.cpp`"],
+        &["kernels.toml:12: failed to find source `./src/gone.cpp`", "relative to the manifest"],
     );
+    with("\"MIT\"", "\"foo bar\"", &["kernels.toml:4: failed to accept licence `foo bar`"]);
+    with("-DGROUP=64", "-mcpu=gfx900", &["failed to accept option `-mcpu=gfx900`"]);
     with("src/add.cpp", "src/add.f90", &["failed to tell the language of `src/add.f90`"]);
     with("-DFACTOR=3", "-DFACTOR=2", &["kernels.toml:", "stands at kernels.toml:"]);
     with("-DGROUP=64", "-DGROUP='64'", &["MIOpen could never find it"]);
     with("-DGROUP=64", "-o /etc/passwd", &["kernels.toml:", "failed to accept option `-o`"]);
     with("\"include\"", "\"none\"", &["failed to find source `./none`"]);
     with("{ VALUE = 7 }", "{ VALUE = 7 }\nexclude = [{ VALUE = 7 }]", &["no combination is left"]);
+    project.write("kernels.toml", &good);
+    project.write("below/kernels.toml", &good.replace("src/scale.cl", "scale.cl"));
+    for (path, text) in
+        [("src/add.cpp", ""), ("scale.cl", "#include \"../up.h\"\n"), ("src/fill.s", "")]
+    {
+        project.write(&format!("below/{path}"), text);
+    }
+    project.write("up.h", "");
+    std::fs::create_dir(project.path().join("below/include")).unwrap();
+    let below = ["dist", "--manifest", "below/kernels.toml", "--target", "gfx906", "--out", "o"];
+    check(&project, &below, 2, &["leads out of", "an #include may lead to what lies below"]);
     std::fs::remove_file(project.path().join("kernels.toml")).unwrap();
     check(&project, &dist(&["--target", "gfx906"]), 2, &["failed to read `kernels.toml`"]);
 }
@@ -86,6 +101,15 @@ fn toolchains_that_are_none() {
     };
     with(&["--hipcc", "/no/such/hipcc"], &["failed to find `/no/such/hipcc`"]);
     with(&["--clang", "/no/such/clang"], &["failed to find `/no/such/clang`"]);
+    let libraries = ["failed to find device libraries in `/no/such`", "give --device-libs"];
+    with(&["--device-libs", "/no/such"], &libraries);
+    with(&["--device-libs", "src"], &["failed to find device libraries in `src`"]);
+    check(&project, &["targets", "--device-libs", "/no/such"], 2, &libraries);
+    with(&["--rocm-path", "/no/such"], &["ROCm installation `/no/such`", "give --rocm-path"]);
+    let mut command = project.command(&dist(&["--target", "gfx906"]));
+    command.env("HIPCC", "/no/such/hipcc");
+    let run = gfxpack_tests::project::finish(command).expect_code(2);
+    assert!(run.stderr.contains("`/no/such/hipcc`, which HIPCC names"), "{}", run.stderr);
     let mut command = project.command(&dist(&["--target", "gfx906"]));
     command.env("PATH", "/nowhere");
     let run = gfxpack_tests::project::finish(command);
@@ -113,7 +137,17 @@ fn key_lists_that_are_wrong() {
     keys(good, &[], &["no --source-dir is given"]);
     keys(good, &["--source-dir", "none"], &["failed to find the source directory `none`"]);
     keys(&format!("{good}\n{good}"), &dir, &["keys.jsonl:2:", "stands at keys.jsonl:1"]);
-    keys("{\"kernel_name\":1}", &dir, &["keys.jsonl:1: failed to parse"]);
+    // JSON's reader is given a line at a time, and would call it the first.
+    let run = {
+        project.write("keys.jsonl", "\n{\"kernel_name\":1}\n");
+        let arguments = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--out", "o"];
+        project.run(&[&arguments[..], &["--target", "gfx906"]].concat()).expect_code(2)
+    };
+    assert!(run.stderr.contains("keys.jsonl:2: failed to parse"), "{}", run.stderr);
+    assert!(!run.stderr.contains("line 1"), "{}", run.stderr);
+    keys(&format!("\u{feff}{}", good.replace("gfx906", "gfx908")), &dir, &["a key for gfx906"]);
+    keys("SQLite format 3\0", &dir, &["it is a kdb", "gfxpack kdb list --keys"]);
+    keys("BZh91AY&SY", &dir, &["it is packed", "gfxpack harvest"]);
     keys(&good.replace("gfx906", "gfx908"), &dir, &["failed to find a key for gfx906", "gfx908"]);
     keys(&good.replace("scale", "gone"), &dir, &["keys.jsonl:1: failed to find source `gone.cl`"]);
     keys(&good.replace("-DFACTOR=1", "-DFACTOR='1'"), &dir, &["MIOpen could never find it"]);
@@ -149,4 +183,57 @@ fn options_of_packages_are_checked_before_anything_is_compiled() {
     with(&["--package-version", "1 2"], &["1 2"]);
     with(&["--name-template", "Kernels_{gfx}"], &["Kernels_gfx906"]);
     with(&["--revision", "1-2"], &["1-2"]);
+    with(&["--license", "foo bar"], &["--license", "an SPDX licence expression"]);
+}
+
+#[test]
+fn counts_that_no_device_has_are_suspicious() {
+    let project = Project::small();
+    // Whoever means 104 compute units writes gfx90a68 or gfx90a@104.
+    let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx90a104"];
+    let run = project.run(&plan).expect_code(0);
+    assert!(run.stderr.contains("warning: no gfx90a with 260 compute units"), "{}", run.stderr);
+    let known = project.run(&[&plan[..4], &["gfx90a68"]].concat()).expect_code(0);
+    assert!(!known.stderr.contains("compute units"), "{}", known.stderr);
+}
+
+#[test]
+fn options_that_would_not_count_are_refused() {
+    let project = Project::small();
+    let target = ["--target", "gfx906"];
+    let shard = ["build", "--manifest", "kernels.toml", "--out", "o", "--shard", "1/2"];
+    check(&project, &[&shard[..], &target].concat(), 2, &["of a stored plan", "--plan PLAN"]);
+    let arguments = [&dist(&["--source-dir", "src"])[..], &target].concat();
+    let run = project.run(&arguments).expect_code(2);
+    assert!(run.stderr.contains("--keys <FILE>"), "{}", run.stderr);
+    // Days and gigabytes, most likely.
+    check(&project, &["cache", "gc", "--max-age", "30"], 2, &["with its unit", "30d"]);
+    check(&project, &["cache", "gc", "--max-size", "20"], 2, &["with its unit", "20GB"]);
+    check(&project, &["caches", "clear", "--older-than", "30"], 2, &["with its unit", "30d"]);
+    // Text goes to stdout for `-`, a database can't.
+    let whole = ["kdb", "merge", "a.kdb", "b.kdb", "-o", "-"];
+    check(&project, &whole, 2, &["not to stdout", "name a file"]);
+    project.write("keys.jsonl", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    let keys = project.run(&["harvest", "keys.jsonl", "-o", "-"]).expect_code(0).stdout;
+    assert!(keys.contains(r#""kernel_name":"a.cl.o""#), "{keys}");
+    assert!(!project.path().join("-").exists());
+}
+
+#[test]
+fn paths_that_lead_nowhere() {
+    let project = Project::small();
+    for command in [&["verify", "none"][..], &["repo", "none"], &["detect", "--sysfs", "none"]] {
+        check(&project, command, 2, &["`none`"]);
+    }
+    let none = project.run(&["kdb", "verify", "none.kdb"]).expect_code(2).stderr;
+    assert_eq!(none.matches("failed to read kdb `none.kdb`").count(), 1, "{none}");
+    let status = project.run(&["status", "--shards", "2", "none"]).expect_code(0);
+    assert!(status.stderr.contains("warning: there is no directory `none`"), "{}", status.stderr);
+    let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "kernels.toml"];
+    check(&project, &out, 2, &["failed to create `kernels.toml`", "where a directory is meant"]);
+    let mut command = project.command(&["plan", "--manifest", "kernels.toml", "--target=gfx906"]);
+    command.env("TMPDIR", "/no/such");
+    let run = gfxpack_tests::project::finish(command).expect_code(1);
+    assert!(run.stderr.contains("temporary directory in `/no/such`"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: set TMPDIR to a directory"), "{}", run.stderr);
 }

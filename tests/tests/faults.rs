@@ -183,6 +183,67 @@ fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
     assert!(left.iter().all(|(name, _)| name == "lock"), "{left:?}");
 }
 
+/// Runs gfxpack on a terminal, interrupts it once it has stored an object if
+/// that is wanted, and prints what was shown.
+const ON_A_TERMINAL: &str = r#"
+import glob, os, pty, signal, sys
+interrupt, command = sys.argv[1] == "interrupt", sys.argv[2:]
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(command[0], command)
+def stored():
+    objects = glob.glob("cache/v1/objects/**/*", recursive=True)
+    return any(os.path.isfile(path) for path in objects)
+shown = b""
+while True:
+    try:
+        part = os.read(terminal, 65536)
+    except OSError:
+        part = b""
+    if not part:
+        break
+    shown += part
+    # The bar is drawn every second, so this is asked again.
+    if interrupt and stored():
+        os.kill(child, signal.SIGINT)
+        interrupt = False
+_, status = os.waitpid(child, 0)
+sys.stdout.buffer.write(shown)
+sys.exit(os.waitstatus_to_exitcode(status))
+"#;
+
+fn on_a_terminal(project: &Project, term: &str, how: &str, arguments: &[&str]) -> Run {
+    let mut python = command("python3");
+    python
+        .args(["-c", ON_A_TERMINAL, how])
+        .arg(gfxpack_tests::project::binary())
+        .args(arguments)
+        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+        .env("TERM", term)
+        .current_dir(project.path());
+    finish(python)
+}
+
+#[test]
+fn where_no_bar_can_be_drawn_lines_tell_how_far_it_is() {
+    let project = project(&[""]);
+    let dumb = on_a_terminal(&project, "dumb", "wait", DIST).expect_code(0).stdout;
+    assert!(dumb.contains("1 kernels to compile, 0 are in the cache"), "{dumb}");
+    assert!(dumb.contains("assembled gfx906_60.kdb: 1 kernels"), "{dumb}");
+    let pipe = dist(&project, &["--progress", "always"]).expect_code(0).stderr;
+    assert!(pipe.contains("0 kernels to compile, 1 are in the cache"), "{pipe}");
+}
+
+#[test]
+fn an_interrupt_is_answered_above_the_bars() {
+    let project = project(&["-DFAULT=wait", ""]);
+    project.write("bin/wait", "");
+    let arguments = [DIST, &["--jobs", "2"]].concat();
+    let shown = on_a_terminal(&project, "xterm", "interrupt", &arguments).expect_code(130).stdout;
+    assert!(shown.contains("0 cached, 1 of 2 compiled"), "bars are drawn: {shown}");
+    assert!(shown.contains("stopping; once more ends at once"), "{shown}");
+}
+
 /// A directory on a file system of its own, so small that it fills up. Where
 /// containers forbid mounts, a limit on the size of files fails the same
 /// system calls.

@@ -14,6 +14,7 @@ use gfxpack_tests::project::{Project, Run, binary, command, finish, tool};
 /// Runs `gfxpack detect` with the library where the loader looks first, and a
 /// sysfs without devices.
 fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    fs::create_dir_all(project.path().join("sys")).unwrap();
     let mut all = vec!["detect", "--sysfs", "sys"];
     all.extend(arguments);
     let mut command = project.command(&all);

@@ -1,7 +1,7 @@
 //! Keys as MIOpen writes them, with a source tree of MIOpen's shape: sources
 //! and includes in several directories, included by bare name.
 
-use gfxpack_tests::project::{Project, python_reads};
+use gfxpack_tests::project::{Project, finish, python_reads};
 
 const GFX906: u32 = 0x2f;
 
@@ -120,6 +120,17 @@ fn what_is_refused_is_listed_and_the_rest_is_there() {
     assert!(run.stderr.contains(&said), "{}", run.stderr);
     assert!(run.stderr.contains("failed to accept option `-o`"), "{}", run.stderr);
     assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
+    assert!(run.stderr.contains("no package was made"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: see the compiler's words above"), "{}", run.stderr);
+    // No compiler was asked, and no package is made.
+    project.write("few.jsonl", &lines(&[ARGUMENTS[0], gone]));
+    let build = ["build", "--keys", "few.jsonl", "--source-dir", "MIOpen", "--out", "b"];
+    let few = project.run(&[&build[..], &["--target", "gfx906"]].concat()).expect_code(100).stderr;
+    assert!(
+        few.contains("failed to compile 1 of 2 kernels\nhint: what they lack is told"),
+        "{few}"
+    );
+    assert!(!few.contains("package"), "{few}");
     // What the build left does not become a package that looks whole.
     let package = ["package", "o/kdb/gfx906_60.kdb", "--out", "p", "--license", "MIT"];
     let run = project.run(&package).expect_code(100);
@@ -140,4 +151,16 @@ fn keys_of_other_devices_are_left_out_and_said() {
     let run = project.run(&DIST).expect_code(0);
     assert!(run.stderr.contains("warning: keys.jsonl: keys for 1 other devices"), "{}", run.stderr);
     assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 1);
+}
+
+#[test]
+fn keys_come_out_of_a_pipe_too() {
+    let project = project();
+    let keys = project.write("keys.jsonl", &lines(&ARGUMENTS));
+    let plan = ["plan", "--source-dir", "MIOpen", "--target", "gfx906", "--keys"];
+    let plan = |file: &'static str| [&plan[..], &[file, "--message-format", "json"]].concat();
+    let mut piped = project.command(&plan("-"));
+    piped.stdin(std::fs::File::open(keys).unwrap());
+    let piped = finish(piped).expect_code(0);
+    assert_eq!(piped.stdout, project.run(&plan("keys.jsonl")).expect_code(0).stdout);
 }

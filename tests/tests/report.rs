@@ -95,7 +95,7 @@ fn a_report_that_can_t_be_written_is_told() {
     let run = dist(&project, &["--report", "dir"]).expect_code(2);
     assert!(run.stderr.contains("it is a directory") && run.stderr.contains("hint:"));
     assert_eq!(project.objects(), 0, "before anything is compiled");
-    let run = dist(&project, &["--report", "kernels.toml/r.html"]).expect_code(1);
+    let run = dist(&project, &["--report", "kernels.toml/r.html"]).expect_code(2);
     assert!(run.stderr.contains("failed to write `kernels.toml/r.html`"), "{}", run.stderr);
 }
 

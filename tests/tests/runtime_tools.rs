@@ -160,7 +160,7 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
     for says in [
         "gfx906_60.kdb: failed to use the file",
         "gfx906.kdb: failed to find the kernel",
-        "error: failed to find `conv.cl.o",
+        "error: failed to find `conv.cl.o-DN=1 -DC=64 -mcpu=gfx906` for gfx906@60\n",
         "gfxpack explain",
     ] {
         assert!(miss.stderr.contains(says), "`{says}` is not in:\n{}", miss.stderr);
@@ -192,7 +192,9 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
 fn the_environment_and_the_user_s_cache_count() {
     let machine = Machine::installed();
     machine.kdb("cache/gfx906_60.ukdb", GFX906, 3, &[(NAME, BOTH), (NAME, " -DU -mcpu=gfx906")]);
-    machine.mode("cache", 0o700);
+    // As a umask of 002 leaves them. All of these only look.
+    machine.mode("cache", 0o775);
+    machine.mode("cache/gfx906_60.ukdb", 0o664);
     let (db, cache) = (machine.path("db"), machine.path("cache"));
     let variables = [
         ("MIOPEN_SYSTEM_DB_PATH", db.to_str().unwrap()),
@@ -209,6 +211,12 @@ fn the_environment_and_the_user_s_cache_count() {
     let only = run(&["lookup", NAME, " -DU -mcpu=gfx906"]).expect_code(0).stdout;
     assert!(only.starts_with("user "), "{only}");
 
+    run(&["explain", NAME, BOTH]).expect_code(0);
+    run(&["doctor"]);
+    run(&["env"]).expect_code(0);
+    let mode = |path: &str| fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("cache"), mode("cache/gfx906_60.ukdb")), (0o775, 0o664), "nothing is changed");
+
     let mut disabled = variables.to_vec();
     disabled.push(("MIOPEN_DISABLE_CACHE", "1"));
     let nobody = machine.run_with(&["lookup", NAME, BOTH], &disabled).expect_code(3);
@@ -218,6 +226,7 @@ fn the_environment_and_the_user_s_cache_count() {
 #[test]
 fn without_a_gpu_a_lookup_asks_for_a_target() {
     let machine = Machine::installed();
+    fs::create_dir(machine.path("sys")).unwrap();
     for command in ["lookup", "explain"] {
         let run = machine.run(&[command, "--no-hip", "--sysfs", "sys", NAME, BOTH]).expect_code(2);
         assert!(run.stderr.contains("--target gfx90a@104"), "{}", run.stderr);
@@ -268,6 +277,7 @@ fn a_key_that_lies_where_nobody_looks_is_told_of() {
     let args = " -DE=1 -mcpu=gfx906";
     machine.kdb("db/gfx906_64.kdb", GFX906, 1, &[(NAME, args)]);
     machine.kdb("home/.cache/miopen/0.0.1/gfx906_60.ukdb", GFX906, 1, &[(NAME, args)]);
+    machine.kdb("home/.cache/miopen/3.4.0./gfx906_60.ukdb", GFX906, 1, &[(NAME, BOTH)]);
     machine.kdb("db/gfx908_60.kdb", GFX908, 1, &[(NAME, args)]);
     let text = machine.explain(NAME, args);
     for file in ["db/gfx906_64.kdb", "0.0.1/gfx906_60.ukdb"] {
@@ -293,6 +303,33 @@ fn a_key_that_lies_where_nobody_looks_is_told_of() {
     assert_eq!(run.of_type("nearest").len(), 1);
     assert_eq!(run.of_type("elsewhere").len(), 2);
     assert_eq!(run.of_type("explained")[0]["found"], false);
+}
+
+#[test]
+fn the_newest_version_s_user_cache_is_asked_unless_another_is_named() {
+    let machine = Machine::installed();
+    let args = " -DE=1 -mcpu=gfx906";
+    for (version, mark) in [("3.9.0.", 3), ("3.10.0.", 4)] {
+        let ukdb = format!("home/.cache/miopen/{version}/gfx906_60.ukdb");
+        machine.kdb(&ukdb, GFX906, mark, &[(NAME, args)]);
+        machine.mode(&format!("home/.cache/miopen/{version}"), 0o700);
+    }
+    fs::create_dir(machine.path("home/.cache/miopen/4.0.0.")).unwrap();
+    let newest = machine.lookup(NAME, args).expect_code(0);
+    assert!(newest.stdout.contains("user ") && newest.stdout.contains("/3.10.0./"), "{newest:?}");
+    let said = "note: the user's kernels are those of version 3.10.0., the newest of 2";
+    assert!(newest.stderr.contains(said), "{}", newest.stderr);
+    // As people call it.
+    let with = |command: &str, more: &[&str]| {
+        let arguments = [&[command, "--miopen-version", "3.9.0"], more].concat();
+        machine.run(&arguments).expect_code(0).stdout
+    };
+    let asked = ["--target", "gfx906@60", "--system-dir", "db"];
+    let named = with("lookup", &[&asked[..], &[NAME, args]].concat());
+    assert!(named.contains("/3.9.0./gfx906_60.ukdb"), "{named}");
+    assert!(with("doctor", &asked).contains("/3.9.0.`: "));
+    assert!(with("env", &[]).contains("/3.9.0./*.ukdb"));
+    assert!(with("explain", &[&asked[..], &[NAME, args]].concat()).contains("/3.9.0./"));
 }
 
 #[test]
@@ -443,6 +480,14 @@ fn the_user_s_cache_is_looked_into() {
 #[test]
 fn no_gpu_is_what_a_doctor_is_asked_about() {
     let machine = Machine::installed();
+    fs::create_dir(machine.path("sys")).unwrap();
+    let install = ["install", "--no-hip", "--sysfs", "sys", "--from", "db", "--dry-run"];
+    let none = machine.run(&install).expect_code(3).stderr;
+    assert!(none.contains("failed to find an AMD GPU"), "{none}");
+    assert!(
+        none.contains("hint: `gfxpack doctor` tells why") && !none.contains("--from"),
+        "{none}"
+    );
     let arguments = ["doctor", "--system-dir", "db", "--no-hip", "--sysfs", "sys"];
     let none = machine.run(&arguments).expect_code(101);
     assert!(none.stdout.contains("problem  device      no AMD GPU was found"), "{}", none.stdout);

@@ -250,3 +250,85 @@ fn macros_without_effect_are_not_compiled_twice() {
     let same = same_both_ways(&project, &arguments);
     assert_eq!(counts(&same), [0, 0, 10]);
 }
+
+/// Macros and symbols that drivers and compilers take differently, each in
+/// jobs enough for a precompiled header.
+#[test]
+fn what_only_a_driver_understands_is_left_to_it() {
+    let project = Project::small();
+    project.write(
+        "k.cpp",
+        "#include <hip/hip_runtime.h>
+         extern \"C\" __global__ void kernel(float* x)
+         {
+         #ifdef F
+             x[2] = F(2);
+         #endif
+             x[0] = expf(x[0]);
+         }",
+    );
+    let taken = [
+        ("k.cpp.o", "-DOWN=1"),
+        ("k.cpp.o", "-DOWN=2"),
+        ("k.cpp.o", "-DOWN=3"),
+        ("k.cpp.o", "\"-D__ocml_exp_f32 =__ocml_exp2_f32\""),
+        ("k.cpp.o", "\"-DF(x)=1\" -UF \"-DF(x)=2\""),
+        ("fill.s.o", "-Wa,-defsym,N=1"),
+    ];
+    let refused = [
+        // A name that headers build of two parts.
+        ("k.cpp.o", "-Dfmul=2.5f"),
+        ("fill.s.o", "-Wa,-defsym,N=1e3"),
+        ("fill.s.o", "-Wa,-defsym,N="),
+        ("fill.s.o", "-Wa,-defsym,N=+5"),
+        ("fill.s.o", "-Wa,-defsym,N=0xg"),
+        ("fill.s.o", "-Wa,-defsym,N=1=2"),
+        ("fill.s.o", "-Wa,-defsym,N=99999999999999999999"),
+        ("fill.s.o", "\"-Wa,-defsym,N= 1\""),
+        ("fill.s.o", "-Wa,-g"),
+    ];
+    let lines = taken.iter().chain(&refused).map(|(name, args)| {
+        let value = if *name == "fill.s.o" { "-Wa,-defsym,VALUE=1 " } else { "" };
+        let args = format!(" {value}{args} -mcpu=gfx906");
+        format!("{}\n", json!({ "kernel_name": name, "kernel_args": args }))
+    });
+    project.write("keys.jsonl", &lines.collect::<String>());
+    let arguments =
+        ["--keys", "keys.jsonl", "--source-dir", ".", "--source-dir", "src", "--target", "gfx906"];
+    let words_of = |via: &[&str], out: &str| -> Vec<(String, String)> {
+        let run = build(&project, out, &format!("{out}-cache"), &[&arguments, via].concat());
+        let failed = run.expect_code(100).of_type("job-failed");
+        let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+        let mut words: Vec<_> = failed
+            .iter()
+            .map(|message| (text(message, "kernel_args"), text(message, "output")))
+            .collect();
+        words.sort();
+        words
+    };
+    let driver = words_of(&["--via", "hipcc"], "driver");
+    assert_eq!(driver.len(), refused.len(), "{driver:?}");
+    assert_eq!(words_of(&[], "short"), driver);
+    assert!(project.tree("driver/kdb") == project.tree("short/kdb"), "the kdbs differ");
+    assert_eq!(files(&project, "short-cache/v1/headers", ".pch"), 1);
+}
+
+/// Others' templates may look for what a source says later.
+#[test]
+fn headers_of_neither_hip_nor_the_language_are_not_precompiled() {
+    let project = Project::new();
+    project
+        .write("k.cpp", &format!("#include <hsa/hsa.h>\n#include <hip/hip_runtime.h>\n{KERNEL}"));
+    project.write("kernels.toml", &manifest(&["k.cpp"], "FACTOR = [2, 3, 4]"));
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    assert_no_setback(&same_both_ways(&project, &arguments));
+    let kept = project.tree("short-cache/v1/headers");
+    let made = kept.iter().filter(|(name, _)| name.ends_with(".hip")).map(|(name, text)| {
+        let header = name.replace(".hip", ".pch");
+        let (_, bytes) = kept.iter().find(|(name, _)| **name == header).unwrap();
+        (String::from_utf8_lossy(text).contains("hsa"), bytes.is_empty())
+    });
+    let mut made: Vec<(bool, bool)> = made.collect();
+    made.sort_unstable();
+    assert_eq!(made, [(false, false), (true, true)], "the compiler's own alone");
+}

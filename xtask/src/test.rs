@@ -168,12 +168,6 @@ const NEEDS: &[Need] = &[
         apt: "zypper",
         dnf: Some("zypper"),
     },
-    Need {
-        probe: Probe::Program("faketime"),
-        why: "build on another day",
-        apt: "faketime",
-        dnf: Some("libfaketime"),
-    },
     PYTHON_VENV,
     Need {
         probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
@@ -438,4 +432,19 @@ pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
     });
     let all = if chosen { None } else { Some("--workspace") };
     cmd!(sh, "cargo test --manifest-path {manifest} {all...} --no-fail-fast {passed...}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_needed_twice() {
+        let all = [dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat();
+        let mut names: Vec<String> = all.iter().map(|need| format!("{:?}", need.probe)).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }

@@ -68,12 +68,24 @@ pub(crate) struct Candidate {
 /// ROCm installations, then clangs; of each kind the newest first.
 ///
 /// # Errors
-/// [`CompileError::NoProgram`] for a program that was named and is none;
-/// [`CompileError::NoHipcc`] where there is nothing at all.
+/// [`CompileError::NoProgram`], [`CompileError::NoPreferredHipcc`],
+/// [`CompileError::NoRocm`], [`CompileError::NoBitcode`] for what was named and
+/// is none; [`CompileError::NoHipcc`] where there is nothing at all.
 pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, CompileError> {
+    if let Some(none) = search.rocm_path.iter().find(|dir| !dir.is_dir()) {
+        return Err(CompileError::NoRocm(none.clone()));
+    }
+    if let Some(none) = search.device_libs.iter().find(|dir| !holds_bitcode(dir)) {
+        return Err(CompileError::NoBitcode(none.clone()));
+    }
     let finder = Finder { search, opt: Path::new(OPT) };
     let found = finder.find()?;
     if found.is_empty() { Err(CompileError::NoHipcc) } else { Ok(found) }
+}
+
+fn holds_bitcode(dir: &Path) -> bool {
+    let mut files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files.any(|entry| entry.path().extension().is_some_and(|extension| extension == "bc"))
 }
 
 /// Compilers run in other directories than we do.
@@ -203,7 +215,11 @@ impl Finder<'_> {
     /// The hipcc that is taken where nothing is said.
     fn default_hipcc(&self) -> Result<Option<PathBuf>, CompileError> {
         if let Some(preferred) = &self.search.preferred_hipcc {
-            return self.search.program(preferred).map(Some);
+            let found = self.search.program(preferred).map(Some);
+            return found.map_err(|error| match error {
+                CompileError::NoProgram(path) => CompileError::NoPreferredHipcc(path),
+                error => error,
+            });
         }
         let own = Some(self.opt.join("rocm/bin/hipcc")).filter(|file| file.is_file());
         let found = own.or_else(|| find_in_path("hipcc", &self.search.path()));

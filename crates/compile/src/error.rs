@@ -18,6 +18,15 @@ pub enum CompileError {
     /// A program that was named does not exist or can't be run.
     #[error("failed to find `{0}`: it is no executable file")]
     NoProgram(PathBuf),
+    /// The hipcc that the environment names does not exist or can't be run.
+    #[error("failed to find `{0}`, which HIPCC names: it is no executable file")]
+    NoPreferredHipcc(PathBuf),
+    /// A prefix that was named is no directory.
+    #[error("failed to find the ROCm installation `{0}`: it is no directory")]
+    NoRocm(PathBuf),
+    /// A directory of device libraries that was named holds none.
+    #[error("failed to find device libraries in `{0}`: it holds no bitcode")]
+    NoBitcode(PathBuf),
     /// A program could not be started or waited for.
     #[error("failed to run `{program}`")]
     Start {
@@ -101,6 +110,13 @@ impl CompileError {
                  AMD's packages: hip-dev, in /opt/rocm), or give its path with --hipcc, or a clang with --clang"
                 .to_owned(),
             Self::NoProgram(_) => "check the path".to_owned(),
+            Self::NoPreferredHipcc(_) => "correct HIPCC, or unset it".to_owned(),
+            Self::NoRocm(_) => {
+                "give --rocm-path the directory that holds bin, include and lib: /opt/rocm".to_owned()
+            }
+            Self::NoBitcode(_) => {
+                "give --device-libs the directory that holds ockl.bc: /opt/rocm/amdgcn/bitcode".to_owned()
+            }
             Self::Start { .. } => "check that the program is there and may be run, and that memory is left".to_owned(),
             Self::Probe { .. } => {
                 "run it by hand to see what it says; --hipcc and --clang choose another".to_owned()

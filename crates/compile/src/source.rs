@@ -235,6 +235,13 @@ impl SourceSet {
             if !scanned.insert((found.staged.clone(), found.language)) {
                 continue;
             }
+            if let Some(clock) = clock(&file.bytes).filter(|_| language != Language::Assembly) {
+                return Err(problem(format!(
+                    "`{}` asks for `{clock}`, which no two builds agree on; define a macro of \
+                     your own instead, and say it in the options",
+                    found.real.display()
+                )));
+            }
             // Assembly inside of another language is not assembled by itself.
             let inside = language != Language::Assembly && found.language == Language::Assembly;
             let includes = file.includes.iter().filter(|_| !inside);
@@ -255,6 +262,10 @@ impl SourceSet {
             placed.entry(found.staged).or_insert((found.real, file));
         }
         let mut search: Vec<String> = Vec::new();
+        // Files found by name lie flat, whoever includes them.
+        if dirs.is_some() {
+            search.push(".".to_owned());
+        }
         // Unlike the preprocessor, the assembler does not look beside the includer.
         if let Some((parent, _)) =
             staged.rsplit_once('/').filter(|_| language == Language::Assembly)
@@ -313,6 +324,19 @@ impl SourceSet {
         }
         Ok(())
     }
+}
+
+/// The macro in a text, if any, that tells when it is compiled. Compilers from
+/// clang 16 on take two of them from SOURCE_DATE_EPOCH, earlier ones none.
+fn clock(text: &[u8]) -> Option<&'static str> {
+    ["__TIME__", "__DATE__", "__TIMESTAMP__"].into_iter().find(|name| {
+        let is_part = |at: Option<&u8>| at.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let mut found = memchr::memmem::find_iter(text, name);
+        found.any(|at| {
+            let before = at.checked_sub(1).and_then(|at| text.get(at));
+            !is_part(before) && !is_part(text.get(at + name.len()))
+        })
+    })
 }
 
 /// Whether a path of somebody else's stays below where it is laid out.
@@ -454,6 +478,22 @@ mod tests {
     }
 
     #[test]
+    fn what_tells_the_time_is_refused() {
+        let dir = tree(&[
+            ("a.cl", "#include \"b.h\"\n"),
+            ("b.h", "constant char made[] = __TIME__;\n"),
+            ("c.cl", "int MY__TIME__; int __TIME__2;\n"),
+        ]);
+        let load = |name: &str| {
+            let real = dir.path().join(name);
+            SourceSet::default().load(&real, name, Language::OpenclC, &[], None)
+        };
+        let Err(Problem::UnreadableSource { reason, .. }) = load("a.cl") else { panic!() };
+        assert!(reason.contains("b.h` asks for `__TIME__`"), "{reason}");
+        load("c.cl").unwrap();
+    }
+
+    #[test]
     fn bare_names_are_found_below_and_lie_flat() {
         let dir = tree(&[
             ("x/a.cpp", "#include \"u.hpp\"\n#include <hip/hip_runtime.h>\n"),
@@ -467,6 +507,7 @@ mod tests {
         let mut set = SourceSet::default();
         let index = set.load(real, "a.cpp", Language::Hip, &[], Some(&dirs)).unwrap();
         assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
+        assert_eq!(set.sources()[index].include_dirs, ["."]);
         let nearer = &set.sources()[index].files[2];
         assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
         assert_eq!(dirs.find("none.cl").unwrap(), None);

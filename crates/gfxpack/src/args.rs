@@ -33,7 +33,9 @@ pub(crate) use remote::CacheUpload;
 pub(crate) use remote::RemoteToolchain;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
-pub(crate) use runtime::{Asked, Detect, Doctor, Explain, Hardware, Lookup, Which};
+pub(crate) use runtime::{
+    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, SYSFS, Which,
+};
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -81,10 +83,12 @@ pub(crate) enum MessageFormat {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// On a terminal.
+    /// Where a terminal can show them; lines elsewhere.
     #[default]
     Auto,
+    /// The same: what can't show bars gets lines.
     Always,
+    /// Lines.
     Never,
 }
 
@@ -152,7 +156,7 @@ pub(crate) enum Command {
     /// Say what is wrong or suspicious on this machine, and what to do about it
     Doctor(Doctor),
     /// List the environment variables that count at run time, with their effect
-    Env,
+    Env(MiopenVersion),
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {
@@ -236,7 +240,7 @@ pub(crate) struct Build {
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut not to take: fork-server, precompiled-header,
+    /// A shortcut not to take: direct, fork-server, precompiled-header,
     /// reduced-library or huge-pages; repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
@@ -287,14 +291,14 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
     /// Kernel keys, one JSON object with kernel_name and kernel_args a line;
-    /// their sources are looked up by name below --source-dir
+    /// their sources are looked up by name below --source-dir; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
     /// Where sources and includes of keys are looked up, sub-directories too
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "keys")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
     /// gfx1030 for every compute-unit count; repeatable, or with commas
@@ -391,6 +395,18 @@ pub(crate) struct Targets {
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
+}
+
+/// A file that is written whole, so no stream.
+pub(crate) fn parse_whole_file(text: &str) -> Result<PathBuf, String> {
+    if text == "-" {
+        return Err(
+            "it is written as a whole, not to stdout\nhint: name a file; ./- is one of that \
+                    name"
+                .to_owned(),
+        );
+    }
+    Ok(PathBuf::from(text))
 }
 
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {

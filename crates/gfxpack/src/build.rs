@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::args::{Build, KdbForm};
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::outputs::{Outputs, Recipe};
 use crate::prepare::Prepared;
 use crate::progress::{self, Progress};
@@ -267,7 +267,7 @@ impl Assembly<'_> {
 pub(crate) fn tell(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
         let body = json!({
-            "target": kdb.target, "file": kdb.path, "kernels": kdb.kernels,
+            "target": kdb.target, "file": shown(&kdb.path), "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
         });
         output.message("kdb", &body);

@@ -51,7 +51,7 @@ impl Cache {
             Ok(store) => (store, None),
             // Somebody else's, or mounted to be read only: what is there is of use.
             Err(error) if dir.is_dir() && is_read_only(&error) => {
-                let temporary = tempfile::tempdir()?;
+                let temporary = fail::temporary_dir()?;
                 (ObjectStore::open_above(&dir, temporary.path())?, Some(temporary))
             }
             Err(error) => return Err(error.into()),
@@ -85,7 +85,7 @@ impl Cache {
         environment: &Environment,
     ) -> anyhow::Result<Self> {
         let dir = dir(&args.dir, environment)?;
-        let temporary = tempfile::tempdir()?;
+        let temporary = fail::temporary_dir()?;
         Ok(Self {
             store: ObjectStore::open_to_look(&dir),
             digests: FileDigests::open(&dir.join("file-digests.json")),

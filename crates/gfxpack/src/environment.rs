@@ -109,7 +109,7 @@ impl Environment {
         size.map(Some).map_err(|_| {
             crate::fail::usage(
                 format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),
-                "write a number with kB, MB, GB or TB after it: 20GB",
+                "write a number with its unit, B, kB, MB, GB or TB: 20GB",
             )
         })
     }

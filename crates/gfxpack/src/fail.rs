@@ -41,8 +41,15 @@ pub(crate) enum Outcome {
     #[error("failed to accept the input: {} errors", .0.len())]
     Inputs(Vec<InputError>),
     /// Kernels could not be compiled, and the user did not allow that.
-    #[error("failed to compile {failed} of {total} kernels; no package was made")]
-    Refused { failed: usize, total: usize },
+    #[error("failed to compile {failed} of {total} kernels{}", if *packages { "; no package was made" } else { "" })]
+    Refused {
+        failed: usize,
+        total: usize,
+        /// Where it is told why.
+        why: &'static str,
+        /// Whether packages were to be made.
+        packages: bool,
+    },
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {total} kernels of shard {shard}")]
     ShardRefused { shard: Shard, failed: usize, total: usize },
@@ -61,18 +68,21 @@ pub(crate) enum Outcome {
     /// Verification found something.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// Something is wrong in performance or find databases.
+    #[error("failed to verify {0}")]
+    Faulty(String),
     /// Two kdbs differ, and the user wanted to know.
     #[error("failed to find the kdbs equal: {0} differences")]
     Differ(u64),
     /// A repair could not save all rows.
-    #[error("failed to save {lost} of {total} kernels of `{file}`")]
-    Lost { file: String, lost: u64, total: u64 },
+    #[error("failed to save {what} of `{file}`")]
+    Lost { file: String, what: String, hint: &'static str },
     /// A panic, which has told itself already.
     #[error("failed because of a defect in gfxpack")]
     Defect,
     /// No file has the kernel that was looked up.
-    #[error("failed to find `{0}`")]
-    NotFound(String),
+    #[error("failed to find `{key}` for {target}")]
+    NotFound { key: String, target: String },
     /// The machine is not as it should be.
     #[error("failed to find this machine in order: {0} problems")]
     Unwell(usize),
@@ -80,14 +90,24 @@ pub(crate) enum Outcome {
     #[error("failed to run `{program}`: {status}{}{words}", if words.is_empty() { "" } else { ": " })]
     Tool { program: &'static str, status: String, words: String },
     /// No package of kernels was found for this machine.
-    #[error("failed to find a package for {0}")]
-    NoPackage(String),
+    #[error("failed to find a package for {targets}")]
+    NoPackage {
+        targets: String,
+        /// Whether a directory of packages was given.
+        given: bool,
+    },
+    /// No GPU was found that packages could be for.
+    #[error("failed to find an AMD GPU in this machine to install kernels for")]
+    NoGpu,
     /// Objects of the cache were damaged.
     #[error("failed to verify the cache: {0} objects were damaged, and are removed")]
     Damaged(usize),
     /// The cache is in use.
     #[error("failed to evict from the cache: a build is using it")]
     InUse,
+    /// There is no place for temporary files.
+    #[error("failed to create a temporary directory in `{dir}`")]
+    Temporary { dir: String, source: std::io::Error },
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
@@ -127,6 +147,23 @@ pub(crate) fn io(
     move |source| Outcome::Io { action, path, source }.into()
 }
 
+/// A directory that goes when it is dropped.
+pub(crate) fn temporary_dir() -> anyhow::Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(|source| {
+        let dir = tempfile::env::temp_dir().display().to_string();
+        Outcome::Temporary { dir, source }.into()
+    })
+}
+
+/// Whether the path that was given is at fault, and not the machine.
+fn is_no_such_path(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::AlreadyExists
+    )
+}
+
 fn io_hint(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match error.kind() {
@@ -135,6 +172,9 @@ fn io_hint(error: &std::io::Error) -> &'static str {
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "choose a path that you may use"
+        }
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            "a file stands where a directory is meant: name another path"
         }
         _ => "check the path",
     }
@@ -150,14 +190,14 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 Some(match outcome {
                     Outcome::Usage { hint, .. } => (USAGE, Some(hint.clone())),
                     Outcome::Inputs(errors) => (USAGE, errors.first().map(InputError::hint)),
-                    Outcome::Refused { .. } => (
-                        REFUSED,
-                        Some(
-                            "see the compiler's words above; --allow-partial makes packages without \
-                             these kernels"
-                                .to_owned(),
-                        ),
-                    ),
+                    Outcome::Refused { why, packages, .. } => {
+                        let partial = if *packages {
+                            "--allow-partial makes packages without these kernels"
+                        } else {
+                            "the kdbs hold the others; with --allow-partial that is no failure"
+                        };
+                        (REFUSED, Some(format!("{why}; {partial}")))
+                    }
                     Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
                         SHARD_REFUSED,
                         Some(
@@ -191,15 +231,15 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unsound(_) => {
                         (UNSOUND, Some("build the file again, or replace it".to_owned()))
                     }
+                    Outcome::Faulty(_) => {
+                        (UNSOUND, Some("each finding above says what is wrong, and where".to_owned()))
+                    }
                     Outcome::Differ(_) => (UNSOUND, Some("each is listed above".to_owned())),
-                    Outcome::Lost { .. } => (
-                        UNSOUND,
-                        Some("what could be saved is written; build the others again".to_owned()),
-                    ),
+                    Outcome::Lost { hint, .. } => (UNSOUND, Some((*hint).to_owned())),
                     Outcome::Defect => {
                         (INTERNAL, Some("please report it with what stands above".to_owned()))
                     }
-                    Outcome::NotFound(_) => (
+                    Outcome::NotFound { .. } => (
                         NOT_FOUND,
                         Some(
                             "`gfxpack explain` with the same arguments shows the nearest keys"
@@ -209,11 +249,20 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Tool { .. } => {
                         (INTERNAL, Some("what it said stands above or before".to_owned()))
                     }
-                    Outcome::NoPackage(_) => (
-                        NOT_FOUND,
-                        Some(
+                    Outcome::NoPackage { given, .. } => {
+                        let hint = if *given {
+                            "the directory given with --from has none: build it with `gfxpack dist`"
+                        } else {
                             "add a repository that has one, give a directory of packages with --from, \
                              or build it with `gfxpack dist`"
+                        };
+                        (NOT_FOUND, Some(hint.to_owned()))
+                    }
+                    Outcome::NoGpu => (
+                        NOT_FOUND,
+                        Some(
+                            "`gfxpack doctor` tells why none was found; for another machine's GPU, \
+                             have the package manager install its package by name"
                                 .to_owned(),
                         ),
                     ),
@@ -235,6 +284,17 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                                 .to_owned(),
                         ),
                     ),
+                    Outcome::Temporary { source, .. } => {
+                        let hint = match source.kind() {
+                            std::io::ErrorKind::StorageFull => "make room on that disk, or set TMPDIR",
+                            _ => "set TMPDIR",
+                        };
+                        let hint = format!("{hint} to a directory that may be written");
+                        (INTERNAL, Some(hint))
+                    }
+                    Outcome::Io { source, .. } if is_no_such_path(source) => {
+                        (USAGE, Some(io_hint(source).to_owned()))
+                    }
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
@@ -246,6 +306,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     CompileError::Interrupted => INTERRUPTED,
                     CompileError::NoHipcc
                     | CompileError::NoProgram(_)
+                    | CompileError::NoPreferredHipcc(_)
+                    | CompileError::NoRocm(_)
+                    | CompileError::NoBitcode(_)
                     | CompileError::NoDeviceLibs
                     | CompileError::Unbuildable { .. } => USAGE,
                     _ => INTERNAL,
@@ -258,7 +321,11 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<StoredError>() {
                 Some((USAGE, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<CopyError>() {
-                let code = if matches!(error, CopyError::Write(_)) { INTERNAL } else { USAGE };
+                let code = match error {
+                    CopyError::Write(_) => INTERNAL,
+                    CopyError::Read(ReadError::Interrupted { .. }) => INTERRUPTED,
+                    _ => USAGE,
+                };
                 Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<gfxpack_tuning::MergeError>() {
                 let unwritten = matches!(error, gfxpack_tuning::MergeError::Write(_));
@@ -276,7 +343,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 };
                 Some((code, Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<ReadError>() {
-                Some((USAGE, Some(error.hint().to_owned())))
+                let interrupted = matches!(error, ReadError::Interrupted { .. });
+                let code = if interrupted { INTERRUPTED } else { USAGE };
+                Some((code, Some(error.hint().to_owned())))
             } else {
                 let error = cause.downcast_ref::<gfxpack_package::Error>()?;
                 use gfxpack_package::Error as Package;

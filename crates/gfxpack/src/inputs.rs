@@ -11,7 +11,9 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, KernelKey, Location, Problem, Target, arguments, include};
+use gfxpack_plan::{
+    InputError, KernelKey, Location, Problem, Target, arguments, include, processors,
+};
 use rayon::prelude::*;
 
 use crate::args::Inputs;
@@ -93,9 +95,25 @@ pub(crate) fn read(
             reader.keys(file, &dirs)?;
         }
     }
+    reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
     let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
     let left_out = reader.leave_out(&policy, stated)?;
     reader.finish(left_out, allow_partial)
+}
+
+/// What to say of a count that no device of its kind has, as far as is known.
+fn unknown_count(target: &Target) -> Option<String> {
+    let count = target.compute_units()?;
+    let known = processors::by_name(target.id().processor())?.compute_units;
+    (!known.is_empty() && !known.contains(&count)).then(|| {
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        format!(
+            "no {} with {count} compute units is known, only with {}: `{}` may be of no use",
+            target.id(),
+            known.join(", "),
+            target.kdb_file_name()
+        )
+    })
 }
 
 /// The targets without repetition. Two spellings that differ only in
@@ -163,10 +181,34 @@ fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> anyhow::Result<String> 
     })
 }
 
+/// What a file is that begins so, where it is taken for a key list, and how
+/// its keys are had.
+fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
+    const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ", b"BZh"];
+    if begin.starts_with(b"SQLite format 3\0") {
+        Some(("a kdb", "`gfxpack kdb list --keys FILE` prints a kdb's keys"))
+    } else if PACKED.iter().any(|magic| begin.starts_with(magic)) {
+        Some(("packed", "unpack it, or have `gfxpack harvest FILE -o keys.jsonl` read it"))
+    } else {
+        None
+    }
+}
+
 /// Reads a key list part by part.
 fn read_keys(path: &Path, name: &str) -> anyhow::Result<KeyList> {
-    let file = std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let file: Box<dyn std::io::Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?)
+    };
     let mut file = BufReader::with_capacity(1 << 20, file);
+    let begin = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
+    if let Some((what, hint)) = no_key_list(begin) {
+        return Err(fail::usage(
+            format!("failed to read keys from `{}`: it is {what}", path.display()),
+            hint,
+        ));
+    }
     let mut reader = KeyReader::new(name);
     let mut lines = 0;
     loop {
@@ -195,14 +237,14 @@ impl Reader {
         let include_dirs: Vec<PathBuf> =
             manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
         if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            let problem = Problem::MissingSource(missing.display().to_string());
+            let problem = Problem::MissingPath(missing.display().to_string());
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
         let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
-                let problem = Problem::MissingSource(real.display().to_string());
+                let problem = Problem::MissingPath(real.display().to_string());
                 self.missing.push(kernel.location.error(problem));
                 indices.insert(kernel.source.clone(), None);
                 continue;

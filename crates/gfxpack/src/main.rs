@@ -5,6 +5,7 @@ mod args;
 mod build;
 mod cache;
 mod commands;
+mod destination;
 mod environment;
 mod estimate;
 mod fail;

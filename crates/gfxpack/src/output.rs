@@ -1,10 +1,13 @@
 //! The only place that writes to stdout and stderr: data on stdout, all else
 //! on stderr; with JSON, everything as one object a line on stdout.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,6 +33,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
+    /// One of the bars that are drawn.
+    drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
     building: Arc<AtomicBool>,
 }
@@ -37,16 +42,14 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(common: &Common) -> Self {
         let json = common.message_format == MessageFormat::Json;
-        let wanted = match common.progress {
-            When::Auto => std::io::stderr().is_terminal(),
-            When::Always => true,
-            When::Never => false,
-        };
+        // Where they would be hidden, as on TERM=dumb, lines are told instead.
+        let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
+            drawn: Arc::default(),
             broken: Arc::default(),
             building: Arc::default(),
         }
@@ -60,6 +63,16 @@ impl Output {
         }
         if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
             self.broken.set(error).ok();
+        }
+    }
+
+    /// A line of data out of somebody's file: as it is, but for what a terminal
+    /// would take for commands.
+    pub(crate) fn foreign(&self, line: &str) {
+        if std::io::stdout().is_terminal() {
+            self.data(&harmless(line));
+        } else {
+            self.data(line);
         }
     }
 
@@ -120,6 +133,20 @@ impl Output {
         }
     }
 
+    /// Bars are drawn, of which this is one, or none any more.
+    pub(crate) fn draws(&self, bar: Option<&ProgressBar>) {
+        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = bar.cloned();
+    }
+
+    /// A line for people, above the bars if there are any.
+    pub(crate) fn say_above(&self, line: &str) {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match drawn {
+            Some(bar) => bar.suspend(|| self.say(line)),
+            None => self.say(line),
+        }
+    }
+
     /// A line that quiet people want too.
     pub(crate) fn warn(&self, line: &str) {
         if self.json {
@@ -153,6 +180,27 @@ impl Output {
     }
 }
 
+/// The file that is written; none for stdout, which `-` stands for too.
+pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
+    out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
+}
+
+/// A path in a message, which is UTF-8: with U+FFFD for what is not, as people
+/// are shown it.
+pub(crate) fn shown(path: impl AsRef<Path>) -> String {
+    path.as_ref().display().to_string()
+}
+
+/// Text out of somebody's file on a terminal, which does as it is told.
+fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let escape =
+        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(escape).collect::<String>().into()
+}
+
 /// `1.2 MB`, in powers of ten.
 pub(crate) fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];
@@ -170,6 +218,12 @@ pub(crate) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn terminals_are_not_told_what_to_do() {
+        assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
+        assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
+    }
+
     #[test]
     fn sizes_read_well() {
         let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);

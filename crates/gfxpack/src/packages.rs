@@ -151,7 +151,23 @@ pub(crate) fn plan<'a>(
             planned.push(Planned { spec: family, kdb: None, target: None, tuning: Vec::new() });
         }
     }
+    distinct(planned.iter().map(|planned| &planned.spec))?;
     Ok(planned)
+}
+
+/// Refuses two packages of one name, which would be written over each other.
+fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> anyhow::Result<()> {
+    let mut names = BTreeSet::new();
+    for spec in specs {
+        if !names.insert(spec.name.as_str()) {
+            return Err(fail::usage(
+                format!("failed to name the packages: two would be `{}`", spec.name),
+                "a family of one device has that device's name: leave it out of --meta; \
+                 or choose another --name-template",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn of_kdb(release: &Release, kdb: &MadeKdb) -> Release {
@@ -202,6 +218,7 @@ pub(crate) fn check<'a>(
         };
         specs.push(kernel_package::spec(release, &contents));
     }
+    distinct(specs.iter())?;
     specs.iter().try_for_each(|spec| writers::check(spec, args))
 }
 

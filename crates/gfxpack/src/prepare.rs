@@ -39,13 +39,14 @@ pub(crate) struct Prepared {
 }
 
 /// What the packages say of the kernels.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Library {
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) maintainer: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) homepage: Option<String>,
+    #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub(crate) licenses: Licenses,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `20G`, `500 MB`, `1.5GiB`, or bytes; in powers of ten unless it says `i`.
+/// `20G`, `500 MB`, `1.5GiB`, `100B`; in powers of ten unless it says `i`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let unit = |unit: &str| {
         let unit = unit.strip_suffix(['b', 'B']).unwrap_or(unit);
@@ -17,15 +17,16 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     };
     let bytes = quantity(text, unit).filter(|bytes| *bytes < 2_f64.powi(63));
     bytes.map(|bytes| bytes as u64).ok_or_else(|| {
-        "it is no size\nhint: write a number with kB, MB, GB or TB after it: 20GB".to_owned()
+        "it is no size with its unit\nhint: write a number with B, kB, MB, GB or TB after it: 20GB"
+            .to_owned()
     })
 }
 
-/// `30d`, `12h`, `90 min`, or seconds.
+/// `30d`, `12h`, `90 min`, `10s`.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let unit = |unit: &str| {
         Some(match unit {
-            "" | "s" => 1.0,
+            "s" => 1.0,
             "min" => 60.0,
             "h" => 3600.0,
             "d" => 86_400.0,
@@ -35,17 +36,23 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     };
     quantity(text, unit).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(
         || {
-            "it is no length of time\nhint: write a number with min, h, d or w after it: 30d"
+            "it is no length of time with its unit\nhint: write a number with s, min, h, d or w after \
+             it: 30d"
                 .to_owned()
         },
     )
 }
 
+/// A bare number is none, unless it is 0: whoever means gigabytes or days would
+/// lose a cache to bytes or seconds.
 fn quantity(text: &str, unit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
-    Some(number * unit(text[end..].trim())?)
+    match text[end..].trim() {
+        "" => (number == 0.0).then_some(0.0),
+        word => Some(number * unit(word)?),
+    }
 }
 
 #[cfg(test)]
@@ -54,20 +61,20 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        let sizes = ["0", "17", "20G", "20GB", "1.5 kB", "1KiB", "2MiB", "3 tb"].map(parse_size);
+        let sizes = ["0", "17B", "20G", "20GB", "1.5 kB", "1KiB", "2MiB", "3 tb"].map(parse_size);
         let bytes = [0, 17, 20_000_000_000, 20_000_000_000, 1500, 1024, 2 << 20, 3_000_000_000_000];
         assert_eq!(sizes, bytes.map(Ok));
-        for wrong in ["", "G", "-1", "1X", "1ib", "1e9", "99999999TB", "1.2.3"] {
+        for wrong in ["", "G", "-1", "1X", "1ib", "17", "1e9", "99999999TB", "1.2.3"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn ages_are_read() {
-        let ages = ["0", "90", "2 min", "1.5h", "30d", "1w"].map(parse_age);
+        let ages = ["0", "90s", "2 min", "1.5h", "30d", "1w"].map(parse_age);
         let seconds = [0, 90, 120, 5400, 30 * 86_400, 7 * 86_400];
         assert_eq!(ages, seconds.map(|seconds| Ok(Duration::from_secs(seconds))));
-        for wrong in ["", "d", "1y", "-1d", "1m"] {
+        for wrong in ["", "d", "30", "1y", "-1d", "1m"] {
             assert!(parse_age(wrong).is_err(), "{wrong}");
         }
     }

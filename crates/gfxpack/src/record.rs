@@ -1,7 +1,10 @@
 //! The JSON manifest and the checksums that lie beside what was built: what
 //! was made from what, by which compiler, and what is missing.
 
+mod earlier;
+
 use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_package::sbom::{self, Making, Tool};
@@ -13,8 +16,10 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::build::MadeKdb;
+use crate::destination::Destination;
 use crate::fail;
-use crate::prepare::{Licenses, Prepared};
+use crate::output::Output;
+use crate::prepare::{Library, Licenses, Prepared};
 use crate::signing::Signer;
 use crate::writers::Made;
 
@@ -64,6 +69,9 @@ pub(crate) struct Origin {
     /// Digest of the kdb's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Digest>,
+    /// What packages say of the kernels, without their licences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    library: Option<Library>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compiler: Option<Compiler>,
     #[serde(default)]
@@ -172,6 +180,8 @@ impl Origin {
         let toolchain = &plan.toolchains[plan.kdbs[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
+            library: Some(Library { licenses: Licenses::new(), ..prepared.library.clone() })
+                .filter(|library| *library != Library::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,
@@ -184,6 +194,11 @@ impl Origin {
                 .map(|(name, reason)| LeftOutSource { name: name.clone(), reason: reason.clone() })
                 .collect(),
         }
+    }
+
+    /// What its packages say of the kernels.
+    pub(crate) fn library(&self) -> Library {
+        Library { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
     }
 
     /// The compiler in words, if it is known.
@@ -354,38 +369,53 @@ pub(crate) fn of_kdb(kdb: &Path) -> anyhow::Result<Option<Entry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == digest))
 }
 
-/// Writes `manifest.json` and `SHA256SUMS` into `out`. Targets of earlier
-/// builds whose files lie there unchanged stay listed; packages that an
-/// earlier build made for these targets and this one did not are removed,
-/// since their kdb is no longer what they hold.
+/// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
+/// them at the same time. What earlier runs left there stays listed while it
+/// holds ([`earlier`]); what does not hold any more is removed, and told.
 /// The checksums are signed where there is a signer.
 pub(crate) fn write(
     out: &Path,
     kdbs: &[&MadeKdb],
     made: &Made,
     signer: Option<&Signer>,
+    output: &Output,
 ) -> anyhow::Result<()> {
     let out = &std::fs::canonicalize(out).map_err(fail::io("find", out))?;
+    let directory = std::fs::File::open(out).map_err(fail::io("open", out))?;
+    // Where locks are not known, one run at a time is all there can be.
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
     let mut files: Vec<Written> = Vec::new();
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for kdb in kdbs {
         let entry = entry(out, kdb, made, &mut files)?;
         entries.insert(kdb.target.to_string(), entry);
     }
-    let old = read(out);
-    let stale =
-        old.as_ref().map(|old| old.families.iter().map(|package| &package.file).chain(&old.beside));
-    remove_stale(out, stale.into_iter().flatten(), made);
-    for old in old.into_iter().flat_map(|manifest| manifest.targets) {
-        let name = old.target.to_string();
-        match entries.entry(name) {
-            btree_map::Entry::Occupied(_) => remove_stale(out, old.packed(), made),
-            btree_map::Entry::Vacant(place) => {
-                if let Some(kept) = unchanged(out, &old) {
-                    files.extend(kept);
-                    place.insert(old);
+    let mut families = listed(out, made, None, &mut files);
+    let mut family_files = beside(out, made, None, &mut files);
+    if let Some(old) = read(out) {
+        let mut removed = BTreeSet::new();
+        for old in old.targets {
+            match entries.entry(old.target.to_string()) {
+                btree_map::Entry::Occupied(mut new) => {
+                    let kept = earlier::keep(out, new.get_mut(), old, made);
+                    files.extend(kept.files);
+                    removed.extend(kept.removed);
+                }
+                btree_map::Entry::Vacant(place) => {
+                    if let Some(kept) = unchanged(out, &old) {
+                        files.extend(kept);
+                        place.insert(old);
+                    }
                 }
             }
+        }
+        let kept = earlier::keep_families(out, old.families, old.beside, made, !removed.is_empty());
+        files.extend(kept.files);
+        families.extend(kept.packages);
+        family_files.extend(kept.beside);
+        removed.extend(kept.removed);
+        for file in removed {
+            output.say(&format!("removed {file}, which is out of date"));
         }
     }
     let manifest = Manifest {
@@ -393,8 +423,8 @@ pub(crate) fn write(
         generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
         complete: entries.values().all(|entry| entry.missing.is_empty()),
         targets: entries.into_values().collect(),
-        families: listed(out, made, None, &mut files),
-        beside: beside(out, made, None, &mut files),
+        families,
+        beside: family_files,
     };
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
@@ -467,34 +497,29 @@ fn within(out: &Path, name: &str) -> Option<PathBuf> {
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
 }
 
-fn remove_stale<'a>(out: &Path, old: impl Iterator<Item = &'a File>, made: &Made) {
-    for old in old {
-        let packages = made.packages.iter().map(|package| &package.written);
-        let mut now = packages.chain(made.beside.iter().map(|(_, written)| written));
-        let made = now.any(|new| new.file_name == old.file);
-        if let Some(path) = within(out, &old.file).filter(|_| !made) {
-            std::fs::remove_file(path).ok();
-        }
-    }
-}
-
-/// The files of an entry, if all lie there with the size they had.
+/// The files of an entry, if all lie there with the size they had; a kdb that
+/// was packaged from elsewhere is named alone, and does not.
 fn unchanged(out: &Path, old: &Entry) -> Option<Vec<Written>> {
-    let files = old.packed().chain([&old.kdb]);
-    files
-        .map(|file| {
-            let path = within(out, &file.file)?;
-            (path.metadata().ok()?.len() == file.size).then(|| Written {
-                file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                path,
-                size: file.size,
-                sha256: file.sha256.clone(),
-            })
-        })
-        .collect()
+    let elsewhere = !old.kdb.file.contains('/') && !out.join(&old.kdb.file).exists();
+    let kdb = Some(&old.kdb).filter(|_| !elsewhere);
+    old.packed().chain(kdb).map(|file| lies_there(out, file)).collect()
 }
 
-/// Writes a file whole or not at all.
+/// A file of a manifest, if it has the size it had.
+fn lies_there(out: &Path, file: &File) -> Option<Written> {
+    let path = within(out, &file.file)?;
+    (path.metadata().ok()?.len() == file.size).then(|| Written {
+        file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        path,
+        size: file.size,
+        sha256: file.sha256.clone(),
+    })
+}
+
+/// Writes a file whole or not at all; to a device or a pipe as to any other.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    gfxpack_compile::write_atomic(path, &[bytes])
+    match Destination::of(path)? {
+        Destination::File(path) => gfxpack_compile::write_atomic(&path, &[bytes]),
+        Destination::Stream(mut stream) => stream.write_all(bytes),
+    }
 }

@@ -100,7 +100,7 @@ impl Keyring {
     /// The keys of a file, armoured or not.
     pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
         let keys = std::fs::read(file).map_err(fail::io("read", file))?;
-        let keyring = Self { home: tempfile::tempdir()? };
+        let keyring = Self { home: fail::temporary_dir()? };
         let (status, _, said) = keyring.run(&["--import"], &keys)?;
         if status {
             return Ok(keyring);

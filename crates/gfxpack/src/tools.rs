@@ -79,7 +79,8 @@ pub(crate) fn interact<S: AsRef<OsStr>>(tool: Tool, words: &[S]) -> anyhow::Resu
     if status.success() { Ok(()) } else { Err(failed(tool, status, "")) }
 }
 
-fn failed(tool: Tool, status: ExitStatus, stderr: &str) -> anyhow::Error {
+/// What a program that ended badly comes to.
+pub(crate) fn failed(tool: Tool, status: ExitStatus, stderr: &str) -> anyhow::Error {
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     let words = lines[lines.len().saturating_sub(5)..].join("; ");
     Outcome::Tool { program: tool.program, status: status.to_string(), words }.into()

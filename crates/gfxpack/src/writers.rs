@@ -12,10 +12,11 @@ use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sbom, sums, tar};
 use gfxpack_plan::Target;
 use gfxpack_plan::package::{Content, PackageSpec};
+use serde_json::json;
 
 use crate::args::{Format, Packaging};
 use crate::fail;
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
 use crate::record;
@@ -40,6 +41,18 @@ pub(crate) struct Made {
     /// Performance and find databases, by the target of the package that holds
     /// them.
     pub(crate) tuning: Vec<(Option<Target>, Written)>,
+}
+
+/// Tells machines of each package.
+pub(crate) fn tell(packages: &[MadePackage], output: &Output) {
+    for package in packages {
+        let body = json!({
+            "target": package.target, "file": shown(&package.written.path), "name": package.name,
+            "version": package.version, "package_format": package.format,
+            "size": package.written.size, "sha256": package.written.sha256,
+        });
+        output.message("package", &body);
+    }
 }
 
 /// A package, and whether it is new.

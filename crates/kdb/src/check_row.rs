@@ -235,6 +235,7 @@ fn class_of(fault: &RowError) -> FindingClass {
         RowError::HashForm(_) => FindingClass::HashForm,
         RowError::HashMismatch { .. } => FindingClass::Hash,
         RowError::Size { .. }
+        | RowError::Empty
         | RowError::Bzip2(_)
         | RowError::Length { .. }
         | RowError::Trailing(_) => FindingClass::Blob,

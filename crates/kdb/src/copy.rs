@@ -30,6 +30,19 @@ pub struct CopyOptions<'a> {
     pub max_object_bytes: u64,
     /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Asked at every row, and page, whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl CopyOptions<'_> {
+    /// # Errors
+    /// [`ReadError::Interrupted`] once the caller wants to stop.
+    pub(crate) fn go_on(&self, path: &Path) -> Result<(), ReadError> {
+        match self.cancelled {
+            Some(cancelled) if cancelled() => Err(ReadError::Interrupted { path: path.to_owned() }),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for CopyOptions<'_> {
@@ -40,6 +53,7 @@ impl Default for CopyOptions<'_> {
             window_bytes: 64 << 20,
             max_object_bytes: MAX_OBJECT_BYTES,
             progress: None,
+            cancelled: None,
         }
     }
 }
@@ -69,27 +83,28 @@ pub(crate) fn transfer(
         window_bytes,
         |passing: &Passing| pipeline::batch_of(stays_raw && passing.stored.size == 0),
         || {
-            Ok(next()?.map(|passing| {
-                let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
-                // As it was, decoded, and in its new form.
-                let cost = 2 * passing.stored.blob.len() as u64 + 2 * object;
-                (passing, cost)
-            }))
+            let Some(passing) = next()? else { return Ok(None) };
+            options.go_on(&passing.path)?;
+            let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
+            // As it was, decoded, and in its new form.
+            let cost = 2 * passing.stored.blob.len() as u64 + 2 * object;
+            Ok(Some((passing, cost)))
         },
         |passing| {
             let unpacked = passing.map(|passing| unpack(passing, max_object_bytes)).collect();
             codec::digest_each(unpacked, |(_, unpacked)| unpacked.object())
                 .map(|passing| {
                     let ((Passing { path, key, stored, note, rows }, unpacked), digest) = passing?;
-                    match recode(unpacked, &digest, stored, blob, max_object_bytes) {
-                        Ok(encoded) => Ok((key, encoded, note, rows)),
+                    match recode(unpacked, &digest, stored, blob) {
+                        Ok(encoded) => Ok((path, key, encoded, note, rows)),
                         Err(source) => Err(not_a_kernel(path, key, source)),
                     }
                 })
                 .collect()
         },
         |passed: Result<_, CopyError>| {
-            let (key, encoded, note, passed) = passed?;
+            let (path, key, encoded, note, passed) = passed?;
+            options.go_on(&path)?;
             finish(key, encoded, note)?;
             rows += passed;
             if let Some(progress) = progress {
@@ -102,7 +117,8 @@ pub(crate) fn transfer(
 
 /// Takes the code object out of a row, whose blob is then beside it.
 fn unpack(mut passing: Passing, limit: u64) -> Result<(Passing, Unpacked), CopyError> {
-    check_key(&passing.key)?;
+    check_key(&passing.key)
+        .map_err(|source| CopyError::Key { path: passing.path.clone(), source })?;
     let Stored { blob, size, .. } = &mut passing.stored;
     match Unpacked::of(std::mem::take(blob), *size, limit) {
         Ok(unpacked) => Ok((passing, unpacked)),
@@ -123,13 +139,12 @@ fn recode(
     digest: &[u8],
     stored: Stored,
     form: Option<Blob>,
-    max_object_bytes: u64,
 ) -> Result<Encoded, RowError> {
     let Stored { hash, size, .. } = stored;
     codec::check_digest(digest, &hash)?;
     let object_bytes = unpacked.object().len() as u64;
     if object_bytes == 0 {
-        return Err(RowError::Size { size: 0, limit: max_object_bytes });
+        return Err(RowError::Empty);
     }
     match form {
         Some(form) => Ok(codec::encode_hashed(unpacked.into_object(), hash, form)),

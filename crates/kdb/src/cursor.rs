@@ -9,7 +9,9 @@ use gfxpack_plan::KernelKey;
 
 use crate::copy::CopyOptions;
 use crate::error::{ReadError, RowError};
+use crate::header::Encoding;
 use crate::layout::Layout;
+use crate::open;
 use crate::origin::{Note, NoteReader};
 use crate::read::{Entry, ReadOptions, Reader, Stored};
 use crate::verify::has_key_index;
@@ -31,9 +33,14 @@ impl Cursor {
     /// Opens a file before its first row.
     ///
     /// # Errors
-    /// As [`Reader::open_with`], and [`ReadError::NoIndex`].
+    /// As [`Reader::open_with`], [`ReadError::Encoding`] and [`ReadError::NoIndex`].
     pub(crate) fn open(path: &Path, max_object_bytes: u64) -> Result<Self, ReadError> {
         let reader = Reader::open_with(path, ReadOptions { max_object_bytes, wal: true })?;
+        let encoding = open::encoding(path)?;
+        if encoding != Encoding::Utf8 {
+            let encoding = encoding.name();
+            return Err(ReadError::Encoding { path: path.to_owned(), encoding });
+        }
         let connection = reader.connection();
         // Without it every batch would sort the whole table anew.
         if reader.layout() == Some(Layout::Miopen)

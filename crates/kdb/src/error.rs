@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_plan::{KernelKey, KeyError};
 
+use crate::fault::Fault;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Why a kdb, or a kernel in it, could not be read.
@@ -46,6 +47,37 @@ pub enum ReadError {
         path: PathBuf,
         /// SQLite's word for the mode found.
         mode: &'static str,
+    },
+    /// A rollback journal that is still to be played back: the file itself
+    /// holds half of what a program was writing.
+    #[error("failed to read kdb `{path}`: `{journal}` has what a program did not finish to write")]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// Its rollback journal.
+        journal: PathBuf,
+    },
+    /// Text in UTF-16, so that the rows stand in another order than that of
+    /// the keys' bytes.
+    #[error("failed to read kdb `{path}` in order: its text is {encoding}, not UTF-8")]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's word for the encoding found.
+        encoding: &'static str,
+    },
+    /// The caller asked to stop.
+    #[error("failed to read kdb `{path}` to its end: interrupted")]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program that wrote to it was killed, and its write must be undone
+    /// before the file can be read: by one who may change it.
+    #[error("failed to read kdb `{path}`: a write to it was cut short and is not undone yet")]
+    HotJournal {
+        /// The file.
+        path: PathBuf,
     },
     /// The table or a column that MIOpen asks for is not there.
     #[error("failed to read kdb `{path}`: column `{column}` of kern_db is missing")]
@@ -110,7 +142,7 @@ impl ReadError {
             Self::Io { .. } if self.is_absent() => {
                 "check the path, or install the package that holds it"
             }
-            Self::Io { .. } => "check the permissions of the file and of the directories above it",
+            Self::Io { source, .. } => hint_of(source),
             Self::NotAFile { .. } => "name the .kdb file itself",
             Self::TooSmall { .. } => {
                 "a Git LFS pointer looks like this: run `git lfs pull`, or install the package again"
@@ -119,16 +151,53 @@ impl ReadError {
             Self::JournalMode { .. } => {
                 "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
             }
+            Self::Unfinished { .. } => {
+                "close the program that writes to it; if it was killed, \
+                 `sqlite3 FILE 'SELECT * FROM sqlite_schema'` takes back what it had not finished"
+            }
+            Self::Encoding { .. } => {
+                "`gfxpack kdb repair` writes its rows into a file whose text is UTF-8"
+            }
+            Self::Interrupted { .. } => "run it again",
+            Self::HotJournal { .. } => {
+                "nothing need be done: the next program that uses it as its cache undoes the write"
+            }
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
             Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            // SQLite opens files of its own accord, and keeps the reason to itself.
+            Self::Sqlite { source, .. }
+                if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
+            {
+                "check the permissions of the file and its directory, and that the program may \
+                 open more files (`ulimit -n`)"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Denied => {
+                "try again; if that changes nothing, check the system's memory and its disk"
+            }
+            Self::Sqlite { .. } if self.fault() == Fault::Busy => {
+                "find the program that keeps it locked"
+            }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
             }
             Self::Runaway { .. } => "the file was made to do this: do not use it",
         }
+    }
+}
+
+/// What to do about a file that the system does not hand over.
+fn hint_of(error: &io::Error) -> &'static str {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        // The files may be a program's that asks for kernels, or named by hand.
+        Some(Errno::MFILE | Errno::NFILE) => {
+            "close some of the program's files, name fewer, or raise its limit (`ulimit -n`)"
+        }
+        Some(Errno::LOOP) => "check the symbolic links on the path: they lead in a circle",
+        _ => "check the permissions of the file and of the directories above it",
     }
 }
 
@@ -158,6 +227,9 @@ pub enum RowError {
         /// The limit in force.
         limit: u64,
     },
+    /// A code object of no bytes.
+    #[error("failed to accept a code object of no bytes")]
+    Empty,
     /// The blob is no bzip2 stream, or a damaged one.
     #[error("failed to decompress the blob")]
     Bzip2(#[source] io::Error),
@@ -298,6 +370,26 @@ pub enum CopyError {
     /// A file that is written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A row whose key no kdb should have: MIOpen binds keys where it stores
+    /// rows, and splices them in where it looks for them.
+    #[error("failed to take over a kernel of kdb `{path}`")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with the key.
+        source: WriteError,
+    },
+    /// An earlier split left parts that are none of this one's.
+    #[error(
+        "failed to leave nothing but these parts in `{dir}`: {} of an earlier split lie there: {}",
+        .parts.len(), listed(.parts)
+    )]
+    OldParts {
+        /// The directory of the parts.
+        dir: PathBuf,
+        /// What was there before, and is not of this split.
+        parts: Vec<PathBuf>,
+    },
     /// Two files have different code objects for one key.
     #[error("failed to merge kernel `{key}`: `{first}` and `{second}` differ in it")]
     Conflict {
@@ -317,9 +409,26 @@ impl CopyError {
         match self {
             Self::Read(error) => error.hint(),
             Self::Write(error) => error.hint(),
+            Self::Key { .. } => {
+                "`gfxpack kdb repair` writes the file without such rows, and lists them"
+            }
+            Self::OldParts { .. } => {
+                "remove them: merging all that lies there would bring back what they hold"
+            }
             Self::Conflict { .. } => {
                 "--on-conflict first or newest says which to take; `gfxpack kdb diff` lists all"
             }
         }
     }
+}
+
+/// The first of some paths.
+fn listed(paths: &[PathBuf]) -> String {
+    const SHOWN: usize = 5;
+    let mut names: Vec<String> =
+        paths.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect();
+    if paths.len() > SHOWN {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
 }

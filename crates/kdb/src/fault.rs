@@ -12,7 +12,8 @@ use crate::error::{ReadError, RowError, WriteError};
 pub enum Fault {
     /// The file is not there.
     Absent,
-    /// The operating system refuses, or the path is no regular file.
+    /// The operating system refuses, the path is no regular file, or it could
+    /// not be read without changing it.
     Denied,
     /// Between 0 and 511 bytes.
     TooSmall,
@@ -38,11 +39,13 @@ impl ReadError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Io { source, .. } => of_io(source),
-            Self::NotAFile { .. } => Fault::Denied,
+            Self::NotAFile { .. } | Self::Interrupted { .. } | Self::HotJournal { .. } => {
+                Fault::Denied
+            }
             Self::TooSmall { .. } => Fault::TooSmall,
             Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
-            Self::JournalMode { .. } => Fault::Journal,
-            Self::Schema { .. } | Self::NoIndex { .. } => Fault::Schema,
+            Self::JournalMode { .. } | Self::Unfinished { .. } => Fault::Journal,
+            Self::Schema { .. } | Self::NoIndex { .. } | Self::Encoding { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => of_sqlite(source),
             // What stands in an index concerns more than the one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {

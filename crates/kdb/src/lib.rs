@@ -56,7 +56,7 @@ pub use merge::{Conflict, Merged, merge};
 pub use origin::Origin;
 pub use read::{Entry, Fetched, ReadOptions, Reader, Record};
 pub use report::{Finding, FindingClass, Report};
-pub use salvage::{Repaired, repair};
+pub use salvage::{Lost, Repaired, repair};
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 pub use split::{Part, SplitBy, split};
 pub use stats::{Stats, Sums};

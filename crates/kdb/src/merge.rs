@@ -38,7 +38,7 @@ pub enum Conflict {
 pub struct Merged {
     /// What was written.
     pub written: Written,
-    /// Rows that other files have with the same code object.
+    /// Rows with the same code object as the one of their key that was taken.
     pub repeated: u64,
     /// Keys that had different ones.
     pub conflicts: u64,
@@ -111,12 +111,12 @@ impl Union<'_> {
         let Some(Reverse((key, file, note))) = self.heads.pop() else { return Ok(None) };
         let mut chosen = self.take(&key, file, note)?;
         let (mut differ, mut rows) = (false, 1);
+        // Which is taken is not known yet. Few files have another one.
+        let mut others: Vec<String> = Vec::new();
         while let Some((file, note)) = self.pop(&key) {
             let other = self.take(&key, file, note)?;
             rows += 1;
-            if other.stored.hash == chosen.stored.hash {
-                self.merged.repeated += 1;
-            } else {
+            if other.stored.hash != chosen.stored.hash {
                 differ = true;
                 if self.conflict == Conflict::Error {
                     return Err(CopyError::Conflict {
@@ -126,10 +126,15 @@ impl Union<'_> {
                     });
                 }
             }
-            if self.conflict.prefers(&other, &chosen) {
-                chosen = other;
-            }
+            let left = if self.conflict.prefers(&other, &chosen) {
+                std::mem::replace(&mut chosen, other)
+            } else {
+                other
+            };
+            others.push(left.stored.hash);
         }
+        let repeated = others.iter().filter(|hash| **hash == chosen.stored.hash).count();
+        self.merged.repeated += repeated as u64;
         self.merged.conflicts += u64::from(differ);
         let Candidate { file, stored, note } = chosen;
         Ok(Some(Passing { path: self.inputs[file].clone(), key, stored, note, rows }))

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::ReadError;
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::{Encoding, HEADER_BYTES, Header};
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 use crate::turn;
 
@@ -41,8 +41,8 @@ const CACHE_KIB: i32 = 4096;
 /// The file's header and its size in bytes.
 ///
 /// # Errors
-/// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`] or
-/// [`ReadError::NotSqlite`].
+/// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`],
+/// [`ReadError::NotSqlite`] or [`ReadError::Unfinished`].
 pub(crate) fn probe(path: &Path) -> Result<(Header, u64), ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     // Asked before opening: a pipe without writer would block.
@@ -59,7 +59,50 @@ pub(crate) fn probe(path: &Path) -> Result<(Header, u64), ReadError> {
     file.read_exact(&mut bytes).map_err(io)?;
     let header =
         Header::parse(&bytes).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
+    check_journal(path)?;
     Ok((header, size))
+}
+
+/// How a rollback journal begins that is still to be played back.
+/// `journal_mode=PERSIST` writes zeros over it when all is done.
+///
+/// Source: SQLite, "Database File Format", section 3.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Makes sure that no rollback journal beside the file is still to be played
+/// back: until then the file holds half a transaction.
+///
+/// # Errors
+/// [`ReadError::Unfinished`].
+pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
+    // It is named after the file, not after a link to it.
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    let real = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
+    let mut journal = real.unwrap_or_else(|| path.to_owned()).into_os_string();
+    journal.push("-journal");
+    let journal = PathBuf::from(journal);
+    // Nothing but a file is opened: a pipe would block.
+    if !std::fs::metadata(&journal).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+        return Ok(());
+    }
+    let mut first = Vec::new();
+    let length = JOURNAL_MAGIC.len() as u64;
+    match File::open(&journal).and_then(|file| file.take(length).read_to_end(&mut first)) {
+        Ok(_) if first != JOURNAL_MAGIC => Ok(()),
+        // One that can't be read is there all the same.
+        _ => Err(ReadError::Unfinished { path: path.to_owned(), journal }),
+    }
+}
+
+/// The encoding of the file's text.
+///
+/// # Errors
+/// [`ReadError::Io`].
+pub(crate) fn encoding(path: &Path) -> Result<Encoding, ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let mut bytes = [0; HEADER_BYTES];
+    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(io)?;
+    Ok(Encoding::of(&bytes))
 }
 
 /// A connection that can only read, creates nothing beside the file, trusts
@@ -104,6 +147,50 @@ pub(crate) fn connect_to_write(
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     turn::install(&mut connection)?;
+    harden(connection, max_object_bytes)
+}
+
+/// How a file that others write to is looked at without changing anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// With locks, and with the log and the shared memory of a file in WAL
+    /// mode, which must both be there: SQLite would make them otherwise, the
+    /// log whatever it is told.
+    Live,
+    /// The file alone.
+    AtRest,
+    /// To find out which of these will do.
+    WithoutLocks,
+}
+
+/// A connection that can only read a file that others may write to meanwhile,
+/// makes, changes and removes nothing, and follows no symbolic link. A file in
+/// WAL mode can't be opened [`Look::WithoutLocks`]. It waits for others as
+/// [`turn`] says.
+///
+/// Source: SQLite, "Write-Ahead Logging", section 5; "Uniform Resource
+/// Identifiers", section 3.3; `sqlite3PagerOpenWal` and `unixOpenSharedMemory`
+/// of SQLite 3.54.1, where `readonly_shm` is.
+///
+/// # Errors
+/// As SQLite has them.
+pub(crate) fn connect_to_look(
+    path: &Path,
+    look: Look,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let parameters = match look {
+        Look::Live => "mode=ro&readonly_shm=1",
+        Look::AtRest => "immutable=1",
+        Look::WithoutLocks => "mode=ro&nolock=1",
+    };
+    let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
+    turn::install(&mut connection)?;
+    connection.pragma_update(None, "query_only", true)?;
     harden(connection, max_object_bytes)
 }
 
@@ -174,8 +261,12 @@ impl Budget {
 /// SQLite's error, told apart where our own budget ended the query.
 pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let path = path.to_owned();
+    let extended = source.sqlite_error().map(|error| error.extended_code);
     match source.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => ReadError::Runaway { path },
+        _ if extended == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK) => {
+            ReadError::HotJournal { path }
+        }
         _ => ReadError::Sqlite { path, source },
     }
 }
@@ -185,6 +276,10 @@ pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
 fn immutable_uri(path: &Path) -> String {
+    uri(path, "immutable=1")
+}
+
+fn uri(path: &Path, parameters: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -194,7 +289,7 @@ fn immutable_uri(path: &Path) -> String {
             write!(uri, "%{byte:02X}").expect("a String takes all");
         }
     }
-    uri + "?immutable=1"
+    uri + "?" + parameters
 }
 
 #[cfg(test)]

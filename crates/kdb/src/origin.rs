@@ -135,20 +135,15 @@ impl NoteReader {
         )?;
         let mut rows = statement.query(())?;
         while let Some(row) = rows.next()? {
-            let origin = Origin {
-                generator: row.get(1)?,
-                compiler: row.get(2)?,
-                compiler_digest: row.get(3)?,
-                source: row.get(4)?,
-                source_digest: row.get(5)?,
-            };
+            // An entry of another kind notes nothing.
+            let Some((id, origin)) = origin(row) else { continue };
             let texts = [&origin.generator, &origin.compiler, &origin.source];
             let bytes: usize = texts.iter().map(|text| text.len()).sum();
             // Nobody writes such: what is in the file is not to be believed.
             if reader.origins.len() >= MAX_ORIGINS || bytes > MAX_ORIGIN_BYTES {
                 return Ok(Self::default());
             }
-            reader.origins.insert(row.get(0)?, Arc::new(origin));
+            reader.origins.insert(id, Arc::new(origin));
         }
         reader.find_next(connection, 0)?;
         Ok(reader)
@@ -176,8 +171,8 @@ impl NoteReader {
         let mut statement = connection.prepare_cached(sql)?;
         let found = statement
             .query_row([after], |row| {
-                let origin: Option<i64> = row.get(1)?;
-                Ok((row.get(0)?, origin, row.get(2)?))
+                let integer = |index| row.get::<_, Option<i64>>(index).ok().flatten();
+                Ok((row.get(0)?, integer(1), integer(2)))
             })
             .optional()?;
         self.next = found.map(|(first, origin, date)| {
@@ -186,4 +181,18 @@ impl NoteReader {
         });
         Ok(())
     }
+}
+
+/// An entry of the first table, with its number; none where a column holds
+/// something else.
+fn origin(row: &rusqlite::Row<'_>) -> Option<(i64, Origin)> {
+    let text = |index| row.get(index).ok();
+    let origin = Origin {
+        generator: text(1)?,
+        compiler: text(2)?,
+        compiler_digest: text(3)?,
+        source: text(4)?,
+        source_digest: text(5)?,
+    };
+    Some((row.get(0).ok()?, origin))
 }

@@ -149,6 +149,12 @@ impl Reader {
         &self.connection
     }
 
+    /// For a statement that looks at so many bytes of the file.
+    pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
+        self.budget.renew_to_read(bytes);
+        &self.connection
+    }
+
     /// The file's path, as it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {

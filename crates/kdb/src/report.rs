@@ -15,6 +15,10 @@ pub enum FindingClass {
     NotSqlite,
     /// Another journal mode than DELETE.
     JournalMode,
+    /// A rollback journal beside the file is still to be played back.
+    Journal,
+    /// Text in UTF-16.
+    Encoding,
     /// SQLite's integrity check found damage.
     Integrity,
     /// The table, a column or the unique index is missing or another.
@@ -47,6 +51,8 @@ impl FindingClass {
             Self::TooSmall => "too-small",
             Self::NotSqlite => "not-sqlite",
             Self::JournalMode => "journal-mode",
+            Self::Journal => "journal",
+            Self::Encoding => "encoding",
             Self::Integrity => "integrity",
             Self::Schema => "schema",
             Self::Unreadable => "unreadable",

@@ -1,12 +1,13 @@
 //! A kdb in parts, which merge back into the same bytes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::KernelKey;
 
-use crate::codec::Encoded;
+use crate::codec::{self, Encoded};
 use crate::copy::{CopyOptions, Passing, transfer};
 use crate::cursor::Cursor;
 use crate::error::{CopyError, WriteError};
@@ -44,7 +45,8 @@ const PAGES_OF_A_ROW: u64 = 16;
 /// handed to `each` as they are finished.
 ///
 /// # Errors
-/// [`CopyError`]; parts that were finished stay.
+/// [`CopyError`]; parts that were finished stay. [`CopyError::OldParts`] where
+/// an earlier split left others there: all parts are written then.
 pub fn split(
     input: &Path,
     dir: &Path,
@@ -54,13 +56,12 @@ pub fn split(
 ) -> Result<(), CopyError> {
     let mut cursor = Cursor::open(input, options.max_object_bytes)?;
     let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
-    let mut parts = Parts {
-        dir,
-        file_name: input.file_name().unwrap_or(OsStr::new("parts.kdb")),
-        by,
-        layout,
-        open: None,
-        count: 0,
+    let file_name = input.file_name().unwrap_or(OsStr::new("parts.kdb"));
+    let mut old = parts_in(dir, file_name);
+    let mut parts = Parts { dir, file_name, by, layout, open: None, count: 0 };
+    let mut each = |part: &Part| {
+        old.remove(&part.path);
+        each(part);
     };
     transfer(
         options,
@@ -82,7 +83,19 @@ pub fn split(
     if let Some(part) = parts.finish()? {
         each(&part);
     }
-    Ok(())
+    if old.is_empty() {
+        return Ok(());
+    }
+    Err(CopyError::OldParts { dir: dir.to_owned(), parts: old.into_iter().collect() })
+}
+
+/// What lies where a split of that file would put its parts.
+fn parts_in(dir: &Path, file_name: &OsStr) -> BTreeSet<PathBuf> {
+    let below = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    below
+        .map(|below| dir.join(below.file_name()).join(file_name))
+        .filter(|it| it.exists())
+        .collect()
 }
 
 struct Parts<'a> {
@@ -135,7 +148,8 @@ impl Parts<'_> {
                 };
                 std::fs::create_dir_all(&dir).map_err(io)?;
                 let path = dir.join(self.file_name);
-                let sink = Sink::create(&path, self.layout)?;
+                let sink = Sink::create(&path, self.layout);
+                let sink = sink.inspect_err(|_| remove_empty(&path))?;
                 Open { path, name: key.kernel_name.clone(), sink }
             }
         };
@@ -144,12 +158,39 @@ impl Parts<'_> {
 
     fn finish(&mut self) -> Result<Option<Part>, WriteError> {
         let Some(Open { path, sink, .. }) = self.open.take() else { return Ok(None) };
-        Ok(Some(Part { path, written: sink.finish()? }))
+        match sink.finish() {
+            Ok(written) => Ok(Some(Part { path, written })),
+            Err(error) => {
+                remove_empty(&path);
+                Err(error)
+            }
+        }
     }
 }
 
+impl Drop for Parts<'_> {
+    fn drop(&mut self) {
+        // What was begun is given up, and goes with its directory.
+        if let Some(Open { path, sink, .. }) = self.open.take() {
+            drop(sink);
+            remove_empty(&path);
+        }
+    }
+}
+
+/// Removes the directory of a part that was not finished, unless an older one
+/// lies in it.
+fn remove_empty(part: &Path) {
+    if let Some(dir) = part.parent() {
+        std::fs::remove_dir(dir).ok();
+    }
+}
+
+/// Bytes of a directory's name: what file systems take.
+const MAX_NAME_BYTES: usize = 255;
+
 /// A kernel's name as one component of a path, different for every name: what
-/// is not plain is spelled `%2F`.
+/// is not plain is spelled `%2F`, and what is too long ends in a digest.
 fn directory_name(kernel_name: &str) -> String {
     use std::fmt::Write as _;
     let mut name = String::new();
@@ -160,6 +201,12 @@ fn directory_name(kernel_name: &str) -> String {
         } else {
             write!(name, "%{byte:02X}").expect("a String takes all");
         }
+    }
+    if name.len() > MAX_NAME_BYTES {
+        // No other name has a `~`.
+        let digest = format!("%~{}", codec::md5_hex(kernel_name.as_bytes()));
+        name.truncate(MAX_NAME_BYTES - digest.len());
+        name += &digest;
     }
     if name.is_empty() { "%".to_owned() } else { name }
 }
@@ -173,5 +220,7 @@ mod tests {
         let names = ["conv.s.o", "..", "", "a/b.cl.o", "a%2Fb.cl.o", "naïve.o"];
         let expected = ["conv.s.o", "%2E.", "%", "a%2Fb.cl.o", "a%252Fb.cl.o", "na%C3%AFve.o"];
         assert_eq!(names.map(directory_name), expected);
+        let long = ["a", "b"].map(|end| directory_name(&format!("{}{end}", "k".repeat(300))));
+        assert!(long.iter().all(|name| name.len() == 255) && long[0] != long[1], "{long:?}");
     }
 }

@@ -14,14 +14,29 @@ use crate::vfs;
 /// How the names of files that are being written end.
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// Removes what killed writers of the same kdb left: files that nobody holds
-/// the lock of. One that can't be removed does no harm.
+/// Characters between prefix and suffix, letters and digits by chance.
+const RANDOM_CHARACTERS: usize = 6;
+
+/// Whether the name is one that a writer of this kdb gave.
+fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
+    let random =
+        name.strip_prefix(prefix).and_then(|name| name.strip_suffix(TEMP_SUFFIX.as_bytes()));
+    random.is_some_and(|random| {
+        random.len() == RANDOM_CHARACTERS && random.iter().all(u8::is_ascii_alphanumeric)
+    })
+}
+
+/// Removes what killed writers of the same kdb left: files of the user's own
+/// that nobody holds the lock of. One that can't be removed does no harm.
 fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
-        if name.starts_with(prefix)
-            && name.ends_with(TEMP_SUFFIX.as_bytes())
+        // Asked before opening: a pipe without writer would block.
+        if is_temp(name, prefix)
+            && entry.metadata().is_ok_and(|of| of.is_file() && of.uid() == own)
             && std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
         {
             std::fs::remove_file(entry.path()).ok();
@@ -50,7 +65,7 @@ impl Temp {
         prefix.push(name);
         prefix.push(".");
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(TEMP_SUFFIX);
+        builder.prefix(&prefix).suffix(TEMP_SUFFIX).rand_bytes(RANDOM_CHARACTERS);
         #[cfg(unix)]
         {
             // What any new file has; the umask takes from it.

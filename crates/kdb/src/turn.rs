@@ -13,25 +13,29 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 const PAUSE: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// Until when this thread's statements wait. A busy handler is a plain
-    /// function without a place to keep it.
-    static UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// How long this thread's statements may still wait. A busy handler is a
+    /// plain function without a place to keep it.
+    static LEFT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// Makes the connection's statements wait as [`wait_up_to`] said last.
 pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     connection.busy_handler(Some(|_| {
-        let waits = UNTIL.get().is_some_and(|until| Instant::now() < until);
-        if waits {
-            thread::sleep(PAUSE);
+        let left = LEFT.get();
+        if left.is_zero() {
+            return false;
         }
-        waits
+        let began = Instant::now();
+        thread::sleep(PAUSE.min(left));
+        LEFT.set(left.saturating_sub(began.elapsed()));
+        true
     }))
 }
 
-/// Bounds what this thread waits from now on, all in all.
+/// Bounds what this thread waits from now on, all in all. Work between two
+/// waits counts for nothing.
 pub(crate) fn wait_up_to(busy: Duration) {
-    UNTIL.set(Instant::now().checked_add(busy));
+    LEFT.set(busy);
 }
 
 /// Begins a transaction that writes, for which it waits here and not in the

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 
 use gfxpack_plan::KernelKey;
 
+use crate::read::Reader;
 use crate::turn;
 
 /// A table of its own: MIOpen asks for kern_db and tolerates others. A row
@@ -16,15 +17,28 @@ const NOTE: &str = "INSERT INTO gfxpack_usage SELECT rowid, ?3 FROM kern_db \
     WHERE kernel_name = ?1 AND kernel_args = ?2 \
     ON CONFLICT DO UPDATE SET used = max(used, excluded.used)";
 
-const OLDEST: &str = "SELECT kern_db.rowid, octet_length(kernel_blob) FROM kern_db \
+const OLDEST: &str = "SELECT kern_db.rowid, octet_length(kernel_blob), coalesce(used, 0) FROM kern_db \
     LEFT JOIN gfxpack_usage ON gfxpack_usage.id = kern_db.rowid \
     ORDER BY coalesce(used, 0), kern_db.rowid LIMIT ?1";
 
+/// What another process has used or stored since the look at [`OLDEST`] stays.
+const DELETE: &str = "DELETE FROM kern_db WHERE rowid = ?1 \
+    AND coalesce((SELECT used FROM gfxpack_usage WHERE id = ?1), 0) <= ?2";
+
+const FORGET: &str = "DELETE FROM gfxpack_usage WHERE id = ?1";
+
 /// Entries whose row is gone would make a later row of the same id look used.
+/// Others than this leave them: MIOpen, and a row that takes another's place.
 const SWEEP: &str = "DELETE FROM gfxpack_usage WHERE id NOT IN (SELECT rowid FROM kern_db)";
 
-/// Rows that go in one transaction, so that none takes long.
-const BATCH: i64 = 64;
+/// Rows, and about how many bytes of them, that go in one transaction, so that
+/// none takes long.
+const BATCH_ROWS: usize = 2048;
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Rows that are found by one look at the whole file, which takes as long as
+/// the file is large, and memory for each of these.
+const LOOK_ROWS: i64 = 1 << 16;
 
 /// Notes when kernels were used, in seconds since the epoch. Part of a
 /// transaction of the caller's.
@@ -47,53 +61,91 @@ pub(crate) fn note<'a>(
 ///
 /// Freed pages are used again. Only a file larger than the limit, since that
 /// was lowered, is cut, and only where it was made to be.
-pub(crate) fn make_room(
-    connection: &Connection,
-    more: u64,
-    limit: u64,
-) -> Result<u64, rusqlite::Error> {
+///
+/// However many rows go, the whole file is looked at once for every
+/// [`LOOK_ROWS`] of them, and each step has a budget of its own: a file that
+/// has grown for months must not keep its next kernel out.
+pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
+    let connection = reader.connection();
     let mut gone = 0;
     if bytes(connection)?.used.saturating_add(more) <= limit {
         return Ok(gone);
     }
     let goal = limit - limit / 16;
-    loop {
-        let transaction = turn::begin(connection)?;
-        let used = bytes(&transaction)?.used.saturating_add(more);
-        let mut excess = used.saturating_sub(goal);
-        if excess == 0 {
-            break;
-        }
-        transaction.execute_batch(CREATE)?;
-        let mut deleted = 0;
-        {
-            let mut oldest = transaction.prepare_cached(OLDEST)?;
-            let oldest: Vec<(i64, i64)> = oldest
-                .query_map([BATCH], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect::<Result<_, _>>()?;
-            let mut delete = transaction.prepare_cached("DELETE FROM kern_db WHERE rowid = ?1")?;
-            for (id, size) in oldest {
-                if excess == 0 {
-                    break;
-                }
-                deleted += delete.execute([id])?;
-                excess = excess.saturating_sub(size.unsigned_abs());
-            }
-        }
+    while excess(connection, more, goal)? > 0 {
+        let oldest = oldest(reader)?;
+        let deleted = delete(reader, &oldest, more, goal)?;
+        gone += deleted;
         if deleted == 0 {
             break;
         }
-        gone += deleted as u64;
-        transaction.execute(SWEEP, ())?;
-        transaction.commit()?;
     }
     if bytes(connection)?.file > limit {
         let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
         let mut freed = vacuum.query(())?;
-        // A page with each step.
-        while freed.next()?.is_some() {}
+        // A page with each step, which has its own budget.
+        while freed.next()?.is_some() {
+            reader.connection();
+        }
     }
     Ok(gone)
+}
+
+/// A row, its blob's bytes, and when it was used.
+type Aged = (i64, i64, i64);
+
+/// The rows that were used longest ago, the oldest first.
+fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
+    let file = bytes(reader.connection())?.file;
+    let connection = reader.connection_to_read(file);
+    let transaction = turn::begin(connection)?;
+    transaction.execute_batch(CREATE)?;
+    transaction.execute(SWEEP, ())?;
+    transaction.commit()?;
+    let mut oldest = reader.connection_to_read(file).prepare_cached(OLDEST)?;
+    let rows = oldest.query_map([LOOK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    rows.collect()
+}
+
+/// Deletes rows from the first on, until there are no more than `goal` bytes
+/// with `more`. Says how many went.
+fn delete(
+    reader: &Reader,
+    mut oldest: &[Aged],
+    more: u64,
+    goal: u64,
+) -> Result<u64, rusqlite::Error> {
+    let mut gone = 0;
+    while !oldest.is_empty() {
+        let transaction = turn::begin(reader.connection())?;
+        let mut excess = excess(&transaction, more, goal)?.min(BATCH_BYTES);
+        if excess == 0 {
+            break;
+        }
+        let mut delete = transaction.prepare_cached(DELETE)?;
+        let mut forget = transaction.prepare_cached(FORGET)?;
+        let mut taken = 0;
+        for &(id, size, used) in oldest.iter().take(BATCH_ROWS) {
+            if excess == 0 {
+                break;
+            }
+            taken += 1;
+            if delete.execute((id, used))? > 0 {
+                forget.execute([id])?;
+                gone += 1;
+                excess = excess.saturating_sub(size.unsigned_abs());
+            }
+        }
+        drop((delete, forget));
+        transaction.commit()?;
+        oldest = &oldest[taken..];
+    }
+    Ok(gone)
+}
+
+/// How many bytes of rows, with `more`, are too many.
+fn excess(connection: &Connection, more: u64, goal: u64) -> Result<u64, rusqlite::Error> {
+    Ok(bytes(connection)?.used.saturating_add(more).saturating_sub(goal))
 }
 
 struct Bytes {

@@ -12,7 +12,7 @@ use crate::codec;
 use crate::error::{ReadError, WriteError};
 use crate::fault::Fault;
 use crate::header::{Header, Journal};
-use crate::open::{self, sqlite_error};
+use crate::open::{self, Budget, Look, sqlite_error};
 use crate::read::{ReadOptions, Reader, missing_column};
 use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE,
@@ -33,8 +33,12 @@ pub struct UserOptions {
     /// Whether the file may stay in WAL mode, which MIOpen puts it in. It may
     /// not on a network file system, where processes share no memory.
     pub wal: bool,
-    /// Whether the file is made where there is none.
-    pub create: bool,
+    /// Whether nothing is made, changed or removed, here or beside the file:
+    /// no file or table where there is none, no log written back, no journal
+    /// rolled back. Such a file can't be stored into, and is to be closed soon:
+    /// one that is at rest in WAL mode must not change while it is open, and
+    /// MIOpen can't clear up its log meanwhile.
+    pub look_only: bool,
 }
 
 impl Default for UserOptions {
@@ -44,7 +48,7 @@ impl Default for UserOptions {
             limit_bytes: u64::MAX,
             busy: Duration::from_secs(10),
             wal: true,
-            create: true,
+            look_only: false,
         }
     }
 }
@@ -77,9 +81,15 @@ impl UserKdb {
     ///
     /// # Errors
     /// [`ReadError`] as for [`Reader::open`], and where the file can't be made
-    /// or others have it locked.
+    /// or others have it locked. With [`UserOptions::look_only`] also where
+    /// what it holds can't be told without changing it:
+    /// [`ReadError::HotJournal`], or [`ReadError::JournalMode`] for a log
+    /// without its index.
     pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
-        probe(path, options.create)?;
+        let size = probe(path, !options.look_only)?;
+        if options.look_only {
+            return Self::look(path, size, options);
+        }
         let sqlite = |source| sqlite_error(path, source);
         turn::wait_up_to(options.busy);
         let (connection, budget) =
@@ -91,17 +101,62 @@ impl UserKdb {
         // A lost power supply may take the last kernels: they are compiled
         // again, and hashes tell.
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
-        if missing_column(&connection).map_err(sqlite)?.is_some() && options.create {
+        if missing_column(&connection).map_err(sqlite)?.is_some() {
             create_table(&connection).map_err(sqlite)?;
         }
+        Self::over(path, connection, budget, journal, options)
+    }
+
+    /// Opens the file as it is.
+    ///
+    /// Its header is not read: closing the handle for that would drop this
+    /// process's locks, and SQLite does not say.
+    fn look(path: &Path, size: u64, options: &UserOptions) -> Result<Self, ReadError> {
+        if size == 0 {
+            // SQLite would take a journal beside it for a remnant.
+            return Err(ReadError::Schema { path: path.to_owned(), column: "kernel_name" });
+        }
+        turn::wait_up_to(options.busy);
+        let connect = |look| open::connect_to_look(path, look, options.max_object_bytes);
+        let is_wal = || {
+            let error = connect(Look::WithoutLocks).err();
+            let code = error.and_then(|error| error.sqlite_error_code());
+            code == Some(rusqlite::ErrorCode::CannotOpen)
+        };
+        let (look, journal) = match (size_beside(path, "-wal"), size_beside(path, "-shm")) {
+            (Some(_), Some(_)) if options.wal => (Look::Live, Journal::Wal),
+            (Some(1..), _) => {
+                let mode = Journal::Wal.name();
+                return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+            }
+            (Some(0), _) => (Look::AtRest, Journal::Wal),
+            (None, _) if is_wal() => (Look::AtRest, Journal::Wal),
+            (None, _) => (Look::Live, Journal::Delete),
+        };
+        let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
+        Self::over(path, connection, budget, journal, options)
+    }
+
+    fn over(
+        path: &Path,
+        connection: Connection,
+        budget: Budget,
+        journal: Journal,
+        options: &UserOptions,
+    ) -> Result<Self, ReadError> {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-        let header =
-            Header { page_size: pragma("page_size").map_err(sqlite)?, journal, sqlite_version: 0 };
+        let page_size = pragma("page_size").map_err(|source| sqlite_error(path, source))?;
+        let header = Header { page_size, journal, sqlite_version: 0 };
         let read = ReadOptions { max_object_bytes: options.max_object_bytes, wal: options.wal };
         // The file grows while it is open, so its size bounds nothing.
         let reader = Reader::over(path, connection, budget, header, u64::MAX, read)?;
         let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
         Ok(Self { reader, limit_bytes, max_object_bytes, busy })
+    }
+
+    /// Changes how long to wait for others, [`UserOptions::busy`].
+    pub fn set_busy(&mut self, busy: Duration) {
+        self.busy = busy;
     }
 
     /// For everything that a [`Reader`] does.
@@ -141,10 +196,9 @@ impl UserKdb {
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         turn::wait_up_to(self.busy);
-        let connection = self.reader.connection();
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
-        let gone = usage::make_room(connection, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction = turn::begin(connection).map_err(sqlite)?;
+        let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
+        let transaction = turn::begin(self.reader.connection()).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -198,8 +252,9 @@ impl UserKdb {
 /// its last page.
 const ROW_OVERHEAD_BYTES: u64 = 8192;
 
-/// Looks at the file without opening it, and makes it where it is absent.
-fn probe(path: &Path, create: bool) -> Result<(), ReadError> {
+/// Looks at the file without opening it, and makes it where it is absent. Gives
+/// its size in bytes.
+fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
@@ -207,7 +262,7 @@ fn probe(path: &Path, create: bool) -> Result<(), ReadError> {
             use rustix::fs::{CWD, FileType, Mode, mknodat};
             return match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
                 // Another process was faster.
-                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(0),
                 Err(error) => Err(io(error.into())),
             };
         }
@@ -219,8 +274,16 @@ fn probe(path: &Path, create: bool) -> Result<(), ReadError> {
     // Without bytes it is new, and another process about to fill it.
     match metadata.len() {
         size @ 1..MIN_FILE_BYTES => Err(ReadError::TooSmall { path: path.to_owned(), size }),
-        _ => Ok(()),
+        size => Ok(size),
     }
+}
+
+/// The size of a file that SQLite keeps beside this one; none where there is
+/// no such file.
+fn size_beside(path: &Path, suffix: &str) -> Option<u64> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    std::fs::symlink_metadata(name).ok().map(|metadata| metadata.len())
 }
 
 /// The journal mode that the file is in, after an attempt to leave a mode that

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::check_row::{self, StoredRow};
 use crate::codec;
 use crate::error::ReadError;
-use crate::header::Journal;
+use crate::header::{Encoding, Journal};
 use crate::layout::{COUNT_STRAY, Layout};
 use crate::open::{self, Budget, sqlite_error};
 use crate::pipeline;
@@ -30,6 +30,8 @@ pub struct VerifyOptions<'a> {
     pub max_object_bytes: u64,
     /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Asked before every row whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 impl Default for VerifyOptions<'_> {
@@ -39,6 +41,7 @@ impl Default for VerifyOptions<'_> {
             window_bytes: 64 << 20,
             max_object_bytes: MAX_OBJECT_BYTES,
             progress: None,
+            cancelled: None,
         }
     }
 }
@@ -51,7 +54,8 @@ impl Default for VerifyOptions<'_> {
 /// the window, not by the file. Work runs in the current rayon pool.
 ///
 /// # Errors
-/// [`ReadError::Io`] or [`ReadError::NotAFile`]: there is nothing to verify.
+/// [`ReadError::Io`] or [`ReadError::NotAFile`]: there is nothing to verify;
+/// [`ReadError::Interrupted`].
 /// All else that is wrong is in the report.
 pub fn verify(
     path: &Path,
@@ -69,10 +73,18 @@ pub fn verify(
         let mode = header.journal.name();
         run.file(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
     }
-    if let Err(error) = run.content(file_bytes) {
-        return Ok(run.end_with(error));
+    match open::encoding(path)? {
+        Encoding::Utf8 => {}
+        other => {
+            let detail = format!("the text is {}, not UTF-8", other.name());
+            run.file(FindingClass::Encoding, detail);
+        }
     }
-    Ok(run.report)
+    match run.content(file_bytes) {
+        Err(error @ ReadError::Interrupted { .. }) => Err(error),
+        Err(error) => Ok(run.end_with(error)),
+        Ok(()) => Ok(run.report),
+    }
 }
 
 /// The target that a kdb's file name spells: `gfx90a68.kdb`.
@@ -189,7 +201,7 @@ impl Run<'_> {
     ) -> Result<(), ReadError> {
         let path = self.path;
         let sqlite = |source| sqlite_error(path, source);
-        let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress } =
+        let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress, cancelled } =
             *self.options;
         let total = match progress {
             None => 0,
@@ -211,6 +223,9 @@ impl Run<'_> {
             window_bytes,
             |row: &StoredRow| pipeline::batch_of(row.is_raw()),
             || {
+                if cancelled.is_some_and(|cancelled| cancelled()) {
+                    return Err(ReadError::Interrupted { path: path.to_owned() });
+                }
                 budget.renew();
                 let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };
                 number += 1;
@@ -257,6 +272,12 @@ impl Run<'_> {
             }
             ReadError::NotSqlite { .. } => {
                 (FindingClass::NotSqlite, "it is no SQLite 3 file".to_owned())
+            }
+            ReadError::Unfinished { journal, .. } => {
+                let journal = journal.display();
+                let detail =
+                    format!("`{journal}` has what a program did not finish to write to the file");
+                (FindingClass::Journal, detail)
             }
             ReadError::Sqlite { source, .. } => (FindingClass::Unreadable, source.to_string()),
             ReadError::Runaway { .. } => {

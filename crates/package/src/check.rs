@@ -5,6 +5,9 @@ use gfxpack_plan::package::{PackageFile, PackageSpec, Relation, RelationKind};
 use crate::Error;
 use crate::text::{COLUMNS, columns};
 
+/// Bytes of a version: file names hold 255 in all.
+const MAX_VERSION: usize = 100;
+
 /// Rules of one format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -63,6 +66,7 @@ impl Format {
         };
         let digit_first = value.bytes().next().is_some_and(|b| b.is_ascii_digit());
         !value.is_empty()
+            && value.len() <= MAX_VERSION
             && (digit_first || self != Self::Deb || part != "version")
             && value.bytes().all(|b| b.is_ascii_alphanumeric() || others.contains(&b))
     }
@@ -118,7 +122,10 @@ fn fields(spec: &PackageSpec) -> Result<(), Error> {
     one_line("homepage", &spec.homepage)?;
     one_line("maintainer", &spec.maintainer)?;
     let mail = spec.maintainer.split_once(" <").is_some_and(|(name, mail)| {
-        !name.is_empty() && mail.strip_suffix('>').is_some_and(|mail| mail.contains('@'))
+        let plain = |text: &str| !text.is_empty() && !text.contains(['<', '>']);
+        let address = mail.strip_suffix('>').and_then(|mail| mail.rsplit_once('@'));
+        let whole = |part: &str| plain(part) && !part.contains(char::is_whitespace);
+        plain(name) && address.is_some_and(|(user, host)| whole(user) && whole(host))
     });
     must(mail, "maintainer", &spec.maintainer, "is not of the form `Name <mail@example.org>`")?;
     one_line("section", &spec.section)?;

@@ -158,13 +158,14 @@ impl Error {
                     .to_owned()
             }
             Self::Version { format: "deb", part: "version", .. } => "begin with a digit, and use \
-                 letters, digits, `.`, `+`, `~` and `-` (Debian Policy 5.6.12)"
+                 letters, digits, `.`, `+`, `~` and `-`, 100 at the most (Debian Policy 5.6.12)"
                 .to_owned(),
             Self::Version { format: "deb", .. } => {
-                "use letters, digits, `.`, `+` and `~` (Debian Policy 5.6.12)".to_owned()
+                "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
+                    .to_owned()
             }
             Self::Version { .. } => {
-                "use letters, digits, `.`, `_`, `+`, `~` and `^`; rpm takes no \
+                "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \
                  `-` in a version or release"
                     .to_owned()
             }

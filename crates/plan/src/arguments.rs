@@ -52,7 +52,6 @@ const ALLOWED_STARTS: &[&str] = &[
     "-std=",
     "--std=",
     "-g",
-    "-w",
     "-pedantic",
     "-nogpu",
     "-I",
@@ -87,7 +86,31 @@ const FORBIDDEN_STARTS: &[&str] = &[
     "-gcc",
     "-Ofast-",
     "-Ob",
+    // These write the command with this build's paths into the object.
+    "-frecord-",
+    "-grecord-",
+    // These read files or write them.
+    "-fapi-notes",
+    "-fauto-profile",
+    "-fbuild-session",
+    "-fcoverage",
+    "-fcs-profile",
+    "-fexperimental-sanitize",
+    "-fimplicit-module",
+    "-fmemory-profile",
+    "-fprebuilt",
+    "-fproc-stat-report",
+    "-frandomize-layout-seed-file",
+    "-fsanitize-blacklist",
+    "-fsanitize-ignorelist",
+    "-fsanitize-system",
+    "-fstack-usage",
+    "-ftest-coverage",
+    "-fthinlto",
+    "-fxray",
 ];
+/// Options that are allowed as they are; more of them would be another option.
+const ALLOWED_WHOLE: &[&str] = &["-w"];
 /// Options of two words: the first, and how the second may begin.
 const PAIRS: &[(&str, &[&str])] =
     &[("-mllvm", &["-", "--"]), ("-Xclang", &["-target-feature", "+", "-", "-f", "-m"])];
@@ -142,6 +165,9 @@ pub fn words(options: &str) -> Result<Words, Problem> {
             let known = ["-defsym", "--defsym", "-mattr=", "-g"];
             parts.split(',').any(|part| part.starts_with('-') && !begins(part, &known))
         });
+        if ALLOWED_WHOLE.contains(&word) {
+            continue;
+        }
         if !begins(word, ALLOWED_STARTS) || begins(word, FORBIDDEN_STARTS) || outside || assembler {
             return forbidden(word);
         }
@@ -150,6 +176,20 @@ pub fn words(options: &str) -> Result<Words, Problem> {
         return Ok(words.iter().filter(|word| !word.starts_with("-mcpu=")).collect());
     }
     Ok(words)
+}
+
+/// Checks options that a person wrote as [`words`] does, and that they name no
+/// processor: it would stand in the key, and not count.
+///
+/// # Errors
+/// As [`words`].
+pub(crate) fn check_written(options: &str) -> Result<(), Problem> {
+    words(options)?;
+    let all = split(options).unwrap_or_default();
+    match all.iter().find(|word| word.starts_with("-mcpu")) {
+        Some(word) => Err(Problem::ForbiddenOption(word.to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
@@ -263,7 +303,7 @@ pub fn arguments(
         }
     }
     // `-g` would otherwise write the directory of the build into the object.
-    add(&["-ffile-compilation-dir=.", "-I."]);
+    add(&["-ffile-compilation-dir=."]);
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
     }
@@ -294,7 +334,7 @@ mod tests {
             " -DA=1 -mcpu=gfx906 -std=c++14",
             "gfx908:xnack+",
             expect![
-                "Hipcc --offload-arch=gfx908:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -I. -Ii0 -DA=1 -std=c++14 k"
+                "Hipcc --offload-arch=gfx908:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -Ii0 -DA=1 -std=c++14 k"
             ],
         );
         check(
@@ -302,7 +342,7 @@ mod tests {
             "  -DA=1  -DB",
             "gfx906",
             expect![
-                "Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -I. -Ii0 -DA=1 -DB k"
+                "Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -Ii0 -DA=1 -DB k"
             ],
         );
         check(
@@ -310,7 +350,7 @@ mod tests {
             " -Wa,-defsym,n=1",
             "gfx906",
             expect![
-                "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -I. -Ii0 -Wa,-defsym,n=1 k"
+                "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -Ii0 -Wa,-defsym,n=1 k"
             ],
         );
         let clang = |major| {
@@ -321,7 +361,7 @@ mod tests {
                 arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[]);
             format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
         };
-        expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -I. k"].assert_eq(&clang(5));
+        expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. k"].assert_eq(&clang(5));
         assert!(clang(6).contains(" -mcode-object-version=5 "));
         let gfx1030 = "gfx1030".parse().unwrap();
         assert_eq!(compile_target(Language::Assembly, &gfx1030).to_string(), "gfx1030");
@@ -353,6 +393,10 @@ mod tests {
             "#",
             "-DA=1 # x",
             "-Wp,-MD,x",
+            "-working-directory=/x",
+            "-frecord-command-line",
+            "-g -grecord-command-line",
+            "-fsanitize-ignorelist=/x",
         ];
         for options in refused {
             assert!(matches!(words(options), Err(Problem::ForbiddenOption(_))), "{options}");
@@ -361,7 +405,7 @@ mod tests {
         assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
         assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Words::from_iter(["-DA=x y"]));
         let taken = "-O3 -std=c++14 -Iinc -mllvm --amdgpu-spill-vgpr-to-agpr=0 -Wno-all -Xclang \
-                     -target-feature -Xclang +sramecc -mcumode -Wa,-defsym,n=1 -DA#B -ffast-math -g";
+                     -target-feature -Xclang +sramecc -mcumode -Wa,-defsym,n=1 -DA#B -ffast-math -g -w";
         assert_eq!(
             words(taken).unwrap().iter().collect::<Vec<_>>().join(" "),
             taken.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -54,7 +54,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         let included = kernel.targets.matches(processor);
         let source: Arc<Path> = kernel.source.as_path().into();
         for (options, targets, location) in option_sets(kernel)? {
-            arguments::words(&options).map_err(|problem| location.error(problem))?;
+            arguments::check_written(&options).map_err(|problem| location.error(problem))?;
             let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
             key.check().map_err(|error| location.error(error.into()))?;
             if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {
@@ -203,6 +203,8 @@ impl KeyReader {
     /// # Errors
     /// As [`parse_keys`].
     pub fn add(&mut self, text: &str) -> Result<(), InputError> {
+        // Editors put a mark before UTF-8 that JSON knows nothing of.
+        let text = if self.lines == 0 { text.trim_start_matches('\u{feff}') } else { text };
         let lines: Vec<&str> = text.lines().collect();
         for lines in lines.chunks(KEYS_AT_ONCE) {
             let parsed = on_all_processors(lines, |line| {
@@ -221,7 +223,7 @@ impl KeyReader {
 
     fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
-        let key = key.map_err(|error| location.error(Problem::Syntax(error.to_string())))?;
+        let key = key.map_err(|error| location.error(Problem::Syntax(in_its_line(&error))))?;
         let key = Arc::new(key);
         if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
             let first = Location { file: Arc::clone(&self.file), line };
@@ -255,6 +257,16 @@ impl KeyReader {
             return Err(Location::new(&self.file, 1).error(Problem::NoKernels));
         }
         Ok(self.list)
+    }
+}
+
+/// What JSON's reader says of a line, which it takes for the first one.
+fn in_its_line(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let said = error.to_string();
+    match said.strip_suffix(&format!(" at line {line} column {column}")) {
+        Some(said) => format!("{said}, column {column}"),
+        None => said,
     }
 }
 

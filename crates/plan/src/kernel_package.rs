@@ -26,7 +26,7 @@ pub use names::{DEFAULT_NAME_TEMPLATE, name};
 pub struct SourceLicense {
     /// SPDX expression.
     pub license: String,
-    /// Copyright holders, one line.
+    /// Copyright holders; lines after the first are further ones.
     pub copyright: String,
 }
 

@@ -61,6 +61,18 @@ pub struct LicensePolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed(spdx::Licensee);
 
+/// How a licence is written.
+pub const HINT: &str =
+    "write an SPDX licence expression, as MIT or BSD-3-Clause AND MIT; LicenseRef-NAME for others";
+
+/// Whether the text is an SPDX licence expression.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check(expression: &str) -> Result<(), String> {
+    spdx::Expression::parse(expression).map(|_| ()).map_err(|error| error.reason.to_string())
+}
+
 impl std::str::FromStr for Allowed {
     type Err = String;
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::key::{KeyError, Language};
+use crate::license;
 
 /// A file and a line, as every message about input names them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +71,14 @@ pub enum Problem {
     /// A pattern in `targets` that matches no known processor.
     #[error("failed to match target pattern `{0}`: no known processor fits it")]
     TargetPattern(String),
+    /// A licence that is none in SPDX's spelling.
+    #[error("failed to accept licence `{license}`: {reason}")]
+    License {
+        /// The licence as written.
+        license: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A define's name is no identifier.
     #[error("failed to accept define `{0}`: it is no identifier")]
     DefineName(String),
@@ -109,6 +118,9 @@ pub enum Problem {
     /// The source does not exist.
     #[error("failed to find source `{0}`")]
     MissingSource(String),
+    /// A source or include directory that a manifest names does not exist.
+    #[error("failed to find source `{0}`")]
+    MissingPath(String),
     /// Several different files could be the source.
     #[error("failed to choose a source for `{name}`: {} different files have that name", .candidates.len())]
     AmbiguousSource {
@@ -152,6 +164,7 @@ impl InputError {
             Problem::TargetPattern(_) => {
                 "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or !gfx90c".to_owned()
             }
+            Problem::License { .. } => license::HINT.to_owned(),
             Problem::DefineName(_) => "use letters, digits and _".to_owned(),
             Problem::DefineValue { language: Language::Assembly, .. } => {
                 "assembly symbols (-defsym) take integers".to_owned()
@@ -169,10 +182,17 @@ impl InputError {
             Problem::MissingSource(_) => {
                 "check the path, or give the directory that holds it (--source-dir)".to_owned()
             }
+            Problem::MissingPath(_) => {
+                "check the path: it is relative to the manifest's directory".to_owned()
+            }
             Problem::AmbiguousSource { candidates, .. } => {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
             }
-            Problem::UnreadableSource { .. } => "see the reason above".to_owned(),
+            Problem::UnreadableSource { .. } => {
+                "mend that file; an #include may lead to what lies below the manifest's directory, \
+                 its include-dirs, or --source-dir"
+                    .to_owned()
+            }
             Problem::Key(error) => error.hint().to_owned(),
             Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
             Problem::ForbiddenOption(_) => "take it out: options may set macros, relative include directories, warnings and code generation; \

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::key::Language;
+use crate::license;
 use crate::location::{InputError, Location, Problem};
 use crate::processors::PROCESSORS;
 
@@ -128,11 +129,18 @@ fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
+/// What is read first: another format's fields are not known.
+#[derive(Deserialize)]
+struct RawFormat {
+    format: Spanned<i64>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawManifest {
-    format: Spanned<i64>,
-    library: Library,
+    #[serde(rename = "format")]
+    _format: i64,
+    library: Spanned<Library>,
     #[serde(default)]
     kernel: Vec<Spanned<RawKernel>>,
 }
@@ -171,19 +179,31 @@ struct RawVariant {
 /// define that is no list of scalars, a target pattern that matches nothing.
 pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let at = |span: std::ops::Range<usize>| Location::of_offset(file, text, span.start);
+    if let Ok(RawFormat { format }) = toml::from_str(text)
+        && *format.get_ref() != FORMAT
+    {
+        return Err(at(format.span()).error(Problem::Format(*format.get_ref())));
+    }
     let raw: RawManifest = toml::from_str(text).map_err(|error| {
         let location = at(error.span().unwrap_or(0..0));
         location.error(Problem::Syntax(error.message().trim().replace('\n', ", ")))
     })?;
-    if *raw.format.get_ref() != FORMAT {
-        return Err(at(raw.format.span()).error(Problem::Format(*raw.format.get_ref())));
-    }
+    let library_at = at(raw.library.span());
+    let library = raw.library.into_inner();
+    let check_license = |license: &str, at: &Location| {
+        license::check(license).map_err(|reason| {
+            let license = license.to_owned();
+            at.error(Problem::License { license, reason })
+        })
+    };
+    check_license(&library.license, &library_at)?;
     let kernels = raw
         .kernel
         .into_iter()
         .map(|kernel| {
             let location = at(kernel.span());
             let kernel = kernel.into_inner();
+            kernel.license.iter().try_for_each(|license| check_license(license, &location))?;
             let source_at = at(kernel.source.span());
             let source = kernel.source.into_inner();
             let source_name =
@@ -215,7 +235,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     if kernels.is_empty() {
         return Err(Location::new(file, 1).error(Problem::NoKernels));
     }
-    Ok(Manifest { file: file.to_owned(), library: raw.library, kernels })
+    Ok(Manifest { file: file.to_owned(), library, kernels })
 }
 
 type At<'a> = dyn Fn(std::ops::Range<usize>) -> Location + 'a;

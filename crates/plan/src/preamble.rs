@@ -3,6 +3,14 @@
 
 use std::collections::BTreeSet;
 
+/// What parts words on a line.
+const BLANKS: [char; 4] = [' ', '\t', '\x0b', '\x0c'];
+/// Macros that compilers define whose names begin with no underscore.
+///
+/// Source: llvm-project, clang/lib/Frontend/InitPreprocessor.cpp and
+/// clang/lib/Basic/Targets.
+const PREDEFINED: [&str; 6] =
+    ["linux", "unix", "i386", "FP_FAST_FMA", "FP_FAST_FMAF", "HIP_API_PER_THREAD_DEFAULT_STREAM"];
 /// How deep includes may be nested; deeper ones end the preamble.
 const MAX_DEPTH: usize = 32;
 
@@ -49,13 +57,16 @@ pub fn read<'a>(
 /// of the header's own macros, which hide macros of their name. Of text that
 /// can't be read so, each word.
 pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
-    // A raw string may hold what looks like a comment.
-    let raw = bytes.windows(2).any(|pair| pair == b"R\"");
-    let Some(lines) = logical_lines(bytes).filter(|_| !raw) else {
-        return words(&String::from_utf8_lossy(bytes)).for_each(found);
+    let Some(lines) = plain_lines(bytes) else {
+        let text = String::from_utf8_lossy(bytes);
+        words(&text).for_each(&mut *found);
+        // A name may also lie on both sides of a line's end.
+        let joined = Some(joined(&text)).filter(|joined| *joined != text);
+        return joined.iter().flat_map(|text| words(text)).for_each(found);
     };
     for line in lines {
-        let Some((before, parameters, body)) = function_like(&line) else {
+        let parts = function_like(&line).filter(|_| !line.contains(['$', '\\']));
+        let Some((before, parameters, body)) = parts else {
             words(&line).for_each(&mut *found);
             continue;
         };
@@ -63,6 +74,53 @@ pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
         let hidden: BTreeSet<&str> = words(parameters).collect();
         words(body).filter(|word| !hidden.contains(word)).for_each(&mut *found);
     }
+}
+
+/// Calls `found` with the file name of whatever a header may ask for with
+/// `__has_include`: all that stands in quotes or angle brackets in its
+/// directives, since the operand may come out of a macro.
+pub fn asked_files(bytes: &[u8], found: &mut dyn FnMut(&str)) {
+    let lines = plain_lines(bytes).unwrap_or_else(|| {
+        joined(&String::from_utf8_lossy(bytes)).lines().map(str::to_owned).collect()
+    });
+    for line in lines {
+        let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) else {
+            continue;
+        };
+        if directive.starts_with("include") {
+            continue;
+        }
+        for (open, close) in [('<', '>'), ('"', '"')] {
+            let mut rest = directive;
+            while let Some((_, after)) = rest.split_once(open) {
+                let end = after.find(close).unwrap_or(after.len());
+                found(after[..end].rsplit('/').next().unwrap_or_default());
+                // What closes one may open the next.
+                rest = after;
+            }
+        }
+    }
+}
+
+/// The logical lines of a header, if they can be told.
+fn plain_lines(bytes: &[u8]) -> Option<Vec<String>> {
+    // A raw string may hold what looks like a comment.
+    let raw = bytes.windows(2).any(|pair| pair == b"R\"");
+    logical_lines(bytes).filter(|_| !raw)
+}
+
+/// A text with every line joined that some compiler, told to know trigraphs
+/// or not, may join.
+fn joined(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let text = text.replace("\r\n", "\n").replace("??/", "\\");
+    for line in text.split_inclusive(['\n', '\r']) {
+        match line.trim_end().strip_suffix('\\') {
+            Some(before) => joined.push_str(before),
+            None => joined.push_str(line),
+        }
+    }
+    joined
 }
 
 /// The identifiers of a text, and parts of numbers that look like one.
@@ -108,8 +166,11 @@ impl Reader<'_, '_> {
         // whether one of its branches was.
         let mut open: Vec<(bool, bool)> = Vec::new();
         for line in lines {
-            let line = line.trim();
+            let line = line.trim_matches(BLANKS);
             let reading = open.iter().all(|(now, _)| *now);
+            if !is_plain(line) {
+                return false;
+            }
             let Some(directive) = line.strip_prefix('#') else {
                 if reading && !line.is_empty() {
                     return false;
@@ -120,6 +181,9 @@ impl Reader<'_, '_> {
             let (name, rest) = directive
                 .split_once(|c: char| !c.is_ascii_alphanumeric() && c != '_')
                 .map_or((directive, ""), |(name, _)| (name, &directive[name.len()..]));
+            if rest.starts_with(['$', '\\']) {
+                return false;
+            }
             let rest = rest.trim();
             match name {
                 "if" | "ifdef" | "ifndef" if !reading => open.push((false, true)),
@@ -144,7 +208,9 @@ impl Reader<'_, '_> {
                     *now = !*any;
                     *any = true;
                 }
-                "elif" | "elifdef" | "elifndef" => {
+                // Not every compiler knows them.
+                "elifdef" | "elifndef" => return false,
+                "elif" => {
                     let Some((now, any)) = open.last_mut() else { return false };
                     if !*any {
                         return false;
@@ -168,7 +234,10 @@ impl Reader<'_, '_> {
                     self.macros.insert(name.to_owned());
                 }
                 "pragma" if rest == "once" => {
-                    self.once.insert(path.to_owned());
+                    // Of no effect in the main file.
+                    if depth > 0 {
+                        self.once.insert(path.to_owned());
+                    }
                 }
                 "include" => {
                     if !self.include(rest, path, depth) {
@@ -188,10 +257,13 @@ impl Reader<'_, '_> {
             _ => return false,
         };
         let Some((path, after)) = operand[1..].split_once(close) else { return false };
-        if !after.trim().is_empty() {
+        // Where these lead depends on the directory that it is compiled in.
+        let elsewhere = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        let staged = (self.resolve)(path, quoted, includer).filter(|_| !path.starts_with('/'));
+        if !after.trim().is_empty() || (elsewhere && staged.is_none()) {
             return false;
         }
-        match (self.resolve)(path, quoted, includer) {
+        match staged {
             Some(staged) => self.file(&staged, depth + 1),
             None => {
                 self.found.headers.push(path.to_owned());
@@ -205,7 +277,7 @@ impl Reader<'_, '_> {
     /// compiler's own and, after the first header, every other.
     fn is_defined(&mut self, text: &str) -> Option<bool> {
         let name = identifier(text).filter(|name| name.len() == text.len())?;
-        let foreign = name.starts_with('_') || ["linux", "unix"].contains(&name);
+        let foreign = name.starts_with('_') || PREDEFINED.contains(&name);
         if foreign || !self.found.headers.is_empty() {
             return None;
         }
@@ -216,23 +288,42 @@ impl Reader<'_, '_> {
 
 /// `defined(X)` or `defined X`.
 fn defined_operand(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix("defined")?.trim_start();
+    let rest = text.strip_prefix("defined")?;
+    let rest =
+        Some(rest.trim_start()).filter(|name| name.len() < rest.len() || name.starts_with('('))?;
     match rest.strip_prefix('(') {
         Some(inner) => inner.strip_suffix(')').map(str::trim),
         None => Some(rest),
     }
 }
 
+/// The identifier that a text begins with. To a compiler `$`, letters beyond
+/// ASCII and `\u00e4` are parts of one.
 fn identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
-    let name = &text[..end];
-    (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+    let (name, after) = text.split_at(end);
+    let goes_on = after.starts_with(|c: char| matches!(c, '$' | '\\') || !c.is_ascii());
+    (!goes_on && !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()))
+        .then_some(name)
+}
+
+/// Whether a line is one that means the same to every compiler, told to know
+/// trigraphs or not: neither these, nor digraphs of `#`, nor raw strings, nor
+/// what only some compilers take for blanks.
+fn is_plain(line: &str) -> bool {
+    let odd = |c: char| !c.is_ascii_graphic() && !BLANKS.contains(&c);
+    !line.contains(odd) && !line.starts_with("%:") && !line.contains("??") && !line.contains("R\"")
 }
 
 /// The lines with continuations joined and comments made blank; `None` for
-/// text that can't be read so: no UTF-8, an unclosed comment, a raw string.
+/// text that can't be read so: no UTF-8, an unclosed comment, lines that only
+/// some compilers end or join.
 fn logical_lines(bytes: &[u8]) -> Option<Vec<String>> {
-    let text = std::str::from_utf8(bytes).ok()?.replace("\\\r\n", "").replace("\\\n", "");
+    let text = std::str::from_utf8(bytes).ok()?;
+    if has_odd_ends(text) {
+        return None;
+    }
+    let text = text.replace("\\\r\n", "").replace("\\\n", "");
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(at) = rest.find(['/', '"', '\'']) {
@@ -259,7 +350,10 @@ fn logical_lines(bytes: &[u8]) -> Option<Vec<String>> {
                 escaped = *c == '\\' && !escaped;
                 closes
             });
-            // An apostrophe may separate digits: then the line is no directive.
+            // An apostrophe may separate digits instead.
+            if quote == '\'' && ends_with_number(&plain) && line.contains(['"', '*']) {
+                return None;
+            }
             let end = end.map_or(line.len(), |(at, c)| at + c.len_utf8());
             plain.push_str(&rest[..end]);
             rest = &rest[end..];
@@ -267,6 +361,29 @@ fn logical_lines(bytes: &[u8]) -> Option<Vec<String>> {
     }
     plain.push_str(rest);
     Some(plain.lines().map(str::to_owned).collect())
+}
+
+/// Whether lines end or go on where not all compilers have them do so: at a
+/// carriage return alone, and by a backslash with blanks after it or written
+/// as a trigraph.
+fn has_odd_ends(text: &str) -> bool {
+    let lone = |(at, _): (usize, &str)| !text[at + 1..].starts_with('\n');
+    let mut lines = text.split_inclusive('\n');
+    text.contains("??/")
+        || text.match_indices('\r').any(lone)
+        || lines.any(|line| {
+            let end = line.strip_suffix('\n').unwrap_or(line);
+            let end = end.strip_suffix('\r').unwrap_or(end);
+            let text = end.trim_end_matches(BLANKS);
+            text.len() < end.len() && text.ends_with('\\')
+        })
+}
+
+/// Whether a text ends within a number.
+fn ends_with_number(text: &str) -> bool {
+    let inside = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '\'');
+    let start = text.rfind(inside).map_or(0, |at| at + 1);
+    text[start..].trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -329,6 +446,60 @@ mod tests {
         check(&[("k.cpp", "#include \"k.cpp\"\n#include <a>\n")], &[], &[]);
     }
 
+    #[test]
+    fn what_compilers_read_otherwise_ends_it() {
+        for before in [
+            // Lines that go on, or end, where they do not seem to.
+            "// c \\ \n",
+            "// c \\\t\r\n",
+            "// c ??/\n",
+            "// c\r#define A\n",
+            // Names that go on.
+            "#define a$ 1\n",
+            "#define a\u{e4} 1\n",
+            "#define a\\u00e4 1\n",
+            "#ifdef a$\n#endif\n",
+            "#if defined(a\u{e4})\n#endif\n",
+            "#ifdef a\n#endif$\n#else\n",
+            // Directives that do not look like ones, and the other way round.
+            "#ifdef a\n%:else\n#define b\n#endif\n",
+            "#ifdef a\n??=else\n#define b\n#endif\n",
+            "#ifdef a\n\u{a0}#else\n#define b\n#endif\n",
+            "#ifdef a\n\0#else\n#define b\n#endif\n",
+            "#define a R\"(\n#define b\n",
+            "#define a 1'000 /*\n*/\n",
+            "#define a 1'0 /* ' */\n",
+            "#if definedX\n#endif\n",
+            "#ifdef FP_FAST_FMA\n#endif\n",
+            "#ifndef a\n#elifdef b\n#endif\n",
+        ] {
+            check(&[("k.cpp", &format!("{before}#include <x>\n"))], &["definedX"], &[]);
+        }
+        check(&[("k.cpp", "#define a 1'000 // '\n#include <x>\n// c\\d\n")], &[], &["x"]);
+        check(&[("k.cpp", "#if defined(a) \n#else\n#include <x>\n#endif")], &[], &["x"]);
+    }
+
+    #[test]
+    fn only_what_the_search_path_finds_is_a_header() {
+        check(&[("k.cpp", "#include \"/a/x.h\"\n"), ("a/x.h", "#include <x>\n")], &[], &[]);
+        check(&[("k.cpp", "#include </a/x.h>\n")], &[], &[]);
+        check(&[("k.cpp", "#include <b/../x.h>\n")], &[], &[]);
+    }
+
+    #[test]
+    fn a_main_file_is_read_as_often_as_it_is_included() {
+        let text = "#pragma once\n#ifndef A\n#define A\n#include \"k.cpp\"\n#else\nint x;\n#endif\n#include <x>\n";
+        check(&[("k.cpp", text)], &[], &[]);
+    }
+
+    #[test]
+    fn files_that_a_header_asks_for_are_told() {
+        let mut files = Vec::new();
+        let text = "#define H <a/b.h>\n#if has(H) || \\\n __has_include (\"c.h\") // <d>\n#include <e>\nx<f>";
+        asked_files(text.as_bytes(), &mut |name| files.push(name.to_owned()));
+        assert_eq!(files, ["b.h", "c.h", ") "]);
+    }
+
     #[track_caller]
     fn check_names(text: &str, expected: &[&str]) {
         let mut names = Vec::new();
@@ -347,6 +518,9 @@ mod tests {
         check_names("#define N (A) A", &["define", "N", "A", "A"]);
         check_names("auto s = R\"(/*)\"; int WG;", &["auto", "s", "R", "int", "WG"]);
         check_names("/* open WG", &["open", "WG"]);
+        check_names("f\\ \noo", &["f", "oo", "foo"]);
+        check_names("f??/\r\noo\rb", &["f", "oo", "b", "foo", "b"]);
+        check_names("#define F(a$, b) a b", &["define", "F", "a", "b", "a", "b"]);
     }
 
     #[test]

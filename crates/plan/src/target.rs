@@ -55,6 +55,18 @@ pub enum TargetError {
         /// The part that should be a count.
         count: String,
     },
+    /// `_` before a count that MIOpen writes in hexadecimal.
+    #[error(
+        "failed to parse target `{target}`: above 64, `_` is followed by no compute-unit count"
+    )]
+    Underscore {
+        /// The whole text.
+        target: String,
+        /// The target without the count.
+        id: TargetId,
+        /// The count.
+        count: u32,
+    },
 }
 
 impl TargetError {
@@ -76,6 +88,13 @@ impl TargetError {
                 }
                 _ => format!("write {processor} without features"),
             },
+            Self::Underscore { id, count, .. } => {
+                let target = Target::new(id.clone(), Some(*count));
+                format!(
+                    "write {target}; MIOpen calls that {}, in hexadecimal above 64",
+                    target.db_basename()
+                )
+            }
             Self::ComputeUnits { .. } => {
                 "after @ comes a decimal count from 1 to 4095; in MIOpen's own spelling _ and a \
                  decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)"
@@ -281,7 +300,16 @@ impl FromStr for Target {
         } else if let Some(digits) = rest.strip_prefix('@') {
             Some(count(digits, 10)?)
         } else if let Some(digits) = rest.strip_prefix('_') {
-            Some(count(digits, 10)?)
+            // MIOpen would have written it in hexadecimal, and asks for no such file.
+            let decimal = count(digits, 10)?;
+            if decimal > MAX_DECIMAL_COMPUTE_UNITS {
+                return Err(TargetError::Underscore {
+                    target: text.to_owned(),
+                    id,
+                    count: decimal,
+                });
+            }
+            Some(decimal)
         } else {
             let hex = count(rest, 16)?;
             if hex <= MAX_DECIMAL_COMPUTE_UNITS {

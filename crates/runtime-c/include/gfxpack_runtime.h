@@ -366,7 +366,8 @@ enum gfxpack_flag
      */
     GFXPACK_FLAG_KEEP_HITS = 1,
     /**
-     * Nothing on disk is made, changed or moved. Off.
+     * Nothing on disk is made, changed or moved. A user kdb that can't be read
+     * so, since a write to it was cut short, is a miss. Off.
      */
     GFXPACK_FLAG_LOOK_ONLY = 2,
     /**
@@ -403,8 +404,9 @@ enum gfxpack_limit
      */
     GFXPACK_LIMIT_MEMORY_BYTES = 2,
     /**
-     * How long to wait for a user kdb that another process has locked, in
-     * milliseconds.
+     * How long one call waits, all in all, for a user kdb that another process
+     * has locked, in milliseconds. After a wait in vain nobody waits for the
+     * file for a minute, unless it turns out free.
      */
     GFXPACK_LIMIT_BUSY_WAIT_MS = 3,
     /**
@@ -740,9 +742,10 @@ gfxpack_status gfxpack_get(const struct gfxpack_cache *cache,
  *
  * GFXPACK_STATUS_OK where there is a kernel, saved or not: `out` then
  * receives a lookup that the caller owns. GFXPACK_STATUS_COMPILER_FAILED
- * where `compile` fails; gfxpack_last_error() then has its words. In that and
- * all other cases `out` receives null. `user_data` is handed to `compile` and
- * may be null. Any number of threads may call this with one cache.
+ * where `compile` fails or gives no bytes; gfxpack_last_error() then has its
+ * words. In that and all other cases `out` receives null. `user_data` is handed
+ * to `compile` and may be null. Any number of threads may call this with one
+ * cache.
  */
 gfxpack_status gfxpack_get_or_compile(const struct gfxpack_cache *cache,
                                       const char *kernel_name,
@@ -754,8 +757,8 @@ gfxpack_status gfxpack_get_or_compile(const struct gfxpack_cache *cache,
 /**
  * Puts the code object that was compiled where the cache finds it. The bytes
  * are copied. A second call takes the place of the first. Null, or more bytes
- * than any object can have, change nothing. Only the thread that the compiler
- * was called by may call this.
+ * than any object can have, change nothing; none at all are no code object.
+ * Only the thread that the compiler was called by may call this.
  */
 void gfxpack_compiled_set(struct gfxpack_compiled *compiled, const uint8_t *data, size_t size);
 

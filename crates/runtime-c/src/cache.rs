@@ -154,9 +154,10 @@ pub unsafe extern "C" fn gfxpack_get(
 ///
 /// GFXPACK_STATUS_OK where there is a kernel, saved or not: `out` then
 /// receives a lookup that the caller owns. GFXPACK_STATUS_COMPILER_FAILED
-/// where `compile` fails; gfxpack_last_error() then has its words. In that and
-/// all other cases `out` receives null. `user_data` is handed to `compile` and
-/// may be null. Any number of threads may call this with one cache.
+/// where `compile` fails or gives no bytes; gfxpack_last_error() then has its
+/// words. In that and all other cases `out` receives null. `user_data` is handed
+/// to `compile` and may be null. Any number of threads may call this with one
+/// cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_get_or_compile(
     cache: *const Cache,
@@ -184,8 +185,8 @@ pub unsafe extern "C" fn gfxpack_get_or_compile(
 
 /// Puts the code object that was compiled where the cache finds it. The bytes
 /// are copied. A second call takes the place of the first. Null, or more bytes
-/// than any object can have, change nothing. Only the thread that the compiler
-/// was called by may call this.
+/// than any object can have, change nothing; none at all are no code object.
+/// Only the thread that the compiler was called by may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_compiled_set(
     compiled: *mut Compiled,
@@ -222,9 +223,9 @@ impl Compiled {
     fn result(self, code: i32, key: &KernelKey) -> Result<Vec<u8>, Failure> {
         let failed = |why: String| Failure::Compiler { name: key.kernel_name.clone(), why };
         match (code, self.error, self.code_object) {
-            (0, None, Some(code_object)) => Ok(code_object),
+            (0, None, Some(code_object)) if !code_object.is_empty() => Ok(code_object),
             (_, Some(error), _) => Err(failed(error)),
-            (0, None, None) => Err(failed("the compiler gave no code object".to_owned())),
+            (0, None, _) => Err(failed("the compiler gave no code object".to_owned())),
             (code, None, _) => Err(failed(format!("the compiler returned {code}"))),
         }
     }

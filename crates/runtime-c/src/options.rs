@@ -73,7 +73,8 @@ pub enum Flag {
     VerifyTarget = 0,
     /// Hits are kept in memory, so that asking again reads no file. Off.
     KeepHits = 1,
-    /// Nothing on disk is made, changed or moved. Off.
+    /// Nothing on disk is made, changed or moved. A user kdb that can't be read
+    /// so, since a write to it was cut short, is a miss. Off.
     LookOnly = 2,
     /// Somebody is told of warnings. On.
     Warn = 3,
@@ -89,8 +90,9 @@ pub enum Limit {
     UserCacheBytes = 1,
     /// Bytes of code objects kept in memory.
     MemoryBytes = 2,
-    /// How long to wait for a user kdb that another process has locked, in
-    /// milliseconds.
+    /// How long one call waits, all in all, for a user kdb that another process
+    /// has locked, in milliseconds. After a wait in vain nobody waits for the
+    /// file for a minute, unless it turns out free.
     BusyWaitMs = 3,
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling it too, in milliseconds.

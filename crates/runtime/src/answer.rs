@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::miss::Miss;
+use crate::user::StoreError;
 
 /// The bytes that a device loads. Cloning shares them.
 #[derive(Clone, PartialEq, Eq)]
@@ -163,7 +164,10 @@ impl NotStored {
             Self::NoPlace(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
             Self::Refused(_) => "check which gfx target the compiler was told",
             Self::TooLarge { .. } => "raise the cache's size limit",
-            Self::Failed(_) => "check that the disk has room and the directory is yours",
+            Self::Failed(error) => match error.downcast_ref::<StoreError>() {
+                Some(error) => error.hint(),
+                None => "check that the disk has room and the directory is yours",
+            },
         }
     }
 }

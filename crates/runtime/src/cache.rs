@@ -12,6 +12,7 @@ use crate::config::{Config, LookupOrder};
 use crate::flight::{Flights, Turn};
 use crate::memory::Memory;
 use crate::miss::{Miss, MissReason};
+use crate::patience::Patience;
 use crate::places::UserPlace;
 use crate::system::{self, SystemFile};
 use crate::user::{UserFile, UserSettings};
@@ -111,7 +112,7 @@ impl KernelCache {
     /// The kernel of a key from the first file that has a whole one.
     #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
-        self.inner.get(key)
+        self.inner.get(key, &self.inner.patience())
     }
 
     /// The kernel of a key, compiled and stored where no file has it.
@@ -128,7 +129,8 @@ impl KernelCache {
         compile: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Kernel, E> {
         let inner = &*self.inner;
-        let Lookup { found, misses } = inner.get(key);
+        let patience = inner.patience();
+        let Lookup { found, misses } = inner.get(key, &patience);
         if let Some(found) = found {
             return Ok(Kernel::found(found, misses));
         }
@@ -146,12 +148,12 @@ impl KernelCache {
         };
         // Alone, the lock is most likely this thread's own.
         let held = landing.as_ref().and_then(|_| inner.lock(key));
-        let kernel = match inner.get_again(key) {
+        let kernel = match inner.get_again(key, &patience) {
             // Another thread or process was done just before.
             Some(found) => Kernel::found(found, misses),
             None => {
                 let code_object = CodeObject::from(compile()?);
-                let not_stored = inner.keep(key, &code_object).err();
+                let not_stored = inner.keep(key, &code_object, &patience).err();
                 Kernel { code_object, origin: Origin::Compiled, not_stored, misses }
             }
         };
@@ -176,14 +178,19 @@ impl Kernel {
 }
 
 impl Inner {
-    fn get(&self, key: &KernelKey) -> Lookup {
+    /// For one call.
+    fn patience(&self) -> Patience {
+        Patience::new(self.config.limits.busy_wait)
+    }
+
+    fn get(&self, key: &KernelKey, patience: &Patience) -> Lookup {
         let mut misses = Vec::new();
         let found = self.memory(key).or_else(|| match self.config.order {
             LookupOrder::SystemFirst => {
-                self.system(key, &mut misses).or_else(|| self.user(key, &mut misses))
+                self.system(key, &mut misses).or_else(|| self.user(key, patience, &mut misses))
             }
             LookupOrder::UserFirst => {
-                self.user(key, &mut misses).or_else(|| self.system(key, &mut misses))
+                self.user(key, patience, &mut misses).or_else(|| self.system(key, &mut misses))
             }
         });
         if self.config.keep_hits
@@ -195,8 +202,8 @@ impl Inner {
     }
 
     /// What may have come since the last look.
-    fn get_again(&self, key: &KernelKey) -> Option<Found> {
-        self.memory(key).or_else(|| self.user(key, &mut Vec::new()))
+    fn get_again(&self, key: &KernelKey, patience: &Patience) -> Option<Found> {
+        self.memory(key).or_else(|| self.user(key, patience, &mut Vec::new()))
     }
 
     fn memory(&self, key: &KernelKey) -> Option<Found> {
@@ -221,9 +228,9 @@ impl Inner {
         None
     }
 
-    fn user(&self, key: &KernelKey, misses: &mut Vec<Miss>) -> Option<Found> {
+    fn user(&self, key: &KernelKey, patience: &Patience, misses: &mut Vec<Miss>) -> Option<Found> {
         self.user.iter().chain(&self.read_only).find_map(|file| {
-            let answer = file.get(key);
+            let answer = file.get(key, patience);
             self.judge(Layer::User, &file.path(), key, answer, misses)
         })
     }
@@ -264,19 +271,29 @@ impl Inner {
     }
 
     /// Stores what was compiled, or else keeps it in memory.
-    fn keep(&self, key: &KernelKey, code_object: &CodeObject) -> Result<(), NotStored> {
+    fn keep(
+        &self,
+        key: &KernelKey,
+        code_object: &CodeObject,
+        patience: &Patience,
+    ) -> Result<(), NotStored> {
         if let UserPlace::Disabled { why } = &self.config.places.user {
             return Err(NotStored::NoPlace(why.clone()));
         }
         self.accept.check(code_object).map_err(NotStored::Refused)?;
-        let stored = self.store(key, code_object);
+        let stored = self.store(key, code_object, patience);
         if stored.is_err() || self.config.keep_hits {
             self.memory.put(key, code_object);
         }
         stored
     }
 
-    fn store(&self, key: &KernelKey, code_object: &CodeObject) -> Result<(), NotStored> {
+    fn store(
+        &self,
+        key: &KernelKey,
+        code_object: &CodeObject,
+        patience: &Patience,
+    ) -> Result<(), NotStored> {
         let Some(user) = &self.user else {
             let why = match &self.config.places.user {
                 UserPlace::Memory { why } => why.clone(),
@@ -294,7 +311,7 @@ impl Inner {
         }
         let path = user.path();
         let moved_aside = |reason: &MissReason| self.warnings.miss(&path, reason);
-        user.store(key, code_object, moved_aside).map_err(|error| {
+        user.store(key, code_object, patience, moved_aside).map_err(|error| {
             let not_stored = NotStored::Failed(Box::new(error));
             let hint = not_stored.hint();
             self.warnings.fault(WarningClass::NotStored, &path, &chain(&not_stored), hint);

@@ -31,8 +31,9 @@ pub struct Limits {
     /// Bytes of code objects kept in memory: those that could not be saved,
     /// and with [`Config::keep_hits`] all others.
     pub memory_bytes: u64,
-    /// How long a lookup or store waits for a user kdb that another process
-    /// has locked.
+    /// How long one call waits, all in all, for a user kdb that another process
+    /// has locked. After that nobody waits for the file for a minute, unless
+    /// it turns out free.
     pub busy_wait: Duration,
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling it here too.
@@ -74,7 +75,8 @@ pub struct Config {
     /// Whether hits are kept in memory, so that asking again reads no file.
     pub keep_hits: bool,
     /// Whether nothing on disk may be made, changed or moved: for tools that
-    /// only want to look.
+    /// only want to look. What a killed program left half written in the user's
+    /// kdb can't be undone then, and the file is a miss.
     pub look_only: bool,
 }
 

@@ -36,6 +36,7 @@ pub mod hip;
 mod key_lock;
 mod memory;
 mod miss;
+mod patience;
 pub mod places;
 mod pool;
 mod prune;
@@ -55,7 +56,7 @@ pub use environment::{Environment, LogLevel};
 pub use gfxpack_plan::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
-pub use prune::{Keep, PruneError, Pruned, prune_versions};
+pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};
 pub use trust::Untrusted;
 pub use warning::{Warning, WarningClass, WarningSink, chain};
 

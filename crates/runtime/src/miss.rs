@@ -66,7 +66,7 @@ impl MissReason {
         match self {
             Self::NoFile => "no-file",
             Self::NoKernel => "no-kernel",
-            Self::Unreadable(error) if error.fault() == Fault::Busy => "busy",
+            reason if reason.is_busy() => "busy",
             Self::Unreadable(_) => "unreadable",
             Self::MovedAside { .. } => "moved-aside",
             Self::Untrusted(_) => "untrusted",
@@ -83,13 +83,18 @@ impl MissReason {
         !matches!(self, Self::NoFile | Self::NoKernel)
     }
 
+    /// Whether others have the file locked.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Unreadable(error) if error.fault() == Fault::Busy)
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoFile => "install the kernel package of this GPU",
             Self::NoKernel => "add the key to what the package is built from, and build it again",
-            Self::Unreadable(error) if error.fault() == Fault::Busy => {
+            reason if reason.is_busy() => {
                 "find the program that keeps it locked; the kernel is compiled meanwhile"
             }
             Self::Unreadable(error) => error.hint(),

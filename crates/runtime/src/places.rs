@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_plan::kernel_package::Layout;
 
 use crate::environment::Environment;
-use crate::{file_system, trust};
+use crate::file_system;
+use crate::trust::{self, GroupWrite};
 
 /// What the caller knows about places.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,7 +250,7 @@ impl Places {
 
     /// What can't be written to may still hold kernels.
     fn keep_reading(&mut self, directory: PathBuf) {
-        if trust::check_directory(&directory).is_ok() {
+        if trust::check_directory(&directory, GroupWrite::Left).is_ok() {
             self.read_only.push(directory);
         }
     }
@@ -258,7 +259,7 @@ impl Places {
 /// Why a cache can't be kept in the directory; none where it can.
 fn unusable(directory: &Path) -> Option<String> {
     if directory.exists()
-        && let Err(error) = trust::check_directory(directory)
+        && let Err(error) = trust::check_directory(directory, GroupWrite::Left)
     {
         return Some(error.to_string().trim_start_matches("failed to trust ").to_owned());
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::key_lock::LOCK_DIR;
-use crate::trust::{self, Untrusted};
+use crate::trust::{self, GroupWrite, Untrusted};
 use crate::{aside, version};
 
 /// Which versions' caches stay.
@@ -81,7 +81,8 @@ impl PruneError {
 /// # Errors
 /// [`PruneError`].
 pub fn prune_versions(cache: &Path, keep: &Keep) -> Result<Vec<Pruned>, PruneError> {
-    let cache = trust::check_directory(cache)?;
+    let group = if keep.dry_run { GroupWrite::Left } else { GroupWrite::Taken };
+    let cache = trust::check_directory(cache, group)?;
     let mut versions: Vec<String> = names(&cache)?
         .into_iter()
         .filter(|name| version::is_version(name) && is_real_directory(&cache.join(name)))
@@ -89,6 +90,19 @@ pub fn prune_versions(cache: &Path, keep: &Keep) -> Result<Vec<Pruned>, PruneErr
     versions.sort_by_cached_key(|name| std::cmp::Reverse(version::numbers(name)));
     let old = versions.iter().skip(keep.newest).filter(|name| !keep.versions.contains(*name));
     old.map(|name| prune(cache.join(name), keep.dry_run)).collect()
+}
+
+/// The versions that have a kernel cache in `cache`, the directory above them
+/// (`~/.cache/miopen`), the newest first; none where it can't be read.
+#[must_use]
+pub fn cached_versions(cache: &Path) -> Vec<String> {
+    let has_kernels = |directory: &Path| {
+        names(directory).is_ok_and(|names| names.iter().any(|name| name.ends_with(".ukdb")))
+    };
+    let mut versions = names(cache).unwrap_or_default();
+    versions.retain(|name| version::is_version(name) && has_kernels(&cache.join(name)));
+    versions.sort_by_cached_key(|name| std::cmp::Reverse(version::numbers(name)));
+    versions
 }
 
 fn prune(directory: PathBuf, dry_run: bool) -> Result<Pruned, PruneError> {

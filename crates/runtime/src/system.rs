@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::{Fetched, ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader};
 use gfxpack_plan::{KernelKey, Target};
 
 use crate::file_system::Identity;
@@ -139,13 +139,21 @@ impl SystemFile {
         MissReason::Unreadable(Arc::new(ReadError::Io { path, source }))
     }
 
+    /// Remembers what this version of the file can't be rid of, and nothing
+    /// that may have passed when it is opened again: too many open files, no
+    /// memory, a disk that did not answer.
     fn remember(&self, file: Identity, error: ReadError) -> MissReason {
         // Removed since it was looked at.
         if error.is_absent() {
             return MissReason::NoFile;
         }
         let error = Arc::new(error);
-        *lock(&self.fault) = Some((file, Arc::clone(&error)));
+        if matches!(
+            error.fault(),
+            Fault::TooSmall | Fault::Corrupt | Fault::Schema | Fault::Journal
+        ) {
+            *lock(&self.fault) = Some((file, Arc::clone(&error)));
+        }
         MissReason::Unreadable(error)
     }
 }

@@ -75,6 +75,16 @@ const STICKY: u32 = 0o1000;
 /// theirs: the directories above a home directory that is mounted into it.
 const OVERFLOW_USER: u32 = 65534;
 
+/// What becomes of a group's right to write to what is the user's own. With a
+/// group for each user, that is what `mkdir` gives, and no reason for mistrust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupWrite {
+    /// It is taken away: what is kept there is handed out later.
+    Taken,
+    /// It stays, since nothing is to be changed.
+    Left,
+}
+
 /// The number of the user as whom files are accessed.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -84,9 +94,8 @@ pub(crate) fn user() -> u32 {
 /// else can write to or replace.
 ///
 /// A symbolic link in its place or on the way there is followed only if it is
-/// the user's or root's own. Where the group may write to the directory, it no longer may
-/// after this: with a group for each user, that is what `mkdir` gives.
-pub(crate) fn check_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
+/// the user's or root's own.
+pub(crate) fn check_directory(directory: &Path, group: GroupWrite) -> Result<PathBuf, Untrusted> {
     let link = fs::symlink_metadata(directory).map_err(Untrusted::io(directory))?;
     check_owner(directory, &link)?;
     check_links(directory)?;
@@ -96,7 +105,7 @@ pub(crate) fn check_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
         return Err(Untrusted::Kind { path: real, found: "no directory" });
     }
     check_owner(&real, &metadata)?;
-    check_mode(&real, &metadata)?;
+    check_mode(&real, &metadata, group)?;
     check_above(real.ancestors().skip(1), Some((&real, metadata)))?;
     Ok(real)
 }
@@ -140,7 +149,7 @@ fn check_above<'a>(
 
 /// Whether a file in a checked directory is a plain one of the user's or
 /// root's own that nobody else can write to.
-pub(crate) fn check_file(file: &Path) -> Result<(), Untrusted> {
+pub(crate) fn check_file(file: &Path, group: GroupWrite) -> Result<(), Untrusted> {
     let metadata = fs::symlink_metadata(file).map_err(Untrusted::io(file))?;
     let found = match metadata.file_type() {
         kind if kind.is_symlink() => Some("a symbolic link"),
@@ -154,7 +163,7 @@ pub(crate) fn check_file(file: &Path) -> Result<(), Untrusted> {
         return Err(Untrusted::Kind { path: file.to_owned(), found });
     }
     check_owner(file, &metadata)?;
-    check_mode(file, &metadata)
+    check_mode(file, &metadata, group)
 }
 
 /// Makes a directory and those above it that are missing, all for the user
@@ -169,7 +178,7 @@ pub(crate) fn make_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
     }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(Untrusted::io(directory))?;
-    check_directory(directory)
+    check_directory(directory, GroupWrite::Taken)
 }
 
 /// Whether a directory is the user's own and nobody else may even look into
@@ -198,12 +207,13 @@ fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), Untrusted> {
     }
 }
 
-fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), Untrusted> {
+fn check_mode(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(), Untrusted> {
     let mode = metadata.mode() & 0o7777;
     if mode & OTHERS_WRITE != 0 {
         return Err(Untrusted::Writable { path: path.to_owned() });
     }
-    if mode & GROUP_WRITES != 0 && metadata.uid() == user() {
+    let may_change = group == GroupWrite::Taken && metadata.uid() == user();
+    if mode & GROUP_WRITES != 0 && may_change {
         // By name, without opening it. Where it can't be changed, the file
         // system is read-only to the group too.
         fs::set_permissions(path, fs::Permissions::from_mode(mode & !GROUP_WRITES)).ok();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError};
 use gfxpack_plan::KernelKey;
@@ -14,18 +14,24 @@ use gfxpack_plan::digest::Hasher;
 use crate::file_system::{self, Identity};
 use crate::key_lock::KeyLock;
 use crate::miss::MissReason;
+use crate::patience::Patience;
 use crate::pool::Pool;
-use crate::trust::{self, Untrusted};
+use crate::trust::{self, GroupWrite, Untrusted};
 use crate::{aside, clock, lock};
 
 /// Uses that are noted in one transaction.
 const NOTED_TOGETHER: usize = 256;
+
+/// For how long nobody waits again for a file, after one waited in vain: who
+/// had it locked that long most likely keeps it, and each kernel would wait.
+const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
 
 /// How a user's kdb is used.
 #[derive(Debug, Clone)]
 pub(crate) struct UserSettings {
     pub(crate) max_object_bytes: u64,
     pub(crate) limit_bytes: u64,
+    /// Waited for others who move a damaged file aside.
     pub(crate) busy: Duration,
     /// Nothing is made, changed or moved.
     pub(crate) look_only: bool,
@@ -39,9 +45,26 @@ pub(crate) struct UserFile {
     connections: Pool<Connection>,
     /// When kernels were used since that was last written down.
     used: Mutex<HashMap<KernelKey, u64>>,
+    busy_since: Mutex<BusySince>,
+}
+
+/// When somebody waited in vain, if nobody has got at the file since. Others
+/// may let it be read and not be written.
+#[derive(Default)]
+struct BusySince {
+    reading: Option<Instant>,
+    storing: Option<Instant>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Read,
+    Store,
 }
 
 enum Connection {
+    /// Writes, unless nothing is to be changed.
     Write(UserKdb),
     /// The file or its directory can't be written to.
     Read(Reader),
@@ -64,8 +87,8 @@ pub(crate) enum StoreError {
 
 impl UserFile {
     pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
-        let used = Mutex::default();
-        Self { directory, name, settings, connections: Pool::new(), used }
+        let (used, busy_since) = (Mutex::default(), Mutex::default());
+        Self { directory, name, settings, connections: Pool::new(), used, busy_since }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -74,7 +97,39 @@ impl UserFile {
 
     /// The code object of a key, held against its hash. A file that is no kdb
     /// is moved aside.
-    pub(crate) fn get(&self, key: &KernelKey) -> Result<Vec<u8>, MissReason> {
+    pub(crate) fn get(&self, key: &KernelKey, patience: &Patience) -> Result<Vec<u8>, MissReason> {
+        let get = |wait| self.get_within(key, wait);
+        self.waiting(
+            To::Read,
+            patience,
+            get,
+            |answer| matches!(answer, Err(reason) if reason.is_busy()),
+        )
+    }
+
+    /// Does something that waits for others: as long as there is patience, but
+    /// not at all if another did in vain a while ago.
+    fn waiting<T>(
+        &self,
+        to: To,
+        patience: &Patience,
+        act: impl FnOnce(Duration) -> T,
+        is_busy: impl FnOnce(&T) -> bool,
+    ) -> T {
+        let in_vain = lock(&self.busy_since).forbids_to_wait(to);
+        let wait = if in_vain { Duration::ZERO } else { patience.left() };
+        let began = Instant::now();
+        let answer = act(wait);
+        patience.spend(began.elapsed());
+        if !is_busy(&answer) {
+            lock(&self.busy_since).set(to, None);
+        } else if !wait.is_zero() {
+            lock(&self.busy_since).set(to, Some(Instant::now()));
+        }
+        answer
+    }
+
+    fn get_within(&self, key: &KernelKey, wait: Duration) -> Result<Vec<u8>, MissReason> {
         let path = self.path();
         let file = match Identity::of_name(&path) {
             Ok(file) => file,
@@ -83,13 +138,13 @@ impl UserFile {
             }
             Err(source) => return Err(unreadable(ReadError::Io { path, source })),
         };
-        let connection = match self.connections.take(file) {
+        let connection = match self.take(file, wait) {
             Some(connection) => connection,
             None => {
-                let directory =
-                    trust::check_directory(&self.directory).map_err(MissReason::Untrusted)?;
-                trust::check_file(&directory.join(&self.name)).map_err(MissReason::Untrusted)?;
-                self.open(&directory).map_err(|error| self.faulty(file, error))?
+                let directory = self.check_directory().map_err(MissReason::Untrusted)?;
+                let path = directory.join(&self.name);
+                trust::check_file(&path, self.group()).map_err(MissReason::Untrusted)?;
+                self.open(&directory, wait).map_err(|error| self.faulty(file, error))?
             }
         };
         let answer = match &connection {
@@ -99,11 +154,11 @@ impl UserFile {
         match answer {
             Ok(Some(code_object)) => {
                 let connection = self.note_use(connection, key);
-                self.connections.give(file, connection);
+                self.give(file, connection);
                 Ok(code_object)
             }
             Ok(None) => {
-                self.connections.give(file, connection);
+                self.give(file, connection);
                 Err(MissReason::NoKernel)
             }
             Err(error) => Err(self.faulty(file, error)),
@@ -119,6 +174,23 @@ impl UserFile {
         &self,
         key: &KernelKey,
         code_object: &[u8],
+        patience: &Patience,
+        moved_aside: impl FnMut(&MissReason),
+    ) -> Result<(), StoreError> {
+        let store = |wait| self.store_within(key, code_object, wait, moved_aside);
+        self.waiting(
+            To::Store,
+            patience,
+            store,
+            |stored| matches!(stored, Err(error) if error.is_busy()),
+        )
+    }
+
+    fn store_within(
+        &self,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait: Duration,
         mut moved_aside: impl FnMut(&MissReason),
     ) -> Result<(), StoreError> {
         let directory = trust::make_directory(&self.directory)?;
@@ -126,10 +198,10 @@ impl UserFile {
         let mut again = true;
         loop {
             if path.symlink_metadata().is_ok() {
-                trust::check_file(&path)?;
+                trust::check_file(&path, self.group())?;
             }
             let before = Identity::of_name(&path).ok();
-            let stored = self.store_once(&directory, &path, key, code_object);
+            let stored = self.store_once(&directory, &path, key, code_object, wait);
             let Err(error) = stored else { return Ok(()) };
             let file = Identity::of_name(&path).ok();
             let replaced = before.is_some() && before != file;
@@ -152,19 +224,23 @@ impl UserFile {
         path: &Path,
         key: &KernelKey,
         code_object: &[u8],
+        wait: Duration,
     ) -> Result<(), StoreError> {
-        let pooled = Identity::of_name(path).ok().and_then(|file| self.connections.take(file));
+        let pooled = Identity::of_name(path).ok().and_then(|file| self.take(file, wait));
         let connection = match pooled {
             Some(connection) => connection,
-            None => self.open(directory)?,
+            None => self.open(directory, wait)?,
         };
         let Connection::Write(mut kdb) = connection else {
             return Err(StoreError::ReadOnly(path.to_owned()));
         };
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
-        kdb.store(key, code_object, clock::now(), &used)?;
+        if let Err(error) = kdb.store(key, code_object, clock::now(), &used) {
+            self.note_later(used);
+            return Err(error.into());
+        }
         if let Ok(file) = Identity::of_name(path) {
-            self.connections.give(file, Connection::Write(kdb));
+            self.give(file, Connection::Write(kdb));
         }
         Ok(())
     }
@@ -181,13 +257,37 @@ impl UserFile {
         KeyLock::acquire(&directory, &name.to_string(), wait)
     }
 
+    /// An idle connection to that very file, which will wait for others.
+    fn take(&self, file: Identity, wait: Duration) -> Option<Connection> {
+        let mut connection = self.connections.take(file)?;
+        if let Connection::Write(kdb) = &mut connection {
+            kdb.set_busy(wait);
+        }
+        Some(connection)
+    }
+
+    /// Keeps a connection for the next use. One that only looks is closed.
+    fn give(&self, file: Identity, connection: Connection) {
+        if !self.settings.look_only {
+            self.connections.give(file, connection);
+        }
+    }
+
+    fn group(&self) -> GroupWrite {
+        if self.settings.look_only { GroupWrite::Left } else { GroupWrite::Taken }
+    }
+
+    fn check_directory(&self) -> Result<PathBuf, Untrusted> {
+        trust::check_directory(&self.directory, self.group())
+    }
+
     /// `directory` by its real name, checked.
-    fn open(&self, directory: &Path) -> Result<Connection, ReadError> {
+    fn open(&self, directory: &Path, wait: Duration) -> Result<Connection, ReadError> {
         let path = directory.join(&self.name);
         let exists = path.symlink_metadata().is_ok();
         let writable = file_system::is_writable(directory)
             && (!exists || file_system::is_writable_file(&path));
-        let UserSettings { max_object_bytes, limit_bytes, busy, look_only } = self.settings;
+        let UserSettings { max_object_bytes, limit_bytes, look_only, .. } = self.settings;
         if exists && !writable {
             let mut options = ReadOptions::default();
             options.max_object_bytes = max_object_bytes;
@@ -196,9 +296,9 @@ impl UserFile {
         let mut options = UserOptions::default();
         options.max_object_bytes = max_object_bytes;
         options.limit_bytes = limit_bytes;
-        options.busy = busy;
+        options.busy = wait;
         options.wal = file_system::network(directory).is_none();
-        options.create = !look_only;
+        options.look_only = look_only;
         UserKdb::open(&path, &options).map(Connection::Write)
     }
 
@@ -209,7 +309,7 @@ impl UserFile {
         }
         if is_damage(error.fault())
             && !self.settings.look_only
-            && let Ok(directory) = trust::check_directory(&self.directory)
+            && let Ok(directory) = self.check_directory()
             && let Ok(Some(kept_as)) = self.move_aside(&directory, file)
         {
             return MissReason::MovedAside { kept_as, source: error };
@@ -231,6 +331,15 @@ impl UserFile {
             return Ok(None);
         }
         aside::rename(&path).map(Some)
+    }
+
+    /// Keeps uses that could not be written down for the next store.
+    fn note_later(&self, uses: Vec<(KernelKey, u64)>) {
+        let mut used = lock(&self.used);
+        for (key, seconds) in uses {
+            let latest = used.entry(key).or_insert(seconds);
+            *latest = seconds.max(*latest);
+        }
     }
 
     fn note_use(&self, connection: Connection, key: &KernelKey) -> Connection {
@@ -264,7 +373,40 @@ impl Drop for UserFile {
     }
 }
 
+impl BusySince {
+    fn forbids_to_wait(&self, to: To) -> bool {
+        let recently = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
+        recently(self.reading) || to == To::Store && recently(self.storing)
+    }
+
+    /// Who could store could read too.
+    fn set(&mut self, to: To, since: Option<Instant>) {
+        match to {
+            To::Read => self.reading = since,
+            To::Store if since.is_none() => *self = Self::default(),
+            To::Store => self.storing = since,
+        }
+    }
+}
+
 impl StoreError {
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            _ if self.is_busy() => "find the program that keeps the user's kdb locked",
+            Self::Untrusted(error) => error.hint(),
+            _ => "check that the disk has room and the directory is yours",
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        match self {
+            Self::Open(error) => error.fault() == Fault::Busy,
+            Self::Write(error) => error.fault() == Fault::Busy,
+            _ => false,
+        }
+    }
+
     fn is_damage(&self) -> bool {
         match self {
             Self::Open(error) => is_damage(error.fault()),
@@ -290,4 +432,34 @@ fn is_damage(fault: Fault) -> bool {
 
 fn unreadable(error: ReadError) -> MissReason {
     MissReason::Unreadable(Arc::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_once_and_after_a_wait_in_vain_nobody_does() {
+        const BUSY: Duration = Duration::from_secs(1000);
+        let settings =
+            UserSettings { max_object_bytes: 1, limit_bytes: 1, busy: BUSY, look_only: false };
+        let file = UserFile::new("/nonexistent".into(), "a.ukdb".to_owned(), settings);
+        let wait = |to, patience: &Patience, busy| file.waiting(to, patience, |it| it, |_| busy);
+        let call = |to, busy| wait(to, &Patience::new(BUSY), busy);
+        let patience = Patience::new(BUSY);
+        patience.spend(Duration::from_secs(999));
+        let left = wait(To::Read, &patience, false);
+        assert!(left <= Duration::from_secs(1), "{left:?} after another file was waited for");
+        assert_eq!(call(To::Read, true), BUSY, "another call waits in full");
+        assert_eq!(call(To::Read, true), Duration::ZERO);
+        assert_eq!(call(To::Store, true), Duration::ZERO);
+        assert_eq!(call(To::Read, false), Duration::ZERO, "it is free again");
+        assert_eq!(call(To::Read, false), BUSY);
+        // Who stores lets others read.
+        assert_eq!(call(To::Store, true), BUSY);
+        assert_eq!(call(To::Read, false), BUSY);
+        assert_eq!(call(To::Store, true), Duration::ZERO);
+        assert_eq!(call(To::Store, false), Duration::ZERO);
+        assert_eq!(call(To::Store, false), BUSY);
+    }
 }

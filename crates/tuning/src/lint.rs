@@ -168,6 +168,11 @@ fn lint_text(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<()
         if unsorted.is_none() && record.key() < last.as_str() {
             unsorted = Some(line.number);
         }
+        if line.number == 1 && record.key().starts_with('\u{feff}') {
+            let message = "the file begins with a byte order mark, which becomes part of the key: \
+                           write it as UTF-8 without one";
+            told.add(Severity::Error, number, message);
+        }
         record.key().clone_into(&mut last);
         for (solver, values) in record.values() {
             if !solvers::is_known(solver) {
@@ -311,6 +316,7 @@ mod tests {
         check(perf, b"a=A:1", "Warning the last line has no end");
         check(perf, b"a=A:1\n", "Note `A`, in 1 records, is no solver known here");
         check(perf, b"nothing\n", "Error 1: it has no key");
+        check(perf, b"\xef\xbb\xbfa=A:1\n", "Error 1: the file begins with a byte order mark");
         check(perf, b"nothing\n", "Error there is no record");
         check("gfx906_60.HIP.fdb.txt", b"a=A:1\n", "is not time, workspace, algorithm");
         check("gfx906_60.HIP.fdb.txt", b"a=A:1,2,x\n", "names no algorithm");

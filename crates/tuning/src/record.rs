@@ -13,7 +13,9 @@ use crate::name::Kind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     key: String,
-    values: BTreeMap<String, String>,
+    /// By the solvers' names, each once. No map: one of a single entry takes as
+    /// much as one of eleven, and most records have one or two.
+    values: Vec<(String, String)>,
 }
 
 /// What a find database holds of a solver.
@@ -115,7 +117,7 @@ impl Record {
         if key.is_empty() || key.contains(|c: char| c == '=' || c.is_control()) {
             return Err(RecordError::Key(key));
         }
-        Ok(Self { key, values: BTreeMap::new() })
+        Ok(Self { key, values: Vec::new() })
     }
 
     /// Sets what is known of a solver.
@@ -137,8 +139,16 @@ impl Record {
         if misread || bad(&solver, ":;") || bad(&values, ";") {
             return Err(RecordError::Values { solver, values });
         }
-        self.values.insert(solver, values);
+        match self.place(&solver) {
+            Ok(place) => self.values[place].1 = values,
+            Err(place) => self.values.insert(place, (solver, values)),
+        }
         Ok(())
+    }
+
+    /// Where a solver stands, or would.
+    fn place(&self, solver: &str) -> Result<usize, usize> {
+        self.values.binary_search_by(|(known, _)| known.as_str().cmp(solver))
     }
 
     /// The problem: `64-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F`.
@@ -167,7 +177,7 @@ impl Record {
     /// What is known of a solver.
     #[must_use]
     pub fn get(&self, solver: &str) -> Option<&str> {
-        self.values.get(solver).map(String::as_str)
+        self.place(solver).ok().map(|place| self.values[place].1.as_str())
     }
 
     /// Adds the solvers of `below` that this record does not have. What it
@@ -175,9 +185,9 @@ impl Record {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord::Merge` in db_record.cpp.
     pub fn merge(&mut self, below: Self) {
-        for (solver, values) in below.values {
-            self.values.entry(solver).or_insert(values);
-        }
+        let mut all: BTreeMap<String, String> = below.values.into_iter().collect();
+        all.extend(self.values.drain(..));
+        self.values = all.into_iter().collect();
     }
 
     /// The line, without its end: solvers in the order of their names' bytes,
@@ -212,50 +222,52 @@ impl Record {
             faults.push(Fault::NoKey);
             return (None, faults);
         };
-        let mut record = Self { key: key.to_owned(), values: BTreeMap::new() };
+        let mut solvers = BTreeMap::new();
         if key.contains([':', ';']) {
             faults.push(Fault::Reserved(key.to_owned()));
         }
         for item in contents.split(';') {
             // A `;` at the end is followed by nothing, also for MIOpen.
             if !item.is_empty() {
-                record.add(item, kind, &mut faults);
+                add(&mut solvers, item, kind, &mut faults);
             }
         }
-        if record.is_empty() {
+        if solvers.is_empty() {
             faults.push(Fault::NoValues);
             return (None, faults);
         }
-        (Some(record), faults)
+        let values = solvers.into_iter().collect();
+        (Some(Self { key: key.to_owned(), values }), faults)
     }
+}
 
-    fn add(&mut self, item: &str, kind: Kind, faults: &mut Vec<Fault>) {
-        let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
-            return faults.push(Fault::NoSolver(item.to_owned()));
-        };
-        let legacy = is_algorithm(id).then(|| from_legacy(id, values));
-        let (solver, values) = match legacy {
-            None => (id.to_owned(), values.to_owned()),
-            Some(None) => return faults.push(Fault::BadLegacy(item.to_owned())),
-            Some(Some(now)) => {
-                faults.push(Fault::Legacy(id.to_owned()));
-                now
-            }
-        };
-        if self.values.contains_key(&solver) {
-            return faults.push(Fault::SecondOf(solver));
+/// Adds an item of a line to the solvers before it, as far as MIOpen would.
+fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &mut Vec<Fault>) {
+    let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
+        return faults.push(Fault::NoSolver(item.to_owned()));
+    };
+    let legacy = is_algorithm(id).then(|| from_legacy(id, values));
+    let (solver, values) = match legacy {
+        None => (id.to_owned(), values.to_owned()),
+        Some(None) => return faults.push(Fault::BadLegacy(item.to_owned())),
+        Some(Some(now)) => {
+            faults.push(Fault::Legacy(id.to_owned()));
+            now
         }
-        if kind == Kind::Find && Found::parse(&values).is_none() {
-            return faults.push(Fault::BadValues { solver, values });
-        }
-        if kind == Kind::Find && values.split(',').nth(3).is_some() {
-            faults.push(Fault::Surplus(values.clone()));
-        }
-        if values.contains([':', '=']) {
-            faults.push(Fault::Reserved(values.clone()));
-        }
-        self.values.insert(solver, values);
+    };
+    if solvers.contains_key(&solver) {
+        return faults.push(Fault::SecondOf(solver));
     }
+    if kind == Kind::Find && Found::parse(&values).is_none() {
+        return faults.push(Fault::BadValues { solver, values });
+    }
+    if kind == Kind::Find && values.split(',').nth(3).is_some() {
+        faults.push(Fault::Surplus(values.clone()));
+    }
+    if values.contains([':', '=']) {
+        faults.push(Fault::Reserved(values.clone()));
+    }
+    solvers.insert(solver, values);
 }
 
 impl<'a> Found<'a> {

@@ -1,11 +1,11 @@
 //! What is in a database, in numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use crate::database::Database;
 use crate::error::ReadError;
 use crate::name::{DatabaseName, Kind, Storage};
+use crate::read::RecordReader;
 use crate::record::Found;
 use crate::sqlite::SqliteDatabase;
 
@@ -39,9 +39,16 @@ pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
         }
         return Ok(stats);
     }
-    let database = Database::read(path, name.kind, |_, _| ())?;
-    stats.records = database.len() as u64;
-    for record in database.records() {
+    // Of records with one key the first counts, so the keys are kept.
+    let mut keys = HashSet::new();
+    let mut reader = RecordReader::open(path, name.kind)?;
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    while let Some(line) = reader.next_line().map_err(io)? {
+        let Some(record) = line.record else { continue };
+        if !keys.insert(Box::<str>::from(record.key())) {
+            continue;
+        }
+        stats.records += 1;
         let mut fastest: Option<(f32, &str)> = None;
         for (solver, values) in record.values() {
             stats.count(solver);

@@ -38,7 +38,42 @@ fn the_package_of_the_gpu_is_taken_from_a_directory() {
     }
     fs::create_dir(lab.path("none")).expect("made");
     let none = install("apt", &["--from", "none"]).expect_code(3);
-    assert!(none.stderr.contains("failed to find a package for gfx90a\nhint: "), "{}", none.stderr);
+    let said =
+        "failed to find a package for gfx90a\nhint: the directory given with --from has none";
+    assert!(none.stderr.contains(said), "{}", none.stderr);
+}
+
+#[test]
+fn a_directory_gives_the_newest_with_what_it_depends_on() {
+    let lab = Lab::new();
+    let sysfs = sysfs(&lab, MI210);
+    for version in ["1.9", "1.10"] {
+        let more = ["--target", "gfx90a", "--rocm-version", "6.4.1", "--package-version", version];
+        lab.dist(&format!("packages/{version}"), &more);
+    }
+    fs::write(lab.path("packages/miopen-hip-gfx90akdb_9_all.deb"), "junk").expect("written");
+    let dir = lab.path("packages/1.10");
+    for (manager, files) in [
+        (
+            "apt",
+            [
+                "miopen-hip-gfx90akdb_6.4.1+1.10-1_all.deb",
+                "miopen-hip-gfx90akdb6.4.1_1.10-1_all.deb",
+            ],
+        ),
+        (
+            "dnf",
+            [
+                "miopen-hip-gfx90akdb-6.4.1+1.10-1.noarch.rpm",
+                "miopen-hip-gfx90akdb6.4.1-1.10-1.noarch.rpm",
+            ],
+        ),
+    ] {
+        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
+        let run = lab.run(&[&words[..], &["--from", "packages"]].concat()).expect_code(0);
+        let files = files.map(|file| dir.join(file).display().to_string()).join(" ");
+        assert!(run.stdout.ends_with(&format!(" {files}\n")), "{}", run.stdout);
+    }
 }
 
 #[test]
@@ -47,5 +82,5 @@ fn a_machine_without_gpu_is_told_so() {
     fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");
     let words = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];
     let run = lab.run(&words).expect_code(3);
-    assert!(run.stderr.contains("it has no AMD GPU"), "{}", run.stderr);
+    assert!(run.stderr.contains("failed to find an AMD GPU in this machine"), "{}", run.stderr);
 }

@@ -5,6 +5,7 @@
 mod apt;
 mod choice;
 mod dnf;
+mod earlier;
 mod judges;
 mod lab;
 mod licences;

@@ -78,10 +78,32 @@ impl Shape {
 fn define(word: &str, language: Language) -> Option<Define> {
     if language == Language::Assembly {
         let symbol = word.strip_prefix("-Wa,-defsym,").filter(|symbol| !symbol.contains(','))?;
+        let (_, value) = symbol.split_once('=').filter(|(name, _)| !name.is_empty())?;
+        if !is_integer(value) {
+            return None;
+        }
         return Some(["-defsym".into(), symbol.into()]);
     }
     let (option, text) = word.split_at_checked(2)?;
     (["-D", "-U"].contains(&option) && !text.is_empty()).then(|| [option.into(), text.into()])
+}
+
+/// Whether a driver takes a symbol's value: the compiler that it starts takes
+/// whatever it is given.
+///
+/// Source: llvm-project, clang/lib/Driver/ToolChains/Clang.cpp,
+/// `CollectArgsForIntegratedAssembler`, and `StringRef::getAsInteger` with
+/// radix 0.
+fn is_integer(value: &str) -> bool {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x', ..] => (&digits[2..], 16),
+        [b'0', b'o', ..] => (&digits[2..], 8),
+        [b'0', b'b', ..] => (&digits[2..], 2),
+        [b'0', b'0'..=b'9', ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    !digits.starts_with(['+', '-']) && i64::from_str_radix(digits, radix).is_ok()
 }
 
 /// A word of a command.
@@ -177,6 +199,12 @@ fn file_name(path: &str) -> &str {
 /// Which run of macros a word stands for.
 fn slot_number(word: &str) -> Option<usize> {
     word.strip_prefix(DEFINES)?.strip_prefix('_')?.strip_suffix("=1")?.parse().ok()
+}
+
+/// Whether a driver says with `-###` that it would refuse: it exits with 0
+/// all the same, and may print commands that it would never run.
+fn refuses(text: &str) -> bool {
+    text.lines().any(|line| !line.trim_start().starts_with('"') && line.contains("error:"))
 }
 
 /// Reads the commands that `-###` printed; `None` where they are not
@@ -351,7 +379,7 @@ impl Asking<'_> {
             self.cancel,
         )?;
         Ok(match output.end {
-            End::Exited(0) => parse(&output.stderr, input),
+            End::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
             _ => None,
         })
     }
@@ -453,6 +481,40 @@ mod tests {
         {
             assert_ne!(Shape::of(&job(&different)).unwrap().0, shape);
         }
+    }
+
+    #[test]
+    fn symbols_that_a_driver_refuses_are_left_to_it() {
+        let taken =
+            |value: &str| define(&format!("-Wa,-defsym,N={value}"), Language::Assembly).is_some();
+        for value in ["0", "1", "-5", "0x1F", "-0x5", "0b11", "017", "0o17", "00", "9999999999"] {
+            assert!(taken(value), "{value}");
+        }
+        for value in [
+            "1e3",
+            "",
+            "+5",
+            "0xg",
+            "0x+1",
+            "1=2",
+            " 1",
+            "08",
+            "0x",
+            "-",
+            "--1",
+            "99999999999999999999",
+        ] {
+            assert!(!taken(value), "{value}");
+        }
+        assert!(define("-Wa,-defsym,N", Language::Assembly).is_none());
+        assert!(define("-Wa,-defsym,=1", Language::Assembly).is_none());
+    }
+
+    #[test]
+    fn commands_that_a_driver_would_not_run_are_no_answer() {
+        assert!(!refuses(PRINTED));
+        assert!(!refuses(" \"/bin/clang\" \"-DA=error: x\"\n"));
+        assert!(refuses(&format!("clang-15: error: unsupported argument '-g'\n{PRINTED}")));
     }
 
     #[test]

@@ -7,8 +7,10 @@
 //! word counts.
 
 mod action;
+mod built_names;
 mod command;
 mod fork_server;
+mod library_headers;
 mod precompiled;
 mod preload;
 mod prepare;
@@ -299,7 +301,7 @@ fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
             Some("-mlink-builtin-bitcode" | "-dependency-file") => {
                 words.next()?;
             }
-            Some("-emit-obj") => {
+            Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
                 changed.push("-E".into());
             }

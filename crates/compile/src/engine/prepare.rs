@@ -13,7 +13,7 @@ use gfxpack_plan::{Language, include};
 
 use super::command::{Command, Define, Filling};
 use super::precompiled::{
-    Claims, PrecompiledHeader, Recipe, add_identifiers, header_command, macro_name,
+    Claims, Kept, PrecompiledHeader, Recipe, add_identifiers, are_plain, header_command, macro_name,
 };
 use super::reduced::ReducedLibrary;
 use super::starter::Start;
@@ -184,6 +184,9 @@ impl Engine<'_> {
             let Some((defines, commands)) = self.commands_of(planned) else { continue };
             let Some(command) = commands.first().and_then(header_command) else { continue };
             let defines = defines.concat();
+            if !are_plain(&defines) {
+                continue;
+            }
             let known = preambles
                 .entry((planned.source, names(&defines)))
                 .or_insert_with(|| self.preamble(job, &defines));
@@ -213,8 +216,13 @@ impl Engine<'_> {
             let places = quoted.then_some(beside).into_iter().chain(dirs.iter().copied());
             places.filter_map(|dir| include::join(dir, path)).find(|path| file(path).is_some())
         };
-        let defined = defines.iter().filter(|define| define[0] == "-D");
-        let defined = defined.map(|define| macro_name(define).to_owned()).collect();
+        let mut defined = BTreeSet::new();
+        for define in defines {
+            match define[0].as_str() {
+                "-D" => defined.insert(macro_name(define).to_owned()),
+                _ => defined.remove(macro_name(define)),
+            };
+        }
         let main = &self.plan.sources[job.source].main;
         preamble::read(main, &file, &resolve, &defined)
     }
@@ -235,7 +243,7 @@ impl Engine<'_> {
             loop {
                 tried.insert(wanted.clone());
                 let recipe = (group.commands.as_slice(), headers);
-                let made = self.header(group.toolchain, recipe, wanted, rest.len(), usage)?;
+                let made = self.header(group.toolchain, recipe, wanted, &rest, usage)?;
                 let Some(made) = made.map(Arc::new) else { break };
                 let serves = |member: &Member| self.serves(&made, member);
                 let (fitting, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(serves);
@@ -273,23 +281,46 @@ impl Engine<'_> {
         index: usize,
         (commands, headers): (&[Command], &[String]),
         defines: Vec<Define>,
-        jobs: usize,
+        members: &[Member],
         usage: &mut Usage,
     ) -> Result<Option<PrecompiledHeader>, CompileError> {
         let toolchain = &self.toolchains[index];
         let dir = self.kept.join("headers");
         let Some(recipe) = commands
             .first()
-            .and_then(|command| Recipe::new(command, headers, defines.clone(), toolchain, &dir))
+            .and_then(|command| Recipe::new(command, headers, defines, toolchain, &dir))
         else {
             return Ok(None);
         };
-        if let Some(found) = recipe.found(toolchain, self.digests) {
-            return Ok(Some(found));
+        let mut header = match recipe.found(toolchain, self.digests) {
+            Some(Kept::Header(header)) => header,
+            Some(Kept::Unfit) => return Ok(None),
+            None if members.len() < MIN_HEADER_JOBS => return Ok(None),
+            None => match self.new_header(index, commands, &recipe, usage)? {
+                Some(made) => made,
+                None => return Ok(None),
+            },
+        };
+        let macros = members.iter().flat_map(|member| {
+            let defined = member.defines.iter().map(macro_name);
+            defined.chain(member.macros.iter().map(String::as_str))
+        });
+        let unknown = header.unknown(macros);
+        if !unknown.is_empty() {
+            let told = self.built_names(index, &recipe, &unknown, usage)?;
+            recipe.learn(&mut header, told)?;
         }
-        if jobs < MIN_HEADER_JOBS {
-            return Ok(None);
-        }
+        Ok(Some(header))
+    }
+
+    /// Makes a header and tries it.
+    fn new_header(
+        &self,
+        index: usize,
+        commands: &[Command],
+        recipe: &Recipe,
+        usage: &mut Usage,
+    ) -> Result<Option<PrecompiledHeader>, CompileError> {
         let scratch = self.scratch("header-")?;
         let start = Start {
             words: recipe.prepare(scratch.path())?,
@@ -305,20 +336,21 @@ impl Engine<'_> {
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
         }
+        let toolchain = &self.toolchains[index];
         toolchain.check_identity(Language::Hip)?;
         let made = if output.ok() {
             recipe.keep(scratch.path(), toolchain, self.digests, started)?
         } else {
             None
         };
-        let Some(made) = made else {
+        let Some(Kept::Header(made)) = made else {
             tracing::debug!(words = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        let include = headers.iter().map(|header| format!("#include <{header}>\n"));
-        let probe: String = include.chain([HIP_PROBE.to_owned()]).collect();
+        let probe = format!("{}{HIP_PROBE}", recipe.text);
         let with = |command: &Command| made.apply(command);
-        let probe = Probe { commands, text: &probe, name: "probe.hip", defines: &defines };
+        let defines = &recipe.defines;
+        let probe = Probe { commands, text: &probe, name: "probe.hip", defines };
         if self.same_both_ways(index, &probe, &with, usage)? {
             return Ok(Some(made));
         }
@@ -420,7 +452,7 @@ impl Engine<'_> {
         Ok(same)
     }
 
-    fn scratch(&self, prefix: &str) -> Result<tempfile::TempDir, CompileError> {
+    pub(super) fn scratch(&self, prefix: &str) -> Result<tempfile::TempDir, CompileError> {
         let made = tempfile::Builder::new().prefix(prefix).tempdir_in(self.work);
         made.map_err(CompileError::io("create", self.work))
     }

@@ -6,7 +6,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_plan::Target;
 
-use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target};
+use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, parse_whole_file};
+use crate::quantity::parse_size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kdb {
@@ -57,7 +58,7 @@ pub(crate) enum Kdb {
         #[arg(required = true, value_name = "KDB")]
         files: Vec<PathBuf>,
         /// Where to write it
-        #[arg(long, short, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
         out: PathBuf,
         /// What to do where files have different code objects for one key
         #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
@@ -83,7 +84,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to put the parts
-        #[arg(long, short, value_name = "DIR")]
+        #[arg(long, short, value_name = "DIR", value_parser = parse_whole_file)]
         out: PathBuf,
         /// A part for each kernel name, or files up to a size: 100MB, 64MiB
         #[arg(long, value_name = "kernel|SIZE", value_parser = parse_split)]
@@ -97,7 +98,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to write it; may be the kdb itself
-        #[arg(long, short, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
         out: PathBuf,
         #[command(flatten)]
         copy: Copy,
@@ -120,7 +121,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to write what is saved
-        #[arg(long, short, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
         out: PathBuf,
         #[command(flatten)]
         copy: Copy,
@@ -227,20 +228,7 @@ fn parse_split(text: &str) -> Result<SplitBy, String> {
     if text == "kernel" {
         return Ok(SplitBy::Kernel);
     }
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "" | "B" => Some(1),
-        "kB" | "KB" => Some(1000),
-        "MB" => Some(1_000_000),
-        "GB" => Some(1_000_000_000),
-        "KiB" => Some(1 << 10),
-        "MiB" => Some(1 << 20),
-        "GiB" => Some(1_u64 << 30),
-        _ => None,
-    };
-    let number = number.parse::<u64>().ok().filter(|number| *number > 0);
-    let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
+    let bytes = parse_size(text).ok().filter(|bytes| *bytes > 0);
     bytes.map(SplitBy::Size).ok_or_else(|| {
         "it is neither `kernel` nor a size\nhint: write a number with its unit, as 100MB or 64MiB"
             .to_owned()
@@ -260,8 +248,8 @@ mod tests {
         assert_eq!(parse_split("kernel"), Ok(SplitBy::Kernel));
         assert_eq!(size("100MB"), Some(100_000_000));
         assert_eq!(size("64MiB"), Some(64 << 20));
-        assert_eq!(size("4096"), Some(4096));
-        for wrong in ["", "0", "MB", "-1MB", "1.5GB", "10 MB", "99999999999999GB", "kernels"] {
+        assert_eq!(size("4096B"), Some(4096));
+        for wrong in ["", "0", "4096", "MB", "-1MB", "99999999999999GB", "kernels"] {
             assert_eq!(size(wrong), None, "{wrong}");
         }
     }

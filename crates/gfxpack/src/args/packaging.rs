@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use gfxpack_package::Compression;
 use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
+use gfxpack_plan::license;
 
 use crate::quantity::parse_size;
 
@@ -60,7 +61,7 @@ pub(crate) struct Packaging {
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
     /// SPDX licence of kernels whose manifest names none
-    #[arg(long, visible_alias = "licence", value_name = "SPDX")]
+    #[arg(long, visible_alias = "licence", value_name = "SPDX", value_parser = parse_license)]
     pub(crate) license: Option<String>,
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
@@ -123,6 +124,11 @@ fn parse_prefix(text: &str) -> Result<String, String> {
     } else {
         Err("it is no absolute path\nhint: write it from the root, without . and ..".to_owned())
     }
+}
+
+fn parse_license(text: &str) -> Result<String, String> {
+    license::check(text).map_err(|reason| format!("{reason}\nhint: {}", license::HINT))?;
+    Ok(text.to_owned())
 }
 
 pub(super) fn parse_template(text: &str) -> Result<String, String> {

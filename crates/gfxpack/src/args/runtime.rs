@@ -7,7 +7,7 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
-use super::parse_target;
+use super::{parse_target, parse_whole_file};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Detect {
@@ -33,13 +33,16 @@ pub(crate) enum Which {
     DeviceWide,
 }
 
+/// Where the kernel shows its devices.
+pub(crate) const SYSFS: &str = "/sys";
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Hardware {
     /// Do not load the HIP runtime library; ask the kernel driver and the PCI bus
     #[arg(long)]
     pub(crate) no_hip: bool,
     /// Where sysfs is; a copy of another machine's tells of that one, with --no-hip
-    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    #[arg(long, value_name = "DIR", default_value = SYSFS)]
     pub(crate) sysfs: PathBuf,
 }
 
@@ -50,9 +53,29 @@ pub(crate) struct Asked {
     pub(crate) target: Option<Target>,
     #[command(flatten)]
     pub(crate) hardware: Hardware,
+    #[command(flatten)]
+    pub(crate) version: MiopenVersion,
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
+}
+
+/// Whose user cache is meant.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MiopenVersion {
+    /// The version whose user cache is asked, as its directory is called: 3.4.0
+    /// [default: the newest that has one]
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    pub(crate) miopen_version: Option<String>,
+}
+
+fn parse_version(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
+    if text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("it is no version\nhint: write it as MIOpen's directory has it: 3.4.0".to_owned())
+    }
 }
 
 #[derive(Debug, ClapArgs)]
@@ -68,7 +91,7 @@ pub(crate) struct Lookup {
     #[arg(long)]
     pub(crate) user_first: bool,
     /// Write the code object to this file
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
     pub(crate) out: Option<PathBuf>,
 }
 

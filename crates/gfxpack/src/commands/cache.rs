@@ -7,7 +7,7 @@ use crate::args::CacheCommand;
 use crate::cache;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 
 /// Runs a `cache` sub-command.
 pub(crate) fn run(
@@ -44,7 +44,7 @@ pub(crate) fn run(
 fn stats(dir: &std::path::Path, limit: Option<u64>, output: &Output) {
     let stats = ObjectStore::open_to_look(dir).stats();
     let body = json!({
-        "dir": dir, "objects": stats.objects, "object_bytes": stats.object_bytes,
+        "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
         "bytes": stats.bytes(), "limit": limit,
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
@@ -66,7 +66,7 @@ fn stats(dir: &std::path::Path, limit: Option<u64>, output: &Output) {
 fn gc(dir: &std::path::Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
     let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Outcome::InUse)?;
     let body = json!({
-        "dir": dir, "dry_run": limits.dry_run, "removed_files": evicted.files,
+        "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
         "bytes": evicted.bytes_left,
     });
@@ -88,13 +88,13 @@ fn verify(dir: &std::path::Path, cancel: &Cancel, output: &Output) -> anyhow::Re
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
-        output.message("damaged", &json!({ "file": one.path, "key": one.key }));
+        output.message("damaged", &json!({ "file": shown(&one.path), "key": one.key }));
         if !output.json {
             let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
             output.data(&format!("{}: damaged, removed{key}", one.path.display()));
         }
     }
-    let body = json!({ "dir": dir, "objects": objects, "damaged": damaged.len() });
+    let body = json!({ "dir": shown(dir), "objects": objects, "damaged": damaged.len() });
     output.message("cache-verified", &body);
     if damaged.is_empty() {
         if !output.json {

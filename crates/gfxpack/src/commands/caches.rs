@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::environment;
 use crate::fail;
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
@@ -134,7 +134,7 @@ fn list(caches: &[Cache], each: bool, output: &Output) {
             let scan = scan(place, output);
             let newest = scan.entries.iter().filter_map(age).min();
             let body = json!({
-                "cache": cache.name, "dir": place.dir, "rule": place.rule, "tuning": place.tuning,
+                "cache": cache.name, "dir": shown(&place.dir), "rule": place.rule, "tuning": place.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": bytes(&scan.entries), "others": scan.others,
                 "age_seconds": newest.map(|age| age.as_secs()),
@@ -171,7 +171,7 @@ fn contents(place: &Place, scan: &Scan) -> String {
 
 fn entry_body(cache: &Cache, entry: &Entry) -> Value {
     json!({
-        "cache": cache.name, "path": entry.path, "files": entry.files, "bytes": entry.bytes,
+        "cache": cache.name, "path": shown(&entry.path), "files": entry.files, "bytes": entry.bytes,
         "beside": entry.companions, "tuning": entry.tuning,
         "age_seconds": age(entry).map(|age| age.as_secs()),
     })

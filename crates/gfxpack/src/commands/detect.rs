@@ -1,16 +1,19 @@
 //! `detect`: this machine's GPUs, and the packages to install for them.
 
+use std::path::Path;
+
 use gfxpack_plan::kernel_package;
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
 
-use crate::args::{Detect, Hardware, Which};
+use crate::args::{Detect, Hardware, SYSFS, Which};
+use crate::fail;
 use crate::output::Output;
 
 /// Prints devices or package names; none of them where there is no GPU.
 pub(crate) fn run(args: &Detect, output: &Output) -> anyhow::Result<()> {
-    let detection = detect(&args.hardware, &Environment::read());
+    let detection = detect(&args.hardware, &Environment::read())?;
     for device in &detection.devices {
         print(device, args, output);
     }
@@ -40,13 +43,23 @@ pub(crate) fn run(args: &Detect, output: &Output) -> anyhow::Result<()> {
 }
 
 /// This machine's GPUs, as the command line and the environment have it.
-pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Detection {
+///
+/// # Errors
+/// Where the sysfs that was named is none.
+pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> anyhow::Result<Detection> {
+    // A container may have none of its own.
+    if hardware.sysfs != Path::new(SYSFS) && !hardware.sysfs.is_dir() {
+        return Err(fail::usage(
+            format!("failed to find the directory `{}`", hardware.sysfs.display()),
+            "give --sysfs a sysfs, or a copy of one",
+        ));
+    }
     let mut inputs = Inputs::from_environment(environment);
     inputs.sysfs.clone_from(&hardware.sysfs);
     if hardware.no_hip {
         inputs.hip = HipLibrary::None;
     }
-    device::detect(&inputs)
+    Ok(device::detect(&inputs))
 }
 
 /// The packages of one device, each once.

@@ -98,12 +98,13 @@ pub(crate) fn run(
     told?;
     let build::Made { kdbs, summary } = made;
     let refused: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+    // A package of nothing would only take the place of one that has kernels.
+    let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
+    let allowed = refused == 0 || (args.allow_partial && !(empty && packaging.is_some()));
     let mut packaged = writers::Made::default();
     let outputs = prepared.cache.outputs(&args.out)?;
     let kdbs = match (packaging, release) {
-        (Some(packaging), Some((release, shipped, signer)))
-            if refused == 0 || args.allow_partial =>
-        {
+        (Some(packaging), Some((release, shipped, signer))) if allowed => {
             let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
             let planned = packages::plan(&kdbs, &shipped, packaging)?;
             let signer = signer.as_ref();
@@ -117,20 +118,25 @@ pub(crate) fn run(
                 output,
             )?;
             let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
-            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, signer)?;
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, signer, output)?;
             kdbs
         }
         _ => {
-            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, None)?;
+            record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &packaged, None, output)?;
             kdbs
         }
     };
     summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
     prepared.cache.shrink(output);
-    if refused > 0 && !args.allow_partial {
+    if !allowed {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;
-        return Err(Outcome::Refused { failed: refused, total }.into());
+        let (failed, packages) = (refused, packaging.is_some());
+        let why = match summary.failures.len() {
+            0 => "what they lack is told above",
+            _ => "see the compiler's words above",
+        };
+        return Err(Outcome::Refused { failed, total, why, packages }.into());
     }
     Ok(())
 }
@@ -144,14 +150,7 @@ fn summarise(
     output: &Output,
 ) {
     build::tell(kdbs, output);
-    for package in packaged {
-        let body = json!({
-            "target": package.target, "file": package.written.path, "name": package.name,
-            "version": package.version, "package_format": package.format,
-            "size": package.written.size, "sha256": package.written.sha256,
-        });
-        output.message("package", &body);
-    }
+    writers::tell(packaged, output);
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,

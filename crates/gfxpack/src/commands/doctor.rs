@@ -18,9 +18,9 @@ use crate::output::Output;
 pub(crate) fn run(args: &Doctor, output: &Output) -> anyhow::Result<()> {
     let environment = Environment::read();
     let mut checks = Checks { output, problems: 0 };
-    let targets = hardware::check(args, &environment, &mut checks);
+    let targets = hardware::check(args, &environment, &mut checks)?;
     variables(&environment, &mut checks);
-    let places = lookup::places(&args.asked, &environment)?;
+    let places = lookup::places(&args.asked, &environment, output)?;
     places::check(&places, &mut checks);
     files::check(&places, &targets, args.deep, &mut checks);
     user::check(&places, &mut checks);

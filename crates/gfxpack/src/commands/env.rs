@@ -1,13 +1,15 @@
 //! `env`: the variables that count at run time, and where MIOpen's databases
 //! are looked for with them.
 
-use gfxpack_runtime::{Environment, PlaceOptions, Places, database_places};
+use gfxpack_runtime::{Environment, Places, database_places};
 use serde_json::json;
 
-use crate::output::Output;
+use super::lookup;
+use crate::args::MiopenVersion;
+use crate::output::{Output, shown};
 
 /// Lists all of them, set or not.
-pub(crate) fn run(output: &Output) {
+pub(crate) fn run(version: &MiopenVersion, output: &Output) {
     let environment = Environment::read();
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
@@ -24,17 +26,17 @@ pub(crate) fn run(output: &Output) {
             output.data(&format!("{:<width$}    {}", "", variable.effect));
         }
     }
-    databases(&environment, output);
+    databases(&environment, version, output);
 }
 
 /// Where databases are looked for, each kind in its order.
-fn databases(environment: &Environment, output: &Output) {
-    let places = Places::resolve(environment, &PlaceOptions::default());
+fn databases(environment: &Environment, version: &MiopenVersion, output: &Output) {
+    let places = Places::resolve(environment, &lookup::options(version, environment, output));
     for place in database_places(environment, &places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
         let body = json!({
-            "database": kind, "layer": layer, "dir": place.dir, "names": place.names,
-            "rule": place.rule, "files": place.existing(),
+            "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,
+            "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
         });
         output.message("database-place", &body);
         if !output.json {

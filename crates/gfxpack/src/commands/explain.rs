@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::lookup;
 use crate::args::Explain;
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Kernel names that are shown where none is the one asked for.
 const NAMES: usize = 3;
@@ -67,7 +67,7 @@ fn print_file(layer: Layer, file: &Path, answer: &Lookup, output: &Output) {
     };
     let hint = miss.filter(|miss| miss.reason.is_fault()).map(|miss| miss.reason.hint());
     let body = json!({
-        "layer": layer.name(), "file": file, "state": state, "detail": detail, "hint": hint,
+        "layer": layer.name(), "file": shown(file), "state": state, "detail": detail, "hint": hint,
     });
     output.message("file", &body);
     if !output.json {
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         for (distance, args, file) in &self.nearest {
             let (asked, stored) = nearest::marked(&self.key.kernel_args, args);
             let body = json!({
-                "file": file, "kernel_args": args, "differing_words": distance,
+                "file": shown(file), "kernel_args": args, "differing_words": distance,
                 "asked": asked, "stored": stored,
             });
             output.message("nearest", &body);
@@ -196,7 +196,7 @@ fn elsewhere(key: &KernelKey, target: &Target, asked: &[(Layer, PathBuf)], outpu
         }
         let has = Reader::open(&file).and_then(|reader| reader.get(key));
         if matches!(has, Ok(Some(_))) {
-            output.message("elsewhere", &json!({ "file": file, "target": serves }));
+            output.message("elsewhere", &json!({ "file": shown(&file), "target": serves }));
             if !output.json {
                 output.data(&format!(
                     "note    {} has this very key, and is not asked for {target}",

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::args::Export;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::shards::ninja;
 
 /// Writes what was asked for.
@@ -12,7 +12,7 @@ pub(crate) fn run(export: &Export, output: &Output) -> anyhow::Result<()> {
         Export::Ninja(args) => {
             let jobs = ninja::write(args)?;
             let file = args.out.join("build.ninja");
-            output.message("exported", &json!({ "file": file, "jobs": jobs }));
+            output.message("exported", &json!({ "file": shown(&file), "jobs": jobs }));
             output.say(&format!(
                 "{jobs} jobs in {}: run `ninja -C {}`, with -k 0 to go on after a refused kernel",
                 file.display(),

@@ -3,7 +3,7 @@
 mod sources;
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
 use gfxpack_plan::harvest::KeyRecord;
 use gfxpack_plan::log::DriverCommand;
 use serde_json::json;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
+use crate::destination::Destination;
 use crate::fail;
-use crate::output::Output;
+use crate::output::{Output, shown, to_file};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -43,10 +44,12 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     options.retarget.clone_from(&args.retarget);
     options.retarget.sort();
     options.retarget.dedup();
-    if let Some(out) = args.out.as_deref() {
+    if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
-        options.temporary = parent(out).to_owned();
-        std::fs::create_dir_all(parent(out)).map_err(fail::io("write", out))?;
+        if let Destination::File(out) = Destination::of(out).map_err(fail::io("write", out))? {
+            options.temporary = parent(&out).to_owned();
+            std::fs::create_dir_all(parent(&out)).map_err(fail::io("write", &out))?;
+        }
     }
     options.read = Some(&read);
     options.cancelled = Some(&cancelled);
@@ -54,7 +57,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     drop(bar);
     tell_files(&gathered.files, args.sources.keep_going, output)?;
     let mut sums = Sums::default();
-    let mut out = args.out.as_deref().map(Written::create).transpose()?;
+    let mut out = to_file(args.out.as_ref()).map(Written::create).transpose()?;
     gathered.keys.for_each(|record| {
         sums.read += 1;
         if args.missed && !record.counts.was_missing() {
@@ -122,7 +125,7 @@ impl Sums {
 
     fn tell(&self, args: &HarvestKeys, files: &[FileReport], output: &Output) {
         let body = json!({
-            "file": args.out, "keys": self.keys, "missed": self.missed,
+            "file": to_file(args.out.as_ref()).map(shown), "keys": self.keys, "missed": self.missed,
             "uncompilable": self.uncompilable, "devices": self.devices, "files": files.len(),
         });
         output.message("harvested", &body);
@@ -160,13 +163,13 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> anyhow:
     let found = gather_commands(&args.sources, cancel, output)?;
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
-    match &args.out {
+    match to_file(args.out.as_ref()) {
         Some(path) => executable(path, &text)?,
         // As messages they are there already.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
     }
-    let body = json!({ "file": args.out, "commands": commands.len() });
+    let body = json!({ "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len() });
     output.message("harvested-commands", &body);
     output.say(&format!("{} commands", commands.len()));
     Ok(())
@@ -211,7 +214,10 @@ pub(super) fn gather_commands(
 pub(super) fn executable(path: &Path, text: &str) -> anyhow::Result<()> {
     let write = || -> std::io::Result<()> {
         crate::record::replace(path, text.as_bytes())?;
-        std::fs::set_permissions(path, Permissions::from_mode(0o755))
+        if std::fs::metadata(path)?.is_file() {
+            std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
+        }
+        Ok(())
     };
     write().map_err(fail::io("write", path))
 }
@@ -224,13 +230,22 @@ fn parent(path: &Path) -> &Path {
 /// A file of lines that appears when it is whole.
 struct Written {
     path: PathBuf,
-    out: BufWriter<NamedTempFile>,
+    out: BufWriter<File>,
+    /// What is put in place; none where lines go to a device or a pipe.
+    temporary: Option<TempPath>,
 }
 
 impl Written {
     fn create(path: &Path) -> anyhow::Result<Self> {
-        let file = NamedTempFile::new_in(parent(path)).map_err(fail::io("write", path))?;
-        Ok(Self { path: path.to_owned(), out: BufWriter::new(file) })
+        let open = || match Destination::of(path)? {
+            Destination::File(path) => {
+                let (file, temporary) = NamedTempFile::new_in(parent(&path))?.into_parts();
+                Ok((path, file, Some(temporary)))
+            }
+            Destination::Stream(file) => Ok((path.to_owned(), file, None)),
+        };
+        let (path, file, temporary) = open().map_err(fail::io("write", path))?;
+        Ok(Self { path, out: BufWriter::new(file), temporary })
     }
 
     fn line(&mut self, record: &KeyRecord) -> anyhow::Result<()> {
@@ -242,12 +257,12 @@ impl Written {
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        let Self { path, out } = self;
+        let Self { path, out, temporary } = self;
         let persist = || -> std::io::Result<()> {
             let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-            file.as_file().set_permissions(Permissions::from_mode(0o644))?;
-            file.persist(&path).map_err(|error| error.error)?;
-            Ok(())
+            let Some(temporary) = temporary else { return Ok(()) };
+            file.set_permissions(Permissions::from_mode(0o644))?;
+            temporary.persist(&path).map_err(|error| error.error)
         };
         persist().map_err(fail::io("write", &path))
     }

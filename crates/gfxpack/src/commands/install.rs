@@ -1,7 +1,7 @@
 //! `install`: the kernel packages of this machine's GPUs, by the system's
 //! package manager.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::Device;
@@ -11,7 +11,7 @@ use super::detect;
 use crate::args::{Install, Manager, Which};
 use crate::fail::{self, Outcome};
 use crate::output::Output;
-use crate::repository;
+use crate::repository::{self, Described};
 use crate::tools::{self, Tool};
 
 /// How a package manager is asked and told.
@@ -22,6 +22,12 @@ struct Commands {
     /// What knows whether there is a package of a name.
     asker: Tool,
     ask: &'static [&'static str],
+    /// Whether that answer says that there is none: its exit code, and what it
+    /// said besides.
+    has_none: fn(Option<i32>, &str) -> bool,
+    /// Which of the user's words the asker takes too, those with a value of
+    /// their own among them; all of them where none are named.
+    shared: &'static [&'static str],
     /// The ending of its packages.
     ending: &'static str,
 }
@@ -31,6 +37,8 @@ const APT: Commands = Commands {
     install: &["install", "--yes"],
     asker: Tool { program: "apt-cache", from: "apt" },
     ask: &["show", "--quiet", "--no-all-versions"],
+    has_none: |_, words| words.contains("No packages found"),
+    shared: &["-o", "--option", "-c", "--config-file"],
     ending: "deb",
 };
 const DNF: Commands = Commands {
@@ -38,6 +46,8 @@ const DNF: Commands = Commands {
     install: &["install", "--assumeyes"],
     asker: Tool { program: "dnf", from: "dnf" },
     ask: &["list", "--quiet"],
+    has_none: |_, words| words.contains("No matching Packages"),
+    shared: &[],
     ending: "rpm",
 };
 const ZYPPER: Commands = Commands {
@@ -45,18 +55,20 @@ const ZYPPER: Commands = Commands {
     install: &["--non-interactive", "install"],
     asker: Tool { program: "zypper", from: "zypper" },
     ask: &["--non-interactive", "search", "--match-exact"],
+    has_none: |code, _| code == Some(104),
+    shared: &["-r", "--repo"],
     ending: "rpm",
 };
 
 /// Installs, for every device, the package for exactly its compute units and
 /// the device-wide one, as far as there are any.
 pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
-    let detection = detect::detect(&args.hardware, &Environment::read());
+    let detection = detect::detect(&args.hardware, &Environment::read())?;
     for note in &detection.notes {
         output.say(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
-        return Err(Outcome::NoPackage("this machine: it has no AMD GPU".to_owned()).into());
+        return Err(Outcome::NoGpu.into());
     }
     let commands = commands(args.with)?;
     let mut wanted: Vec<String> = Vec::new();
@@ -74,7 +86,8 @@ pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
     without.dedup();
     output.message("install", &json!({ "packages": wanted, "without": without }));
     if wanted.is_empty() {
-        return Err(Outcome::NoPackage(without.join(", ")).into());
+        let (targets, given) = (without.join(", "), args.from.is_some());
+        return Err(Outcome::NoPackage { targets, given }.into());
     }
     if !without.is_empty() {
         output.warn(&format!("there is no package for {}", without.join(", ")));
@@ -126,17 +139,19 @@ fn commands(chosen: Option<Manager>) -> anyhow::Result<Commands> {
 fn of_device(device: &Device, args: &Install, commands: &Commands) -> anyhow::Result<Vec<String>> {
     let names = detect::names(std::slice::from_ref(device), Which::Both, &args.name_template);
     match &args.from {
-        Some(dir) => from_directory(dir, &names, commands.ending),
+        Some(dir) => from_directory(dir, &names, commands),
         None => {
             let mut there = Vec::new();
             for name in names {
                 let mut words: Vec<&str> = commands.ask.to_vec();
-                words.extend(args.words.iter().map(String::as_str));
+                words.extend(shared(&args.words, commands.shared));
                 words.push(&name);
                 let here = Path::new(".");
-                let (status, _, _) = tools::capture(commands.asker, &words, here, &[])?;
+                let (status, _, said) = tools::capture(commands.asker, &words, here, &[])?;
                 if status.success() {
                     there.push(name);
+                } else if !(commands.has_none)(status.code(), &said) {
+                    return Err(tools::failed(commands.asker, status, &said));
                 }
             }
             Ok(there)
@@ -144,20 +159,60 @@ fn of_device(device: &Device, args: &Install, commands: &Commands) -> anyhow::Re
     }
 }
 
-/// The files of a directory that hold the packages of these names.
-fn from_directory(dir: &Path, names: &[String], ending: &str) -> anyhow::Result<Vec<String>> {
-    let files = repository::packages(&std::path::absolute(dir).map_err(fail::io("find", dir))?)?;
+/// Those of the user's words for the installer that `known` names, with their
+/// values.
+fn shared<'a>(words: &'a [String], known: &[&str]) -> Vec<&'a str> {
+    let mut taken = Vec::new();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let name = word.split('=').next().unwrap_or(word);
+        let joined = |known: &&str| known.len() == 2 && word.len() > 2 && word.starts_with(*known);
+        if known.is_empty() || (name != word && known.contains(&name)) || known.iter().any(joined) {
+            taken.push(word);
+        } else if known.contains(&word) {
+            taken.push(word);
+            taken.extend(words.next());
+        }
+    }
+    taken
+}
+
+/// The files of a directory that hold the packages of these names, the newest
+/// of each, with those below it that they depend on.
+fn from_directory(
+    dir: &Path,
+    names: &[String],
+    commands: &Commands,
+) -> anyhow::Result<Vec<String>> {
+    let dir = std::path::absolute(dir).map_err(fail::io("find", dir))?;
+    let there = repository::packages(&dir)?;
+    let there: Vec<PathBuf> = there
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == commands.ending))
+        .collect();
+    let mut described: Vec<Described> = Vec::new();
+    for path in there {
+        // What is none says so when it is installed, if anybody wants it.
+        described.extend(repository::describe(&path)?);
+    }
     let mut found = Vec::new();
-    for name in names {
-        let of_name = files.iter().filter(|path| {
-            let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-            let version = file.strip_prefix(name.as_str()).and_then(|rest| match ending {
-                "deb" => rest.strip_prefix('_'),
-                _ => rest.strip_prefix('-').filter(|rest| rest.matches('-').count() == 1),
-            });
-            file.ends_with(&format!(".{ending}")) && version.is_some()
-        });
-        found.extend(of_name.map(|path| path.display().to_string()));
+    let mut pending: Vec<String> = names.iter().rev().cloned().collect();
+    while let Some(name) = pending.pop() {
+        let mut newest: Option<&Described> = None;
+        for one in described.iter().filter(|one| one.name == name) {
+            let newer = match newest {
+                Some(other) => repository::is_newer(one, other)?,
+                None => true,
+            };
+            newest = if newer { Some(one) } else { newest };
+        }
+        if let Some(package) = newest {
+            let path = package.path.display().to_string();
+            if !found.contains(&path) {
+                found.push(path);
+                pending.extend(package.depends.iter().cloned());
+            }
+        }
     }
     Ok(found)
 }

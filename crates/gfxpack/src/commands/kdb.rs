@@ -8,14 +8,16 @@ mod stats;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gfxpack_compile::Cancel;
 use gfxpack_kdb::{Layout, ReadError, Reader, VerifyOptions};
 use gfxpack_plan::Target;
 use serde_json::json;
 
 use crate::args::{Kdb, SelectObject};
+use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -25,36 +27,49 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
         Kdb::Verify { files, target } => {
             let mut names = Vec::new();
             let mut unreadable = None;
+            let cancel = cancel_on_signal(output)?;
             for file in &files {
-                match verify(file, target.as_ref(), output) {
+                match verify(file, target.as_ref(), &cancel, output) {
                     Ok(true) => {}
+                    Err(error) if cancel.is_cancelled() => return Err(error),
                     Ok(false) => names.push(format!("`{}`", file.display())),
                     // The others are checked all the same.
                     Err(error) => {
-                        output.warn(&format!("{error:#}"));
-                        unreadable.get_or_insert(error);
+                        if let Some(before) = unreadable.replace(error) {
+                            output.warn(&format!("{before:#}"));
+                        }
                     }
                 }
             }
             match unreadable {
-                _ if !names.is_empty() => Err(Outcome::Unsound(names.join(", ")).into()),
-                Some(error) => Err(error),
-                None => Ok(()),
+                Some(error) if names.is_empty() => Err(error),
+                None if names.is_empty() => Ok(()),
+                error => {
+                    error.iter().for_each(|error| output.warn(&format!("{error:#}")));
+                    Err(Outcome::Unsound(names.join(", ")).into())
+                }
             }
         }
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
         Kdb::Get { file, name, args, out } => {
-            get(&SelectObject { file, name, args }, out.as_deref(), output)
+            get(&SelectObject { file, name, args }, to_file(out.as_ref()), output)
         }
         Kdb::Merge { files, out, on_conflict, copy } => {
-            copy::merge(&files, &out, on_conflict, &copy, output)
+            let cancel = cancel_on_signal(output)?;
+            copy::merge(&files, &out, on_conflict, &copy, &cancel, output)
         }
         Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, output),
-        Kdb::Split { file, out, by, copy } => copy::split(&file, &out, by, &copy, output),
-        Kdb::Convert { file, out, copy } => copy::convert(&file, &out, &copy, output),
+        Kdb::Split { file, out, by, copy } => {
+            copy::split(&file, &out, by, &copy, &cancel_on_signal(output)?, output)
+        }
+        Kdb::Convert { file, out, copy } => {
+            copy::convert(&file, &out, &copy, &cancel_on_signal(output)?, output)
+        }
         Kdb::Stats { file, html, top } => stats::run(&file, html.as_deref(), top, output),
-        Kdb::Repair { file, out, copy } => copy::repair(&file, &out, &copy, output),
+        Kdb::Repair { file, out, copy } => {
+            copy::repair(&file, &out, &copy, &cancel_on_signal(output)?, output)
+        }
         Kdb::Disasm { object, toolchain, cache } => {
             object::disasm(&object, &toolchain, &cache, environment, output)
         }
@@ -63,11 +78,18 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
 }
 
 /// Prints every finding; whether there were none.
-fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Result<bool> {
+fn verify(
+    file: &Path,
+    target: Option<&Target>,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<bool> {
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
+        let cancelled = || cancel.is_cancelled();
         let mut options = VerifyOptions::default();
+        options.cancelled = Some(&cancelled);
         if bar.is_wanted() {
             options.progress = Some(&progress);
         }
@@ -75,19 +97,19 @@ fn verify(file: &Path, target: Option<&Target>, output: &Output) -> anyhow::Resu
     };
     for finding in &report.findings {
         let body = json!({
-            "file": file, "class": finding.class.name(), "row": finding.row,
+            "file": shown(file), "class": finding.class.name(), "row": finding.row,
             "key": finding.key, "detail": finding.detail,
         });
         output.message("finding", &body);
         if !output.json {
-            output.data(&format!("{}: {finding}", file.display()));
+            output.foreign(&format!("{}: {finding}", file.display()));
         }
     }
     let listed = report.findings.len() as u64;
     let more = report.total_findings() - listed;
     let target = report.target.as_ref().map(ToString::to_string);
     let body = json!({
-        "file": file, "sound": report.is_sound(), "rows": report.rows,
+        "file": shown(file), "sound": report.is_sound(), "rows": report.rows,
         "findings": report.total_findings(), "target": target,
     });
     output.message("verified", &body);
@@ -130,7 +152,7 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
         let languages: serde_json::Map<_, _> =
             languages.into_iter().map(|(language, count)| (language, count.into())).collect();
         let body = json!({
-            "file": file, "file_bytes": info.file_bytes, "rows": info.rows,
+            "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
             "raw_rows": info.raw_rows, "kernel_names": info.kernel_names,
             "stored_bytes": info.stored_bytes, "object_bytes": info.object_bytes,
             "languages": languages, "devices": info.devices,
@@ -200,7 +222,7 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyho
             });
             output.message("row", &body);
         } else {
-            output.data(&text);
+            output.foreign(&text);
         }
         Ok(())
     })?;

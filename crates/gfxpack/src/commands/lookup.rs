@@ -1,16 +1,18 @@
 //! `lookup`: asks for a kernel as a program would, and changes nothing.
 
+use std::path::Path;
+
 use gfxpack_plan::code_object;
 use gfxpack_runtime::{
     Config, Environment, Found, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
-    PlaceOptions, Places, Target, WarningSink,
+    PlaceOptions, Places, Target, UserPlace, WarningSink, cached_versions,
 };
 use serde_json::{Value, json};
 
 use super::detect;
-use crate::args::{Asked, Hardware, Lookup};
+use crate::args::{Asked, Hardware, Lookup, MiopenVersion};
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::record;
 
 /// Tells who has the kernel, or why nobody has.
@@ -35,7 +37,7 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> anyhow::Result<()> {
         output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
     }
     let Some(found) = answer.found else {
-        return Err(Outcome::NotFound(format!("{key} for {target}")).into());
+        return Err(Outcome::NotFound { key: key.to_string(), target: target.to_string() }.into());
     };
     if !output.json {
         output.data(&in_words(&found));
@@ -56,15 +58,19 @@ pub(super) fn config(
         Some(target) => target.clone(),
         None => here(&asked.hardware, environment, output)?,
     };
-    let mut config = Config::new(target, places(asked, environment)?);
+    let mut config = Config::new(target, places(asked, environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
     Ok(config)
 }
 
 /// The usual places, or those given.
-pub(super) fn places(asked: &Asked, environment: &Environment) -> anyhow::Result<Places> {
-    let mut places = Places::resolve(environment, &PlaceOptions::default());
+pub(super) fn places(
+    asked: &Asked,
+    environment: &Environment,
+    output: &Output,
+) -> anyhow::Result<Places> {
+    let mut places = Places::resolve(environment, &options(&asked.version, environment, output));
     if !asked.system_dir.is_empty() {
         let absolute =
             |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
@@ -74,9 +80,72 @@ pub(super) fn places(asked: &Asked, environment: &Environment) -> anyhow::Result
     Ok(places)
 }
 
+/// The rules of places with the version whose user cache is meant: the one
+/// named, or the newest that has one, which is told.
+pub(super) fn options(
+    version: &MiopenVersion,
+    environment: &Environment,
+    output: &Output,
+) -> PlaceOptions {
+    let own = PlaceOptions::default();
+    // Without a version, that is the directory above them.
+    let mut options = own.clone();
+    options.version = String::new();
+    let above = Places::resolve(environment, &options);
+    let above = match (&above.read_only[..], above.user) {
+        ([dir, ..], _) => dir.clone(),
+        ([], UserPlace::Dir(dir)) => dir,
+        _ => return own,
+    };
+    if environment.custom_cache_dir().is_some() {
+        if version.miopen_version.is_some() {
+            output.warn("MIOPEN_CUSTOM_CACHE_DIR is asked as it stands; --miopen-version is not");
+        }
+        return own;
+    }
+    let there = cached_versions(&above);
+    options.version = match &version.miopen_version {
+        // MIOpen's own directories end in a full stop where it has no tweak.
+        Some(named) => there
+            .iter()
+            .find(|version| *version == named)
+            .or_else(|| there.iter().find(|version| version.strip_suffix('.') == Some(named)))
+            .unwrap_or(named)
+            .clone(),
+        None => match there.first() {
+            None => own.version.clone(),
+            Some(newest) => {
+                if there.len() > 1 || *newest != own.version {
+                    tell_version(newest, &there, &above, output);
+                }
+                newest.clone()
+            }
+        },
+    };
+    options
+}
+
+fn tell_version(newest: &str, there: &[String], above: &Path, output: &Output) {
+    let others = match there.len() {
+        1 => String::new(),
+        count => format!(", the newest of {count}"),
+    };
+    let dir = above.join(newest);
+    let note = format!(
+        "the user's kernels are those of version {newest}{others}, in `{}`; --miopen-version names \
+         another",
+        dir.display()
+    );
+    if output.json {
+        output.message("note", &json!({ "message": note }));
+    } else {
+        output.say(&format!("note: {note}"));
+    }
+}
+
 /// This machine's first GPU.
 fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> anyhow::Result<Target> {
-    let detection = detect::detect(hardware, environment);
+    let detection = detect::detect(hardware, environment)?;
     let first = detection.devices.first().ok_or_else(|| {
         fail::usage(
             "failed to find a GPU to look kernels up for",
@@ -90,7 +159,6 @@ fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> anyh
 
 /// Why nobody is asked.
 fn why_none(places: &Places) -> String {
-    use gfxpack_runtime::UserPlace;
     match &places.user {
         UserPlace::Disabled { why } | UserPlace::Memory { why } => why.clone(),
         _ => "there is no place for kdbs".to_owned(),
@@ -120,7 +188,7 @@ fn body(key: &KernelKey, target: &Target, answer: &Answer) -> Value {
         .iter()
         .map(|miss| {
             json!({
-                "layer": miss.layer.name(), "file": miss.file, "reason": miss.reason.name(),
+                "layer": miss.layer.name(), "file": shown(&miss.file), "reason": miss.reason.name(),
                 "detail": reason(miss), "hint": miss.reason.hint(),
             })
         })
@@ -130,7 +198,7 @@ fn body(key: &KernelKey, target: &Target, answer: &Answer) -> Value {
         "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
         "found": found.is_some(),
         "layer": found.map(|found| found.layer.name()),
-        "file": found.and_then(|found| found.file.as_ref()),
+        "file": found.and_then(|found| found.file.as_ref()).map(shown),
         "object_bytes": found.map(|found| found.code_object.len()),
         "object_targets": found.map(code_targets),
         "misses": misses,

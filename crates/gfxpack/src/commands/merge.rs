@@ -54,12 +54,20 @@ pub(crate) fn run(
     progress.finish();
     drop(progress);
     let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
-    record::write(&args.out, &kdbs.iter().collect::<Vec<_>>(), &writers::Made::default(), None)?;
+    record::write(
+        &args.out,
+        &kdbs.iter().collect::<Vec<_>>(),
+        &writers::Made::default(),
+        None,
+        output,
+    )?;
     let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
     summarise(args, &kdbs, plan.jobs.len(), &merged, digest.to_string(), output);
     if missing > 0 && !args.allow_partial {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
-        return Err(Outcome::Refused { failed: missing, total: kernels as usize + missing }.into());
+        let total = kernels as usize + missing;
+        let why = "the compiler's words are below `failed` in the shards' directories";
+        return Err(Outcome::Refused { failed: missing, total, why, packages: false }.into());
     }
     Ok(())
 }

@@ -83,8 +83,8 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
         Command::Doctor(doctor) => doctor::run(&doctor, output),
-        Command::Env => {
-            env::run(output);
+        Command::Env(version) => {
+            env::run(&version, output);
             Ok(())
         }
         Command::Manual { dir } => manual::run(&dir),
@@ -108,10 +108,7 @@ pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
             gfxpack_compile::kill_children();
             std::process::exit(130);
         }
-        // Bars stop by themselves, and a line would tear them.
-        if !output.bars {
-            output.say("stopping; once more ends at once");
-        }
+        output.say_above("stopping; once more ends at once");
         flag.cancel();
     })?;
     Ok(cancel)

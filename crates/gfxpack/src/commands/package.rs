@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::perfdb::Shipped;
-use crate::prepare::{Library, Licenses};
+use crate::prepare::Licenses;
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
@@ -41,11 +41,10 @@ pub(crate) fn run(
             ));
         }
         let kdb = checked(path, target, args.allow_partial)?;
-        let mut licenses = kdb.origin.licenses();
-        if licenses.is_empty() {
-            licenses = sources_without_licence(path)?;
+        let mut library = kdb.origin.library();
+        if library.licenses.is_empty() {
+            library.licenses = sources_without_licence(path)?;
         }
-        let library = Library { licenses, ..Library::default() };
         let release = packages::release(&args.packaging, &library, environment, output)?;
         kdbs.push((kdb, release));
     }
@@ -64,7 +63,15 @@ pub(crate) fn run(
     let planned = packages::plan(&kdbs, &shipped, &args.packaging)?;
     let signer = signer.as_ref();
     let made = writers::write(&planned, &args.packaging, signer, &args.out, None, cancel, output)?;
-    record::write(&args.out, &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(), &made, signer)
+    record::write(
+        &args.out,
+        &kdbs.iter().map(|(kdb, _)| kdb).collect::<Vec<_>>(),
+        &made,
+        signer,
+        output,
+    )?;
+    writers::tell(&made.packages, output);
+    Ok(())
 }
 
 /// The kdb, verified, with what is known of its making.
@@ -72,6 +79,12 @@ fn checked(path: &Path, target: Target, allow_partial: bool) -> anyhow::Result<M
     let report = gfxpack_kdb::verify(path, Some(&target), &VerifyOptions::default())?;
     if let Some(finding) = report.findings.first() {
         return Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into());
+    }
+    if report.rows == 0 {
+        return Err(fail::usage(
+            format!("failed to package `{}`: it has no kernels", path.display()),
+            "such a package would only take the place of one that has some",
+        ));
     }
     let entry = record::of_kdb(path)?;
     let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();

@@ -7,9 +7,10 @@ use gfxpack_plan::Target;
 use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
 use serde_json::json;
 
-use crate::args::parse_target;
+use crate::args::{parse_target, parse_whole_file};
+use crate::destination;
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Solvers that `stats` shows unless it is to say more.
 const SHOWN: usize = 10;
@@ -24,7 +25,7 @@ pub(crate) enum Perfdb {
         inputs: Vec<PathBuf>,
         /// The database to write; in a directory, under the name that MIOpen
         /// looks for in the system
-        #[arg(long, short, value_name = "FILE|DIR")]
+        #[arg(long, short, value_name = "FILE|DIR", value_parser = parse_whole_file)]
         out: PathBuf,
         /// Merge databases of different devices too
         #[arg(long)]
@@ -78,8 +79,11 @@ fn merge(
         let name = DatabaseName::of(first).ok_or_else(|| MergeError::Name(first.clone()))?;
         out.push(name.of_system().file_name());
     }
-    let merged = gfxpack_tuning::merge(inputs, &out, any_device, |path, line, fault| {
+    let real = destination::database(&out)?;
+    let mut told = 0;
+    let merged = gfxpack_tuning::merge(inputs, &real, any_device, |path, line, fault| {
         if keep_going {
+            told += 1;
             output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
         }
         keep_going
@@ -88,10 +92,14 @@ fn merge(
     let [added, changed, same]: [u64; 3] =
         [sum(|done| done.added), sum(|done| done.changed), sum(|done| done.same)];
     let body = json!({
-        "file": out, "kind": kind_name(merged.kind), "records": merged.records, "added": added,
+        "file": shown(&out), "kind": kind_name(merged.kind), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
     output.message("perfdb-merged", &body);
+    if merged.faults > told {
+        let count = merged.faults - told;
+        output.warn(&format!("{count} rows of perf_db belong to no problem, and are left out"));
+    }
     output.say(&format!(
         "{} records, {added} added, {changed} changed, {same} the same: {}",
         merged.records,
@@ -111,7 +119,7 @@ fn lint(
         let linted = gfxpack_tuning::lint(file, target, |finding| tell(file, &finding, output))?;
         let (errors, warnings) = (linted.errors, linted.warnings);
         let body = json!({
-            "file": file, "records": linted.records, "errors": errors, "warnings": warnings,
+            "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
         });
         output.message("perfdb-linted", &body);
         if errors > 0 || (strict && warnings > 0) {
@@ -125,14 +133,14 @@ fn lint(
     if unsound.is_empty() {
         return Ok(());
     }
-    Err(Outcome::Unsound(unsound.join(", ")).into())
+    Err(Outcome::Faulty(unsound.join(", ")).into())
 }
 
 /// Tells a finding; a note only to those who want more.
 pub(crate) fn tell(file: &Path, finding: &Finding, output: &Output) {
     let severity = severity_name(finding.severity);
     let body = json!({
-        "file": file, "line": finding.line, "severity": severity, "detail": finding.message,
+        "file": shown(file), "line": finding.line, "severity": severity, "detail": finding.message,
     });
     output.message("perfdb-finding", &body);
     if !output.json && (finding.severity > Severity::Note || output.verbose) {
@@ -145,7 +153,7 @@ fn stats(file: &Path, output: &Output) -> anyhow::Result<()> {
     let name = DatabaseName::of(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
     let body = json!({
-        "file": file, "kind": kind_name(name.kind), "target": name.target,
+        "file": shown(file), "kind": kind_name(name.kind), "target": name.target,
         "records": stats.records, "values": stats.values, "solvers": stats.solvers,
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });

@@ -19,7 +19,7 @@ use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{LeftOut, Read};
 use crate::missing_from::Share;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::prepare::{self, From, Gathered, Prepared, Purpose};
 use crate::shards::stored;
 use crate::unbuildable;
@@ -74,7 +74,7 @@ fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> 
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
         "plan-stored",
-        &json!({ "digest": header.digest, "directory": dir, "jobs": header.jobs, "kdbs": kdbs }),
+        &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
     if !output.json {
         output.data(&format!("plan      {}", header.digest));

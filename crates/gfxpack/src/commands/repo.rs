@@ -24,10 +24,14 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
     let shown = dir.display();
     let key = dir.join(repository::KEY_FILE);
     let body = json!({
-        "directory": dir, "debs": indexed.debs, "rpms": indexed.rpms,
-        "signed": signer.is_some(), "key": signer.is_some().then_some(&key),
+        "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
+        "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+        "signed": signer.is_some(), "key": signer.is_some().then(|| crate::output::shown(&key)),
     });
     output.message("repository", &body);
+    for path in &indexed.left_out {
+        output.warn(&format!("`{}` is left out: it can't be read as a package", path.display()));
+    }
     if signer.is_none() {
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
     }

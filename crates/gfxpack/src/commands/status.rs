@@ -13,6 +13,10 @@ use crate::shards::state::State;
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> anyhow::Result<()> {
     let state = State::of(&args.shards)?;
+    for none in args.shards.dirs.iter().filter(|dir| !dir.is_dir()) {
+        // Nothing was built into it yet, or it is misspelt.
+        output.warn(&format!("there is no directory `{}`", none.display()));
+    }
     let active = active(&args.shards, output);
     if args.missing.is_some() && !output.json {
         state.strange.iter().for_each(|strange| output.warn(strange));

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
 use crate::environment::Environment;
-use crate::output::Output;
+use crate::fail;
+use crate::output::{Output, shown};
 use crate::prepare;
 
 /// Lists all toolchains, in order of preference.
@@ -41,7 +42,7 @@ pub(crate) fn survey(
     environment: &Environment,
     cancel: &Cancel,
 ) -> anyhow::Result<Vec<Listed>> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = fail::temporary_dir()?;
     let cache = crate::cache::dir(&cache.dir, environment).ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {
@@ -88,14 +89,14 @@ fn message(listed: &Listed) -> Value {
         toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
     };
     json!({
-        "program": listed.program,
+        "program": shown(&listed.program),
         "identity": toolchain.map(Toolchain::identity),
         "unusable": listed.toolchain.as_ref().err(),
-        "clang": toolchain.map(|toolchain| &toolchain.clang),
+        "clang": toolchain.map(|toolchain| shown(&toolchain.clang)),
         "clang_version": toolchain.map(|toolchain| &toolchain.clang_version),
         "hip_version": toolchain.and_then(version),
-        "rocm": toolchain.map(|toolchain| &toolchain.rocm),
-        "device_libs": toolchain.map(|toolchain| &toolchain.installed_libs),
+        "rocm": toolchain.map(|toolchain| shown(&toolchain.rocm)),
+        "device_libs": toolchain.map(|toolchain| shown(&toolchain.installed_libs)),
         "digest": toolchain.map(|toolchain| toolchain.digest),
         "builds": builds,
         "refused": refused,

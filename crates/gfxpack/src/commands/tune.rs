@@ -13,7 +13,7 @@ use serde_json::json;
 use super::harvest::{executable, gather_commands};
 use crate::args::{Tune, TuneCollect, TunePlan};
 use crate::fail;
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Runs a sub-command of `tune`.
 pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
@@ -42,7 +42,7 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> anyhow::Result<()>
     let path = args.out.join("tune.sh");
     executable(&path, &script::tuning(&commands, tuning))?;
     let body = json!({
-        "file": path, "mode": tuning.name(), "commands": commands.len(), "left_out": left_out,
+        "file": shown(&path), "mode": tuning.name(), "commands": commands.len(), "left_out": left_out,
     });
     output.message("tune-planned", &body);
     let left = match left_out {
@@ -103,7 +103,8 @@ fn collect(args: &TuneCollect, output: &Output) -> anyhow::Result<()> {
             added = merged.records;
         }
         let body = json!({
-            "file": out, "system": system, "users": users, "records": merged.records,
+            "file": shown(&out), "system": system.as_ref().map(shown),
+            "users": users.iter().map(shown).collect::<Vec<_>>(), "records": merged.records,
             "added": added, "changed": changed,
         });
         output.message("tune-collected", &body);

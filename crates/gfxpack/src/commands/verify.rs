@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::Verify;
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::signing::Keyring;
 use crate::{packages, repository};
 
@@ -47,7 +47,7 @@ impl Checker<'_> {
     /// Tells what is wrong with one file; nothing where it is sound.
     fn tell(&mut self, path: &Path, findings: &[String], sound: &str) {
         for finding in findings {
-            self.output.message("finding", &json!({ "file": path, "detail": finding }));
+            self.output.message("finding", &json!({ "file": shown(path), "detail": finding }));
             if !self.output.json {
                 self.output.data(&format!("{}: {finding}", path.display()));
             }
@@ -57,8 +57,7 @@ impl Checker<'_> {
         } else if !self.output.json {
             self.output.data(&format!("{}: {sound}", path.display()));
         }
-        let body =
-            json!({ "file": path, "sound": findings.is_empty(), "findings": findings.len() });
+        let body = json!({ "file": shown(path), "sound": findings.is_empty(), "findings": findings.len() });
         self.output.message("verified", &body);
     }
 
@@ -71,7 +70,7 @@ impl Checker<'_> {
                  verified by `gfxpack kdb verify`",
             )
         })?;
-        let scratch = tempfile::tempdir()?;
+        let scratch = fail::temporary_dir()?;
         let mut in_kdbs = Vec::new();
         let mut kernels = 0;
         let mut report = read::check(path, kind, &mut |inside, bytes| {

@@ -40,6 +40,7 @@ impl Bar {
             let bar = ProgressBar::with_draw_target(None, target).with_prefix(what);
             // The time left runs while nothing happens.
             bar.enable_steady_tick(Duration::from_secs(1));
+            output.draws(Some(&bar));
             bar
         });
         let lines = Mutex::new(Lines { said: Instant::now(), done: 0, total });
@@ -119,6 +120,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         // What was done is said in words.
         if let Some(bar) = &self.shown {
+            self.output.draws(None);
             bar.finish_and_clear();
         }
     }

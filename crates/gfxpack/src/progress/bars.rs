@@ -63,6 +63,7 @@ impl<'a> Bars<'a> {
                 .progress_chars("=> ");
         let all = multi.add(ProgressBar::new(1).with_style(style));
         all.set_prefix("all");
+        output.draws(Some(&all));
         Self {
             output,
             multi,
@@ -155,6 +156,7 @@ impl Progress for Bars<'_> {
 
     fn finish(&mut self) {
         self.all.disable_steady_tick();
+        self.output.draws(None);
         // Above the bars, which stay as they are.
         self.multi.suspend(|| say_at_the_end(self.output, &self.failures, &self.count));
         for bar in self.targets.iter().chain([&self.all]) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_package::{Compression, compressed, rfc2822};
 use gfxpack_plan::Digest;
@@ -27,8 +27,14 @@ pub(crate) struct Suite {
     pub(crate) component: String,
 }
 
-/// Brings the index up to date. What apt-ftparchive read before, it knows by
-/// size and time, and does not read again.
+/// Whether there is one already.
+pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
+    dir.join("dists").join(&suite.suite).join("Release").exists()
+}
+
+/// Brings the index up to date; gives the packages in it, by their names below
+/// `dir`. What apt-ftparchive read before, it knows by size and time, and does
+/// not read again.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
 pub(super) fn index(
@@ -36,7 +42,7 @@ pub(super) fn index(
     suite: &Suite,
     signer: Option<&Signer>,
     epoch: u64,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<BTreeSet<PathBuf>> {
     let cache = dir.join(".cache");
     std::fs::create_dir_all(&cache).map_err(fail::io("create", &cache))?;
     let words = ["--db", ".cache/apt.db", "packages", "."];
@@ -77,7 +83,8 @@ pub(super) fn index(
         let below = top.join(&suite.component).join(format!("binary-{architecture}"));
         prune(&below.join("by-hash/SHA256"), &[&old, &release])?;
     }
-    Ok(())
+    let text = String::from_utf8_lossy(&packages);
+    Ok(text.lines().filter_map(|line| line.strip_prefix("Filename: ")).map(PathBuf::from).collect())
 }
 
 /// Stanzas in the order of their text, which begins with the package's name:

@@ -3,8 +3,10 @@
 
 mod apt;
 mod check;
+mod describe;
 mod rpm;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ use crate::signing::Signer;
 
 pub(crate) use apt::Suite;
 pub(crate) use check::check;
+pub(crate) use describe::{Described, describe, is_newer};
 
 /// Where a repository keeps the public key.
 pub(crate) const KEY_FILE: &str = "archive-key.asc";
@@ -22,6 +25,8 @@ pub(crate) const KEY_FILE: &str = "archive-key.asc";
 pub(crate) struct Indexed {
     pub(crate) debs: usize,
     pub(crate) rpms: usize,
+    /// Files that are called packages and can't be read as such.
+    pub(crate) left_out: Vec<PathBuf>,
 }
 
 /// Indexes all packages below `dir`.
@@ -32,26 +37,32 @@ pub(crate) fn index(
     epoch: u64,
 ) -> anyhow::Result<Indexed> {
     let found = packages(dir)?;
-    let of_kind = |ending: &str| {
-        found.iter().filter(|path| path.extension().is_some_and(|e| e == ending)).count()
+    let there = |ending: &str| {
+        found.iter().any(|path| path.extension().is_some_and(|extension| extension == ending))
     };
-    let indexed = Indexed { debs: of_kind("deb"), rpms: of_kind("rpm") };
-    if found.is_empty() {
+    // An index whose last package went lists none, rather than what is gone.
+    let (apts, rpms) = (apt::is_there(dir, suite), rpm::is_there(dir));
+    if found.is_empty() && !apts && !rpms {
         return Err(fail::usage(
             format!("failed to find a .deb or .rpm below `{}`", dir.display()),
             "give the directory that `gfxpack dist` wrote packages into",
         ));
     }
-    if indexed.debs > 0 {
-        apt::index(dir, suite, signer, epoch)?;
+    let (mut debs, mut rpm_files) = (BTreeSet::new(), BTreeSet::new());
+    if apts || there("deb") {
+        debs = apt::index(dir, suite, signer, epoch)?;
     }
-    if indexed.rpms > 0 {
-        rpm::index(dir, signer, epoch)?;
+    if rpms || there("rpm") {
+        rpm_files = rpm::index(dir, signer, epoch)?;
     }
     if let Some(signer) = signer {
         put(&dir.join(KEY_FILE), &signer.public_key()?)?;
     }
-    Ok(indexed)
+    let left_out = found.into_iter().filter(|path| {
+        let name = path.strip_prefix(dir).unwrap_or(path);
+        !debs.contains(name) && !rpm_files.contains(name)
+    });
+    Ok(Indexed { debs: debs.len(), rpms: rpm_files.len(), left_out: left_out.collect() })
 }
 
 /// Every package below `dir`, sorted by path.

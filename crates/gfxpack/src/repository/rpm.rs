@@ -1,6 +1,9 @@
 //! The index that dnf and zypper read: `repodata`, by createrepo_c.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_package::read;
 
 use super::{put, remove};
 use crate::fail;
@@ -10,9 +13,19 @@ use crate::tools::{self, Tool};
 const CREATEREPO: Tool =
     Tool { program: "createrepo_c", from: "createrepo-c (on Fedora and openSUSE: createrepo_c)" };
 
-/// Brings the index up to date; packages whose size and time are as before
+/// Whether there is one already.
+pub(super) fn is_there(dir: &Path) -> bool {
+    dir.join("repodata/repomd.xml").exists()
+}
+
+/// Brings the index up to date; gives the packages in it, by their names below
+/// `dir`. Packages whose size and time are as before
 /// are not read again.
-pub(super) fn index(dir: &Path, signer: Option<&Signer>, epoch: u64) -> anyhow::Result<()> {
+pub(super) fn index(
+    dir: &Path,
+    signer: Option<&Signer>,
+    epoch: u64,
+) -> anyhow::Result<BTreeSet<PathBuf>> {
     let revision = epoch.to_string();
     let words = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let words = [&words[..], &["--revision", &revision, "."]].concat();
@@ -25,11 +38,38 @@ pub(super) fn index(dir: &Path, signer: Option<&Signer>, epoch: u64) -> anyhow::
             let bytes = std::fs::read(&index).map_err(fail::io("read", &index))?;
             put(&signature, &signer.armoured(&bytes)?)?;
             // zypper asks for the key beside the signature.
-            put(&key, &signer.public_key()?)
+            put(&key, &signer.public_key()?)?;
         }
         None => {
             remove(&signature)?;
-            remove(&key)
+            remove(&key)?;
         }
     }
+    listed(dir, &index)
+}
+
+/// The packages that an index lists.
+///
+/// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
+fn listed(dir: &Path, index: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let text = std::fs::read_to_string(index).map_err(fail::io("read", index))?;
+    let locations = |text: &str, element: &str, kind: &str| -> anyhow::Result<Vec<PathBuf>> {
+        let document = roxmltree::Document::parse(text)?;
+        let of_kind = document.root_element().children().filter(|node| {
+            node.tag_name().name() == element && node.attribute("type") == Some(kind)
+        });
+        let location = of_kind.filter_map(|node| {
+            let place = node.children().find(|child| child.tag_name().name() == "location")?;
+            place.attribute("href").map(PathBuf::from)
+        });
+        Ok(location.collect())
+    };
+    let mut packages = BTreeSet::new();
+    for primary in locations(&text, "data", "primary")? {
+        let path = dir.join(primary);
+        let packed = std::fs::read(&path).map_err(fail::io("read", &path))?;
+        let text = read::unpacked_text(&path, &packed).map_err(fail::io("unpack", &path))?;
+        packages.extend(locations(&text, "package", "rpm")?);
+    }
+    Ok(packages)
 }

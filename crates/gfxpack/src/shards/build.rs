@@ -16,7 +16,7 @@ use crate::args::Build;
 use crate::build;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::prepare::{self, Purpose};
 use crate::progress;
 use crate::remote::Beyond;
@@ -55,7 +55,14 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let path = args.stored.plan.as_deref().expect("clap wants a plan with a shard");
+    // clap asks for the plan only where nothing is given that excludes it.
+    let path = args.stored.plan.as_deref().ok_or_else(|| {
+        fail::usage(
+            format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
+            "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \
+             inputs",
+        )
+    })?;
     let stored = Stored::open(path)?;
     let costs = args.stored.costs.as_deref().map(read_costs).transpose()?;
     let own = costs.as_ref().map(|costs| balanced(&stored, costs, shard)).transpose()?;
@@ -111,7 +118,7 @@ fn summarise(manifest: &ShardManifest, file: &Path, output: &Output) {
     let states =
         [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
     let mut body = json!({
-        "shard": manifest.shard, "plan": manifest.plan, "file": file, "jobs": manifest.jobs.len(),
+        "shard": manifest.shard, "plan": manifest.plan, "file": shown(file), "jobs": manifest.jobs.len(),
     });
     let mut words = Vec::new();
     for state in states {

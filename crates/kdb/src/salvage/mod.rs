@@ -10,6 +10,7 @@ mod record;
 mod scan;
 mod staging;
 
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use self::staging::{Found, Staging};
 use crate::copy::{CopyOptions, Passing, transfer};
 use crate::error::{CopyError, ReadError};
 use crate::layout::Layout;
+use crate::open;
 use crate::origin::Note;
 use crate::read::Stored;
 use crate::schema::MIN_FILE_BYTES;
@@ -33,7 +35,8 @@ use crate::write::Written;
 pub struct Repaired {
     /// What was written: the rows that are whole.
     pub written: Written,
-    /// Keys that are known to have been there, and whose rows are not whole.
+    /// Rows that are known to have been there and are not whole, or whose keys
+    /// no kdb takes.
     pub lost: u64,
     /// The page size in bytes that was gone by.
     pub page_size: u32,
@@ -41,6 +44,38 @@ pub struct Repaired {
     pub header_holds: bool,
     /// Pages of the file.
     pub pages: u32,
+    /// Pages that the file had, as its header says, and that are cut off. What
+    /// was in them nobody knows.
+    pub missing_pages: u32,
+    /// Whether there was nothing to save: no page but the first has anything
+    /// in it.
+    pub blank: bool,
+}
+
+/// A row that could not be saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// Its key, where that is known.
+    pub key: Option<KernelKey>,
+    /// Its number, or that of its code object, where the key is not known.
+    pub row: Option<i64>,
+    /// The page that it stands in, where the key is not known.
+    pub page: Option<u32>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, row, page, reason } = self;
+        match (key, row, page) {
+            (Some(key), ..) => write!(f, "{key}: {reason}"),
+            (None, Some(row), Some(page)) => write!(f, "row {row} on page {page}: {reason}"),
+            (None, _, Some(page)) => write!(f, "on page {page}: {reason}"),
+            (None, _, None) => f.write_str(reason),
+        }
+    }
 }
 
 /// Where a cell stands.
@@ -72,8 +107,8 @@ impl Place {
 
 /// Writes every row of a damaged kdb whose pages are still there and whose
 /// hash holds into a fresh one, laid out as MIOpen's own where the options do
-/// not say, and hands the keys of the others to `lost`, as far as an index or
-/// the row itself still tells them, with what is wrong.
+/// not say, and hands the others to `lost`: by their keys, as far as an index
+/// or the row itself still tells them, else by their places.
 ///
 /// The file needs no valid header, table or tree. In MIOpen's own layout a key
 /// has no checksum: one that was changed within an otherwise whole row is taken
@@ -83,28 +118,30 @@ impl Place {
 ///
 /// # Errors
 /// [`CopyError::Read`] where the file can't be read at all, has fewer bytes
-/// than any kdb, or no page of a kdb in it; [`CopyError::Write`].
+/// than any kdb, a journal that is to be played back first, or no page of a
+/// kdb in it; [`CopyError::Write`].
 pub fn repair(
     input: &Path,
     out: &Path,
     options: &CopyOptions<'_>,
-    mut lost: impl FnMut(&KernelKey, &str),
+    mut lost: impl FnMut(&Lost),
 ) -> Result<Repaired, CopyError> {
     let walk = Walk::open(input, options)?;
     let mut repaired = Repaired {
         page_size: walk.geometry.page_size,
         header_holds: walk.geometry.stated,
         pages: walk.geometry.pages,
+        missing_pages: walk.geometry.missing,
         ..Repaired::default()
     };
     let staging = Staging::new().map_err(|source| walk.sqlite(source))?;
-    walk.scan(&staging)?;
+    repaired.blank = walk.scan(&staging)?;
     staging.join().map_err(|source| walk.sqlite(source))?;
     repaired.written = walk.write(&staging, out)?;
     staging
-        .for_each_lost(|key, reason| {
+        .for_each_lost(|row| {
             repaired.lost += 1;
-            lost(&key, reason.as_deref().unwrap_or("its row can't be reached"));
+            lost(&row);
         })
         .map_err(|source| walk.sqlite(source))?;
     Ok(repaired)
@@ -129,6 +166,7 @@ impl<'a> Walk<'a> {
         if bytes < MIN_FILE_BYTES {
             return Err(ReadError::TooSmall { path: path.to_owned(), size: bytes });
         }
+        open::check_journal(path)?;
         let file = File::open(path).map_err(io)?;
         let geometry = Geometry::of(&file, bytes).map_err(io)?;
         let geometry = geometry.ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;

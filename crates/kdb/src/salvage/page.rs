@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::{self, Encoding, HEADER_BYTES, Header};
 
 /// Bytes looked at to tell the page size where the header does not.
 const SAMPLE_BYTES: u64 = 256 << 20;
@@ -34,6 +34,12 @@ pub(crate) struct Geometry {
     pub(crate) pages: u32,
     /// Whether the file's header said so.
     pub(crate) stated: bool,
+    /// Pages that the header counts and the file has not.
+    pub(crate) missing: u32,
+    /// How text is stored, as the header says; UTF-8 where that is gone.
+    pub(crate) encoding: Encoding,
+    /// Whether some pages say only where others belong.
+    mapped: bool,
 }
 
 /// A cell that lies within its page.
@@ -82,7 +88,8 @@ impl Geometry {
         let new = |page_size: u32, reserved: u8, stated| {
             let pages = u32::try_from(bytes / u64::from(page_size)).unwrap_or(u32::MAX - 1);
             let usable = page_size as usize - usize::from(reserved);
-            Self { page_size, usable, pages, stated }
+            let encoding = Encoding::Utf8;
+            Self { page_size, usable, pages, stated, missing: 0, encoding, mapped: false }
         };
         let mut first = [0; HEADER_BYTES];
         file.read_exact_at(&mut first, 0)?;
@@ -91,7 +98,11 @@ impl Geometry {
             && PAGE_SIZES.contains(&header.page_size)
             && first[20] <= 32
         {
-            return Ok(Some(new(header.page_size, first[20], true)));
+            let found = new(header.page_size, first[20], true);
+            let missing = header::page_count(&first).unwrap_or(0).saturating_sub(found.pages);
+            // The largest root page, where the file is auto-vacuumed.
+            let mapped = be32(&first, 52) != Some(0);
+            return Ok(Some(Self { missing, encoding: Encoding::of(&first), mapped, ..found }));
         }
         let mut votes = [0_u64; PAGE_SIZES.len()];
         let mut chunk = vec![0; CHUNK];
@@ -153,6 +164,19 @@ impl Geometry {
             })
         };
         page.get(header) == Some(&0x05) && whole().is_some()
+    }
+
+    /// Whether the page has nothing in it that could be a row: a leaf without
+    /// cells, or a map of other pages.
+    ///
+    /// Source: SQLite, "Database File Format", sections 1.6 and 1.8.
+    pub(crate) fn is_blank(&self, number: u32, page: &[u8]) -> bool {
+        let map_and_mapped = self.usable as u32 / 5 + 1;
+        if self.mapped && number >= 2 && (number - 2).is_multiple_of(map_and_mapped) {
+            return true;
+        }
+        let cells = self.cells(page, Self::header_at(number));
+        cells.is_some_and(|(_, offsets)| offsets.is_empty())
     }
 
     /// Reads a cell; none where it does not lie within the page.

@@ -23,9 +23,15 @@ pub(crate) enum Shape {
     /// A blob of the dense layout.
     Object { blob: Range<usize>, size: Int },
     /// A key of the dense layout.
-    Key { name: Range<usize>, args: Range<usize>, hash: Range<usize>, check: Range<usize> },
+    Key {
+        name: Range<usize>,
+        args: Range<usize>,
+        hash: Range<usize>,
+        object: Int,
+        check: Range<usize>,
+    },
     /// An entry of the unique index that MIOpen makes.
-    Entry { name: Range<usize>, args: Range<usize> },
+    Entry { name: Range<usize>, args: Range<usize>, row: Int },
 }
 
 /// Where an integer stands, or which it is.
@@ -66,15 +72,16 @@ pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
         }
         (
             Kind::IndexLeaf | Kind::IndexInterior,
-            [Text(name), Text(args), Blob(hash), Int(_), Blob(check)],
+            [Text(name), Text(args), Blob(hash), Int(object), Blob(check)],
         ) if hash.len() == 16 && check.len() == 8 => Shape::Key {
             name: name.clone(),
             args: args.clone(),
             hash: hash.clone(),
+            object: object.clone(),
             check: check.clone(),
         },
-        (Kind::IndexLeaf | Kind::IndexInterior, [Text(name), Text(args), Int(_)]) => {
-            Shape::Entry { name: name.clone(), args: args.clone() }
+        (Kind::IndexLeaf | Kind::IndexInterior, [Text(name), Text(args), Int(row)]) => {
+            Shape::Entry { name: name.clone(), args: args.clone(), row: row.clone() }
         }
         _ => return None,
     })

@@ -1,16 +1,17 @@
 //! Goes through the pages of a file, and looks at what may be a row.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::unix::fs::FileExt as _;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_plan::{KernelKey, KeyError};
 
-use super::page::{CHUNK, Cell, Geometry, Kind, PageSet};
+use super::page::{self, CHUNK, Geometry, Kind, PageSet};
 use super::record::{self, Shape};
-use super::staging::{Found, Staging};
+use super::staging::{Found, Part, Staging};
 use super::{Place, Walk, stored};
 use crate::codec;
-use crate::error::{CopyError, RowError};
+use crate::error::{CopyError, RowError, WriteError};
+use crate::header::Encoding;
 use crate::pipeline;
 use crate::write::{Progress, check_key};
 
@@ -21,16 +22,39 @@ struct Candidate {
     doubt: bool,
     shape: Shape,
     payload: Vec<u8>,
-    /// The pages that the payload goes on in.
-    chain: Vec<u32>,
+    /// The pages that the payload goes on in, or why there is less of it.
+    chain: Result<Vec<u32>, &'static str>,
 }
 
 /// What a cell turned out to be.
 enum Verdict {
     Row(Found, bool, i64),
-    Object(String, Place),
-    Key(KernelKey, String, bool),
-    Named(KernelKey, Option<String>),
+    Object {
+        hash: String,
+        place: Place,
+        row: Option<i64>,
+    },
+    Key {
+        key: KernelKey,
+        hash: String,
+        object: i64,
+        doubt: bool,
+    },
+    /// There was a row of this key: of that number, if an index says so.
+    Named {
+        key: KernelKey,
+        reason: Option<String>,
+        row: Option<i64>,
+    },
+    /// As `Key`, with a key that no kdb takes.
+    Refused {
+        key: KernelKey,
+        reason: String,
+        hash: String,
+        object: i64,
+    },
+    /// What has lost its key.
+    Unnamed(Part, Place, i64, String),
     Nothing,
 }
 
@@ -44,13 +68,15 @@ enum Pass {
 }
 
 impl Walk<'_> {
-    /// Looks at every page, and notes what is whole.
-    pub(super) fn scan(&self, staging: &Staging) -> Result<(), CopyError> {
+    /// Looks at every page, and notes what is whole. Says whether there was
+    /// nothing in any page but the first.
+    pub(super) fn scan(&self, staging: &Staging) -> Result<bool, CopyError> {
         // Free pages are left alone.
         let done = self.geometry.free_pages(&self.file).map_err(|error| self.io(error))?;
-        let done = RefCell::new(done);
-        self.pass(Pass::Stated, staging, &done)?;
-        self.pass(Pass::Searched, staging, &done)
+        let (done, blank) = (RefCell::new(done), Cell::new(true));
+        self.pass(Pass::Stated, staging, &done, &blank)?;
+        self.pass(Pass::Searched, staging, &done, &blank)?;
+        Ok(blank.get())
     }
 
     /// Goes through the pages once. Those that hold what is whole are `done`
@@ -60,9 +86,10 @@ impl Walk<'_> {
         pass: Pass,
         staging: &Staging,
         done: &RefCell<PageSet>,
+        blank: &Cell<bool>,
     ) -> Result<(), CopyError> {
         let mut pages = Pages::new(self);
-        let mut found: Vec<(Place, Cell, Shape)> = Vec::new();
+        let mut found: Vec<(Place, page::Cell, Shape)> = Vec::new();
         // A good file's cells take no more than the file in all. A bad one can
         // name the same pages again and again.
         let mut left = 8 * self.bytes + (64 << 20);
@@ -75,10 +102,7 @@ impl Walk<'_> {
                         let Some(rest) = left.checked_sub(cell.size) else { continue };
                         left = rest;
                         let candidate = self.candidate(pages.current(), place, &cell, shape, pass);
-                        if let Some(candidate) = candidate.map_err(|error| self.io(error))? {
-                            return Ok(Some(candidate));
-                        }
-                        continue;
+                        return Ok(Some(candidate.map_err(|error| self.io(error))?));
                     }
                     let Some(number) = pages.advance().map_err(|error| self.io(error))? else {
                         return Ok(None);
@@ -87,26 +111,28 @@ impl Walk<'_> {
                         let total = u64::from(self.geometry.pages);
                         progress(Progress { rows: number.into(), total, pages: true });
                     }
-                    if !done.borrow().contains(number)
-                        && self.cells(pass, number, pages.current(), &mut found)
-                    {
+                    self.options.go_on(self.path)?;
+                    if done.borrow().contains(number) {
+                        continue;
+                    }
+                    if number > 1 && !self.geometry.is_blank(number, pages.current()) {
+                        blank.set(false);
+                    }
+                    if self.cells(pass, number, pages.current(), &mut found) {
                         done.borrow_mut().insert(number);
                     }
                 }
             },
             |candidates| candidates.map(|candidate| self.judge(candidate)).collect(),
             |(verdict, chain)| {
-                let whole =
-                    matches!(verdict, Verdict::Row(..) | Verdict::Object(..) | Verdict::Key(..));
-                let noted = match verdict {
-                    Verdict::Row(found, doubt, number) => staging.row(&found, doubt, number),
-                    Verdict::Object(hash, place) => staging.object(&hash, place),
-                    Verdict::Key(key, hash, doubt) => staging.key(&key, &hash, doubt),
-                    Verdict::Named(key, reason) => staging.named(&key, reason.as_deref()),
-                    Verdict::Nothing => Ok(()),
-                };
-                noted.map_err(|source| self.sqlite(source))?;
-                if whole {
+                let whole = matches!(
+                    verdict,
+                    Verdict::Row(..) | Verdict::Object { .. } | Verdict::Key { .. }
+                );
+                note(staging, verdict).map_err(|source| self.sqlite(source))?;
+                if let Ok(chain) = chain
+                    && whole
+                {
                     chain.into_iter().for_each(|page| {
                         done.borrow_mut().insert(page);
                     });
@@ -123,7 +149,7 @@ impl Walk<'_> {
         pass: Pass,
         number: u32,
         page: &[u8],
-        found: &mut Vec<(Place, Cell, Shape)>,
+        found: &mut Vec<(Place, page::Cell, Shape)>,
     ) -> bool {
         let geometry = &self.geometry;
         let mut add = |kind, at: usize| {
@@ -156,84 +182,214 @@ impl Walk<'_> {
         &self,
         page: &[u8],
         place: Place,
-        cell: &Cell,
+        cell: &page::Cell,
         shape: Shape,
         pass: Pass,
-    ) -> std::io::Result<Option<(Candidate, u64)>> {
+    ) -> std::io::Result<(Candidate, u64)> {
         // A row is larger than its code object by its key.
         let limit = self.options.max_object_bytes.saturating_add(4 << 20);
-        if cell.size > limit {
-            return Ok(None);
-        }
-        let found = self.geometry.payload(&self.file, page, cell)?;
         // The key may stand in what there is of it.
-        let (payload, chain) =
-            found.unwrap_or_else(|| (page[cell.local.clone()].to_vec(), Vec::new()));
+        let less = |why| (page[cell.local.clone()].to_vec(), Err(why));
+        let (payload, chain) = if cell.size > limit {
+            less("it is larger than any code object may be")
+        } else {
+            match self.geometry.payload(&self.file, page, cell)? {
+                Some((payload, chain)) => (payload, Ok(chain)),
+                None => less("the pages that it goes on in can't be reached"),
+            }
+        };
         let object = stored(&shape, &payload).map_or(0, |(_, size)| size.max(0).unsigned_abs());
         let cost = 2 * payload.len() as u64 + object.min(limit);
         let doubt = pass == Pass::Searched;
-        Ok(Some((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain }, cost)))
+        Ok((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain }, cost))
     }
 
     /// What a cell is, by its hash.
-    fn judge(&self, candidate: Candidate) -> (Verdict, Vec<u32>) {
-        let Candidate { place, rowid, doubt, shape, payload, chain } = candidate;
-        (self.verdict(place, rowid, doubt, &shape, &payload), chain)
+    fn judge(&self, candidate: Candidate) -> (Verdict, Result<Vec<u32>, &'static str>) {
+        let verdict = match &candidate.shape {
+            Shape::Row { .. } => self.row(&candidate),
+            Shape::Object { .. } => self.object(&candidate),
+            Shape::Key { .. } => self.key(&candidate),
+            Shape::Entry { .. } => self.entry(&candidate),
+        };
+        // What was searched for may be nothing at all.
+        let verdict = match verdict {
+            Verdict::Named { .. } | Verdict::Refused { .. } | Verdict::Unnamed(..)
+                if candidate.doubt =>
+            {
+                Verdict::Nothing
+            }
+            verdict => verdict,
+        };
+        (verdict, candidate.chain)
     }
 
-    fn verdict(
-        &self,
-        place: Place,
-        rowid: i64,
-        doubt: bool,
-        shape: &Shape,
-        payload: &[u8],
-    ) -> Verdict {
-        let text = |place: &std::ops::Range<usize>| {
-            let bytes = payload.get(place.clone())?;
-            Some(std::str::from_utf8(bytes).ok()?.to_owned())
-        };
-        let key = |name, args| {
-            let key = KernelKey { kernel_name: text(name)?, kernel_args: text(args)? };
-            check_key(&key).is_ok().then_some(key)
+    fn row(&self, candidate: &Candidate) -> Verdict {
+        let Candidate { place, rowid, doubt, shape, payload, chain } = candidate;
+        let Shape::Row { name, args, hash, .. } = shape else { return Verdict::Nothing };
+        let encoding = self.encoding(payload, hash);
+        let key = match key_of(payload, encoding, name, args) {
+            Ok(key) => key,
+            Err(Refusal::Key(key, reason)) => {
+                return Verdict::Named { key, reason: Some(reason), row: Some(*rowid) };
+            }
+            Err(Refusal::Text(reason)) => {
+                let reason = chain.as_ref().err().map_or(reason, |why| (*why).to_owned());
+                return Verdict::Unnamed(Part::Row, *place, *rowid, reason);
+            }
         };
         let limit = self.options.max_object_bytes;
-        match shape {
-            Shape::Row { name, args, hash, .. } => {
-                let Some(key) = key(name, args) else { return Verdict::Nothing };
-                // What was searched for may be no row at all.
-                let named = |reason| {
-                    if doubt { Verdict::Nothing } else { Verdict::Named(key.clone(), reason) }
-                };
-                let (Some(hash), Some(stored)) = (text(hash), stored(shape, payload)) else {
-                    return named(None);
-                };
-                let checked = codec::unpack(stored.0, stored.1, limit).and_then(|object| {
+        let checked = match (text(payload, encoding, hash), stored(shape, payload), chain) {
+            (.., Err(why)) => Err((*why).to_owned()),
+            (Some(hash), Some((blob, size)), _) => codec::unpack(blob, size, limit)
+                .and_then(|object| {
                     codec::check_hash(&object, &hash)?;
-                    if object.is_empty() { Err(RowError::Size { size: 0, limit }) } else { Ok(()) }
-                });
-                match checked {
-                    Ok(()) => Verdict::Row(Found { key, hash, place }, doubt, rowid),
-                    Err(error) => named(Some(error.to_string())),
-                }
-            }
-            Shape::Object { .. } => stored(shape, payload)
-                .and_then(|(blob, size)| codec::unpack(blob, size, limit).ok())
-                .filter(|object| !object.is_empty())
-                .map_or(Verdict::Nothing, |object| Verdict::Object(codec::md5_hex(&object), place)),
-            Shape::Key { name, args, hash, check } => {
-                let key = key(name, args)
-                    .filter(|key| payload.get(check.clone()) == Some(&codec::key_check(key)[..]));
-                match (key, payload.get(hash.clone())) {
-                    (Some(key), Some(hash)) => Verdict::Key(key, codec::hex(hash), doubt),
-                    _ => Verdict::Nothing,
-                }
-            }
-            Shape::Entry { name, args } => match key(name, args) {
-                Some(key) if !doubt => Verdict::Named(key, None),
-                _ => Verdict::Nothing,
-            },
+                    if object.is_empty() { Err(RowError::Empty) } else { Ok(hash) }
+                })
+                .map_err(|error| error.to_string()),
+            _ => Err("its hash is no text".to_owned()),
+        };
+        match checked {
+            Ok(hash) => Verdict::Row(Found { key, hash, place: *place }, *doubt, *rowid),
+            Err(reason) => Verdict::Named { key, reason: Some(reason), row: Some(*rowid) },
         }
+    }
+
+    fn object(&self, candidate: &Candidate) -> Verdict {
+        let Candidate { place, rowid, doubt, shape, payload, chain } = candidate;
+        let unpacked = match (stored(shape, payload), chain) {
+            (_, Err(why)) => Err((*why).to_owned()),
+            (None, _) => Err("its size is no number".to_owned()),
+            (Some((blob, size)), _) => codec::unpack(blob, size, self.options.max_object_bytes)
+                .and_then(
+                    |object| if object.is_empty() { Err(RowError::Empty) } else { Ok(object) },
+                )
+                .map_err(|error| error.to_string()),
+        };
+        match unpacked {
+            Ok(object) => Verdict::Object {
+                hash: codec::md5_hex(&object),
+                place: *place,
+                row: (!doubt).then_some(*rowid),
+            },
+            Err(reason) => Verdict::Unnamed(Part::Object, *place, *rowid, reason),
+        }
+    }
+
+    fn key(&self, candidate: &Candidate) -> Verdict {
+        let Candidate { place, doubt, shape, payload, chain, .. } = candidate;
+        let Shape::Key { name, args, hash, object, check } = shape else {
+            return Verdict::Nothing;
+        };
+        let unnamed = |reason: &str| {
+            let number = i64::from(place.page) << 16 | i64::from(place.at);
+            Verdict::Unnamed(Part::Key, *place, number, reason.to_owned())
+        };
+        if let Err(why) = chain {
+            return unnamed(why);
+        }
+        let (Some(hash), Some(object)) = (payload.get(hash.clone()), object.read(payload)) else {
+            return unnamed("it does not end where it should");
+        };
+        let hash = codec::hex(hash);
+        let holds = |key: &KernelKey| payload.get(check.clone()) == Some(&codec::key_check(key));
+        match key_of(payload, self.geometry.encoding, name, args) {
+            Ok(key) if holds(&key) => Verdict::Key { key, hash, object, doubt: *doubt },
+            Err(Refusal::Key(key, reason)) if holds(&key) => {
+                Verdict::Refused { key, reason, hash, object }
+            }
+            Ok(_) | Err(Refusal::Key(..)) => unnamed("the key does not match the check beside it"),
+            Err(Refusal::Text(reason)) => unnamed(&reason),
+        }
+    }
+
+    fn entry(&self, candidate: &Candidate) -> Verdict {
+        let Candidate { shape, payload, .. } = candidate;
+        let Shape::Entry { name, args, row } = shape else { return Verdict::Nothing };
+        // An index says nothing that its table does not say better, but for
+        // what that has lost.
+        match key_of(payload, self.geometry.encoding, name, args) {
+            Ok(key) => Verdict::Named { key, reason: None, row: row.read(payload) },
+            Err(Refusal::Key(key, reason)) => {
+                Verdict::Named { key, reason: Some(reason), row: row.read(payload) }
+            }
+            Err(Refusal::Text(_)) => Verdict::Nothing,
+        }
+    }
+
+    /// How the text of a row is stored: its hash has 32 digits, each of one
+    /// byte or of two, the header may be gone.
+    fn encoding(&self, payload: &[u8], hash: &std::ops::Range<usize>) -> Encoding {
+        match payload.get(hash.clone()) {
+            Some(hash) if hash.len() == 32 => Encoding::Utf8,
+            Some([_, 0, ..]) if hash.len() == 64 => Encoding::Utf16Le,
+            Some([0, ..]) if hash.len() == 64 => Encoding::Utf16Be,
+            _ => self.geometry.encoding,
+        }
+    }
+}
+
+/// Why a key is not taken.
+enum Refusal {
+    /// It can be told all the same.
+    Key(KernelKey, String),
+    /// It is no text, or none to show.
+    Text(String),
+}
+
+fn text(payload: &[u8], encoding: Encoding, at: &std::ops::Range<usize>) -> Option<String> {
+    encoding.text(payload.get(at.clone())?)
+}
+
+fn key_of(
+    payload: &[u8],
+    encoding: Encoding,
+    name: &std::ops::Range<usize>,
+    args: &std::ops::Range<usize>,
+) -> Result<KernelKey, Refusal> {
+    if payload.len() < args.end.max(name.end) {
+        return Err(Refusal::Text("its key can't be reached".to_owned()));
+    }
+    let (Some(kernel_name), Some(kernel_args)) =
+        (text(payload, encoding, name), text(payload, encoding, args))
+    else {
+        return Err(Refusal::Text(format!("its key is not {}", encoding.name())));
+    };
+    let key = KernelKey { kernel_name, kernel_args };
+    match check_key(&key) {
+        Ok(()) => Ok(key),
+        Err(WriteError::Key(KeyError::Quote(_))) => {
+            Err(Refusal::Key(key, "its key holds a `'`, so MIOpen can never find it".to_owned()))
+        }
+        Err(WriteError::KeyTooLong { size, .. }) => {
+            Err(Refusal::Text(format!("its key has {size} bytes")))
+        }
+        Err(_) => Err(Refusal::Text("its key holds a NUL byte".to_owned())),
+    }
+}
+
+fn note(staging: &Staging, verdict: Verdict) -> Result<(), rusqlite::Error> {
+    match verdict {
+        Verdict::Row(found, doubt, number) => staging.row(&found, doubt, number),
+        Verdict::Object { hash, place, row } => {
+            if let Some(row) = row {
+                staging.unnamed(Part::Object, row, place, Some(&hash), "no key leads to it")?;
+            }
+            staging.object(&hash, place)
+        }
+        Verdict::Key { key, hash, object, doubt } => {
+            staging.leads(object, &hash)?;
+            staging.key(&key, &hash, doubt)
+        }
+        Verdict::Named { key, reason, row } => staging.named(&key, reason.as_deref(), row),
+        Verdict::Refused { key, reason, hash, object } => {
+            staging.leads(object, &hash)?;
+            staging.named(&key, Some(&reason), None)
+        }
+        Verdict::Unnamed(part, place, number, reason) => {
+            staging.unnamed(part, number, place, None, &reason)
+        }
+        Verdict::Nothing => Ok(()),
     }
 }
 

@@ -4,12 +4,23 @@
 use gfxpack_plan::KernelKey;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::Place;
+use super::{Lost, Place};
 
 type Result<T> = std::result::Result<T, rusqlite::Error>;
 
 /// Keys, and where their rows are.
 pub(crate) struct Staging(Connection);
+
+/// What of a row a cell is that has lost its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it, in MIOpen's layout.
+    Row = 0,
+    /// The key of the dense layout.
+    Key = 1,
+    /// The code object of the dense layout.
+    Object = 2,
+}
 
 /// A row that was found, and whose hash holds.
 #[derive(Debug, Clone)]
@@ -34,6 +45,10 @@ impl Staging {
                PRIMARY KEY (name, args, hash)) WITHOUT ROWID;
              CREATE TABLE named (name TEXT, args TEXT, reason TEXT,
                PRIMARY KEY (name, args)) WITHOUT ROWID;
+             CREATE TABLE named_rows (number INTEGER PRIMARY KEY);
+             CREATE TABLE leads (object INT, hash TEXT, PRIMARY KEY (object, hash)) WITHOUT ROWID;
+             CREATE TABLE unnamed (part INT, number INT, page INT, hash TEXT, reason TEXT,
+               PRIMARY KEY (part, number)) WITHOUT ROWID;
              BEGIN",
         )?;
         Ok(Self(connection))
@@ -77,12 +92,45 @@ impl Staging {
         Ok(())
     }
 
-    /// Notes that there was a row of this key, and what became of it.
-    pub(crate) fn named(&self, key: &KernelKey, reason: Option<&str>) -> Result<()> {
+    /// Notes that there was a row of this key, and of that number, and what
+    /// became of it.
+    pub(crate) fn named(
+        &self,
+        key: &KernelKey,
+        reason: Option<&str>,
+        row: Option<i64>,
+    ) -> Result<()> {
+        if let Some(row) = row {
+            let sql = "INSERT OR IGNORE INTO named_rows VALUES (?1)";
+            self.0.prepare_cached(sql)?.execute([row])?;
+        }
         let sql = "INSERT INTO named VALUES (?1, ?2, ?3)
             ON CONFLICT DO UPDATE SET reason = coalesce(reason, excluded.reason)";
         self.0.prepare_cached(sql)?.execute((&key.kernel_name, &key.kernel_args, reason))?;
         Ok(())
+    }
+
+    /// Notes that a key of the dense layout leads to the object of that number,
+    /// with that hash.
+    pub(crate) fn leads(&self, object: i64, hash: &str) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO leads VALUES (?1, ?2)";
+        self.0.prepare_cached(sql)?.execute((object, hash)).map(drop)
+    }
+
+    /// Notes a part of a row that may turn out to have no key, by a number of
+    /// its own. An object is so until a key leads to it; its hash is known
+    /// where it is whole.
+    pub(crate) fn unnamed(
+        &self,
+        part: Part,
+        number: i64,
+        place: Place,
+        hash: Option<&str>,
+        reason: &str,
+    ) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO unnamed VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut insert = self.0.prepare_cached(sql)?;
+        insert.execute((part as i64, number, place.page, hash, reason)).map(drop)
     }
 
     /// Brings keys and code objects of the dense layout together, by the hash:
@@ -93,8 +141,21 @@ impl Staging {
                SELECT name, args, doubt, 0, hash, page, at, kind FROM keys JOIN objects USING (hash)
                ORDER BY name, args, doubt, hash;
              INSERT OR IGNORE INTO named
-               SELECT name, args, 'its code object can''t be reached or is damaged' FROM keys",
-        )
+               SELECT name, args, 'its code object can''t be reached or is damaged' FROM keys;
+             DELETE FROM unnamed WHERE part = 0
+               AND (number IN named_rows OR number IN (SELECT number FROM rows));
+             CREATE INDEX leads_by_hash ON leads (hash);
+             DELETE FROM unnamed WHERE part = 2
+               AND (number IN (SELECT object FROM leads) OR hash IN (SELECT hash FROM leads));",
+        )?;
+        // A code object without a key and a key that is damaged may be one row.
+        let count = |part: Part| {
+            let sql = "SELECT count(*) FROM unnamed WHERE part = ?1";
+            self.0.query_row(sql, [part as i64], |row| row.get::<_, i64>(0))
+        };
+        let shorter =
+            if count(Part::Key)? < count(Part::Object)? { Part::Key } else { Part::Object };
+        self.0.execute("DELETE FROM unnamed WHERE part = ?1", [shorter as i64]).map(drop)
     }
 
     /// How many whole rows there are.
@@ -127,12 +188,9 @@ impl Staging {
         }
     }
 
-    /// Every key that is known and has no whole row, with the reason where it
-    /// is known, in canonical order.
-    pub(crate) fn for_each_lost(
-        &self,
-        mut each: impl FnMut(KernelKey, Option<String>),
-    ) -> Result<()> {
+    /// Every key that is known and has no whole row, in canonical order, and
+    /// then what has no key, by its place.
+    pub(crate) fn for_each_lost(&self, mut each: impl FnMut(Lost)) -> Result<()> {
         let mut statement = self.0.prepare(
             "SELECT name, args, reason FROM named
              WHERE NOT EXISTS (SELECT 1 FROM rows WHERE (rows.name, rows.args) = (named.name, named.args))
@@ -140,7 +198,18 @@ impl Staging {
         )?;
         let mut rows = statement.query(())?;
         while let Some(row) = rows.next()? {
-            each(KernelKey { kernel_name: row.get(0)?, kernel_args: row.get(1)? }, row.get(2)?);
+            let key = KernelKey { kernel_name: row.get(0)?, kernel_args: row.get(1)? };
+            let reason: Option<String> = row.get(2)?;
+            let reason = reason.unwrap_or_else(|| "its row can't be reached".to_owned());
+            each(Lost { key: Some(key), row: None, page: None, reason });
+        }
+        let sql = "SELECT part, number, page, reason FROM unnamed ORDER BY page, number";
+        let mut statement = self.0.prepare(sql)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            let (part, number): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let number = (part != Part::Key as i64).then_some(number);
+            each(Lost { key: None, row: number, page: row.get(2)?, reason: row.get(3)? });
         }
         Ok(())
     }

@@ -292,7 +292,7 @@ fn child_works_on_much() {
     // Without its first page, so that nothing but the pages themselves tells.
     let mut bytes = std::fs::File::options().write(true).open(&path).unwrap();
     io::Write::write_all(&mut bytes, &[0; 4096]).unwrap();
-    let lost = |_: &KernelKey, _: &str| panic!("nothing is lost");
+    let lost = |row: &gfxpack_kdb::Lost| panic!("nothing is lost: {row}");
     let repaired = gfxpack_kdb::repair(&path, &beside("repaired.kdb"), &options, lost).unwrap();
     assert_eq!(repaired.written.rows, OBJECTS);
     assert_peak_memory();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gfxpack_kdb::{
-    Blob, CopyError, CopyOptions, Layout, ReadError, Reader, Repaired, VerifyOptions, repair,
+    Blob, CopyError, CopyOptions, Layout, Lost, ReadError, Reader, Repaired, VerifyOptions, repair,
     verify,
 };
 use gfxpack_plan::KernelKey;
@@ -119,6 +119,7 @@ struct Saved {
     repaired: Repaired,
     rows: BTreeMap<KernelKey, Vec<u8>>,
     lost: BTreeMap<KernelKey, String>,
+    unnamed: Vec<Lost>,
 }
 
 /// Repairs a file, makes sure that the result is sound, and reads it.
@@ -126,11 +127,14 @@ fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
     let out = path.with_file_name("repaired.kdb");
     let mut options = CopyOptions::default();
     options.layout = Some(layout);
-    let mut lost = BTreeMap::new();
-    let repaired = repair(path, &out, &options, |key, reason| {
-        lost.insert(key.clone(), reason.to_owned());
+    let (mut lost, mut unnamed) = (BTreeMap::new(), Vec::new());
+    let repaired = repair(path, &out, &options, |row| match &row.key {
+        Some(key) => {
+            lost.insert(key.clone(), row.reason.clone());
+        }
+        None => unnamed.push(row.clone()),
     })?;
-    assert_eq!(repaired.lost, lost.len() as u64);
+    assert_eq!(repaired.lost as usize, lost.len() + unnamed.len());
     let report = verify(&out, Some(&"gfx906".parse().unwrap()), &VerifyOptions::default()).unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
     let mut rows = BTreeMap::new();
@@ -141,7 +145,7 @@ fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
             Ok::<_, ReadError>(())
         })
         .unwrap();
-    Ok(Saved { repaired, rows, lost })
+    Ok(Saved { repaired, rows, lost, unnamed })
 }
 
 /// What is written over a page.
@@ -238,7 +242,7 @@ proptest! {
             prop_assert!(originals.contains_key(key) || (copied && !dense), "{key} was there");
         }
         if hit.is_empty() {
-            prop_assert!(saved.lost.is_empty());
+            prop_assert_eq!(saved.repaired.lost, 0);
             let repaired = std::fs::read(path.with_file_name("repaired.kdb")).unwrap();
             prop_assert!(repaired == whole, "a sound file comes out as it was");
         }
@@ -265,6 +269,7 @@ fn the_lost_are_named() {
         let hit: Vec<_> =
             needed.iter().filter(|(_, pages)| pages.contains(&page)).map(|(key, _)| key).collect();
         assert_eq!(saved.lost.keys().collect::<Vec<_>>(), hit);
+        assert_eq!(saved.unnamed, []);
         assert_eq!(saved.rows.len() + saved.lost.len(), kernels.len());
         let reason = saved.lost.values().next().unwrap();
         let expected = if layout == Layout::Dense { "code object" } else { "hash" };
@@ -286,7 +291,7 @@ fn only_the_header_is_gone() {
         std::fs::write(&path, &bytes).unwrap();
         assert!(matches!(Reader::open(&path), Err(ReadError::NotSqlite { .. })));
         let saved = save(&path, layout).unwrap();
-        assert!(!saved.repaired.header_holds && saved.lost.is_empty());
+        assert!(!saved.repaired.header_holds && saved.repaired.lost == 0);
         assert!(std::fs::read(path.with_file_name("repaired.kdb")).unwrap() == whole);
     }
 }
@@ -313,7 +318,7 @@ fn what_was_deleted_or_replaced_does_not_come_back() {
     write_kernels(&path, &kernels, Blob::Raw);
     python(REPLACE, &[&path]);
     let saved = save(&path, Layout::Miopen).unwrap();
-    assert!(saved.lost.is_empty(), "{:?}", saved.lost);
+    assert_eq!((saved.repaired.lost, saved.repaired.missing_pages), (0, 0), "{:?}", saved.lost);
     let expected: BTreeMap<_, _> = kernels
         .into_iter()
         .take(40)
@@ -356,7 +361,7 @@ fn files_that_others_made_are_saved_too() {
         python(MAKE, &[&path, Path::new(&page_size.to_string())]);
         let saved = save(&path, Layout::Dense).unwrap();
         assert_eq!(saved.repaired.page_size, page_size, "told by the pages themselves");
-        assert_eq!((saved.rows.len(), saved.lost.len()), (300, 0), "{page_size}");
+        assert_eq!((saved.rows.len(), saved.repaired.lost), (300, 0), "{page_size}");
     }
 }
 
@@ -365,7 +370,7 @@ fn what_is_no_kdb_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let (path, out) = (directory.path().join("x.kdb"), directory.path().join("out.kdb"));
     let attempt = |path: &Path| {
-        let error = repair(path, &out, &CopyOptions::default(), |_, _| {}).unwrap_err();
+        let error = repair(path, &out, &CopyOptions::default(), |_| {}).unwrap_err();
         assert!(!out.exists());
         error
     };
@@ -378,6 +383,159 @@ fn what_is_no_kdb_is_told() {
     // SQLite's, with nothing in it that a kdb has.
     write_kernels(&path, &kernels(), Blob::Auto);
     rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TABLE kern_db; VACUUM").unwrap();
-    let repaired = repair(&path, &out, &CopyOptions::default(), |_, _| {}).unwrap();
-    assert_eq!((repaired.written.rows, repaired.lost), (0, 0));
+    let nothing = || {
+        let repaired = repair(&path, &out, &CopyOptions::default(), |_| {}).unwrap();
+        assert_eq!((repaired.written.rows, repaired.lost), (0, 0));
+        repaired.blank
+    };
+    assert!(nothing(), "an empty file loses nothing");
+    // Rows of another table, and of one that lacks a column.
+    for table in
+        ["t (id INTEGER PRIMARY KEY, a TEXT)", "kern_db (id INTEGER PRIMARY KEY, kernel_name TEXT)"]
+    {
+        std::fs::remove_file(&path).unwrap();
+        let name = table.split(' ').next().unwrap();
+        let sql = format!("CREATE TABLE {table}; INSERT INTO {name} VALUES (1, 'x')");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        assert!(!nothing(), "{table}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let sql = "PRAGMA auto_vacuum = FULL; CREATE TABLE kern_db (id INTEGER PRIMARY KEY)";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    assert!(nothing(), "with a map of its pages");
+}
+
+/// Of any one page that is damaged, every row is saved or accounted for.
+#[test]
+fn no_row_is_lost_in_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906_60.kdb");
+    let mut kernels = kernels();
+    for (n, (key, _)) in kernels.iter_mut().enumerate() {
+        key.kernel_args.insert_str(0, &" -DLONG=1".repeat(n * 60));
+    }
+    kernels.sort();
+    for layout in [Layout::Miopen, Layout::Dense] {
+        write_laid_out(&path, &kernels, Blob::Auto, layout);
+        let size = if layout == Layout::Dense { 1024 } else { 4096 };
+        let whole = std::fs::read(&path).unwrap();
+        let (mut losses, mut unnamed) = (0, 0);
+        for at in (0..whole.len()).step_by(size) {
+            let mut noise = crate::support::Noise::new(at as u64 + 1);
+            for zeros in [true, false] {
+                let mut bytes = whole.clone();
+                let page = &mut bytes[at..at + size];
+                page.iter_mut().for_each(|byte| *byte = if zeros { 0 } else { noise.word() as u8 });
+                std::fs::write(&path, &bytes).unwrap();
+                let saved = save(&path, layout).unwrap();
+                let lost = saved.repaired.lost as usize;
+                assert_eq!(saved.rows.len() + lost, kernels.len(), "{layout:?}, page at {at}");
+                losses += usize::from(lost > 0);
+                unnamed += saved.unnamed.len();
+                for row in &saved.unnamed {
+                    assert!(row.page.is_some() && row.to_string().contains("page"), "{row}");
+                }
+            }
+        }
+        assert!(losses > 20, "{losses} damages lost something");
+        assert_eq!(unnamed > 0, layout == Layout::Dense, "MIOpen's index repeats the keys");
+    }
+}
+
+#[test]
+fn what_was_cut_off_is_counted_in_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906_60.kdb");
+    write_kernels(&path, &many(), Blob::Raw);
+    let whole = std::fs::read(&path).unwrap();
+    let pages = (whole.len() / 4096) as u32;
+    for keep in [whole.len() / 2, 20_000, 4096] {
+        std::fs::write(&path, &whole[..keep]).unwrap();
+        let saved = save(&path, Layout::Miopen).unwrap();
+        let kept = (keep / 4096) as u32;
+        assert_eq!((saved.repaired.pages, saved.repaired.missing_pages), (kept, pages - kept));
+        assert!(saved.rows.len() < 60);
+    }
+    // What follows the last page is nobody's.
+    std::fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
+    let saved = save(&path, Layout::Miopen).unwrap();
+    assert_eq!((saved.rows.len(), saved.repaired.lost, saved.repaired.missing_pages), (60, 0, 0));
+}
+
+/// Rows with keys that no kdb takes, beside one that is as it should be.
+const BAD_KEYS: &str = "
+import hashlib, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC, kernel_name TEXT NOT NULL, kernel_args TEXT '
+           'NOT NULL, kernel_blob BLOB NOT NULL, kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL)')
+db.execute('CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)')
+elf = bytearray(64); elf[:9] = b'\x7fELF\x02\x01\x01\x40\x03'; elf[18] = 0xe0; elf[48:50] = b'\x2f\x05'
+code = bytes(elf)
+for args in [b' -mcpu=gfx906', b\" -DX='a' -mcpu=gfx906\", b' -DX=\\0 -mcpu=gfx906', b' -DX=\\xff -mcpu=gfx906',
+             b' -DX=' + b'x' * (1 << 20) + b' -mcpu=gfx906']:
+    db.execute('INSERT INTO kern_db VALUES(NULL, ?, CAST(? AS TEXT), ?, ?, 0)',
+               ('k.s.o', args, code, hashlib.md5(code).hexdigest()))
+";
+
+#[test]
+fn keys_that_no_kdb_takes_are_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906_60.kdb");
+    python(BAD_KEYS, &[&path]);
+    let saved = save(&path, Layout::Miopen).unwrap();
+    assert_eq!(saved.rows.keys().collect::<Vec<_>>(), [&key("k.s.o", " -mcpu=gfx906")]);
+    let named: Vec<_> = saved.lost.keys().collect();
+    assert_eq!(named, [&key("k.s.o", " -DX='a' -mcpu=gfx906")]);
+    let reasons: Vec<_> = saved.unnamed.iter().map(|row| (row.row, row.reason.as_str())).collect();
+    let long = format!("its key has {} bytes", (1 << 20) + 23);
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    for expected in
+        [(Some(3), "its key holds a NUL byte"), (Some(4), "its key is not UTF-8"), (Some(5), &long)]
+    {
+        assert!(reasons.contains(&expected), "{expected:?} in {reasons:?}");
+    }
+}
+
+/// A copy whose text is stored otherwise.
+const RECODE: &str = "
+import sqlite3, sys
+old, new = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2], isolation_level=None)
+new.execute(f'PRAGMA encoding = \"{sys.argv[3]}\"')
+for sql, in old.execute('SELECT sql FROM sqlite_master ORDER BY type DESC').fetchall(): new.execute(sql)
+new.execute('BEGIN')
+new.executemany('INSERT INTO kern_db VALUES(?, ?, ?, ?, ?, ?)', old.execute('SELECT * FROM kern_db'))
+new.execute('COMMIT')
+";
+
+#[test]
+fn utf16_is_read_by_repair_and_told_by_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = directory.path().join("gfx906_60.kdb");
+    let kernels = many();
+    write_kernels(&plain, &kernels, Blob::Auto);
+    for encoding in ["UTF-16le", "UTF-16be"] {
+        let path = directory.path().join(format!("{encoding}.kdb"));
+        python(RECODE, &[&plain, &path, Path::new(encoding)]);
+        let report =
+            verify(&path, Some(&"gfx906".parse().unwrap()), &VerifyOptions::default()).unwrap();
+        let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings, [format!("encoding: the text is {encoding}, not UTF-8")]);
+        let out = directory.path().join("out.kdb");
+        let error = gfxpack_kdb::convert(&path, &out, &CopyOptions::default()).unwrap_err();
+        assert!(matches!(&error, CopyError::Read(ReadError::Encoding { .. })), "{error}");
+        assert!(error.hint().contains("repair"), "{}", error.hint());
+        // MIOpen finds its rows all the same.
+        assert!(Reader::open(&path).unwrap().get(&kernels[7].0).unwrap().is_some());
+        for header_gone in [false, true] {
+            if header_gone {
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes[..100].fill(0x5a);
+                std::fs::write(&path, &bytes).unwrap();
+            }
+            let saved = save(&path, Layout::Miopen).unwrap();
+            assert_eq!((saved.rows.len(), saved.repaired.lost), (kernels.len(), 0));
+            let repaired = path.with_file_name("repaired.kdb");
+            assert!(std::fs::read(repaired).unwrap() == std::fs::read(&plain).unwrap());
+        }
+    }
 }

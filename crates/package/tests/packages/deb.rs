@@ -252,7 +252,10 @@ fn what_policy_forbids_is_refused_with_a_hint() {
     assert!(matches!(refused(&|s| s.revision = "1-1".to_owned()), Error::Version { .. }));
     assert!(matches!(refused(&|s| s.summary.push('.')), Error::Field { .. }));
     assert!(matches!(refused(&|s| s.summary = "x".repeat(80)), Error::Field { .. }));
-    assert!(matches!(refused(&|s| s.maintainer = "me".to_owned()), Error::Field { .. }));
+    assert!(matches!(refused(&|s| s.version = "1".repeat(101)), Error::Version { .. }));
+    for maintainer in ["me", "X <@>", "A <a@b.c> x <d@e>", "A <a b@c>"] {
+        assert!(matches!(refused(&|s| s.maintainer = maintainer.to_owned()), Error::Field { .. }));
+    }
     assert!(matches!(
         refused(&|s| s.section = "a\nEssential: yes".to_owned()),
         Error::Field { .. }

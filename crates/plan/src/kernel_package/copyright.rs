@@ -52,8 +52,17 @@ fn stanza<'a>(
     // Blanks separate file names, and two signs make patterns.
     let files: Vec<String> = files.map(|file| file.replace([' ', '\\'], "?")).collect();
     let files = list(files.iter().map(String::as_str).collect());
-    let holders = list(holders.collect());
+    let holders: Vec<String> = holders.map(one_field).collect();
+    let holders = list(holders.iter().map(String::as_str).collect());
     let _ = write!(text, "\nFiles: {files}\nCopyright: {holders}\nLicense: {license}\n");
+}
+
+/// Holders, which may take several lines, as the value of one field: further
+/// lines begin with a blank, and an empty one is a full stop.
+fn one_field(holders: &str) -> String {
+    let lines = holders.trim().lines().map(str::trim);
+    let lines = lines.map(|line| if line.is_empty() { "." } else { line });
+    lines.collect::<Vec<_>>().join("\n ")
 }
 
 /// An SPDX expression in Debian's words, which have no parentheses: `and`
@@ -256,6 +265,12 @@ mod tests {
         for license in ["Expat", "Apache-2.0", "BSD-3-Clause"] {
             assert!(text.contains(&format!("\nLicense: {license}\n ")), "{license}: {text}");
         }
+    }
+
+    #[test]
+    fn holders_in_several_lines_are_one_field() {
+        let holders = one_field("2026 A\n\n  2025 B\nFiles: *\n");
+        assert_eq!(holders, "2026 A\n .\n 2025 B\n Files: *");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub fn name(template: &str, target: &Target) -> String {
 pub(super) fn expand(template: &str, gfx: &str, rocm: &str) -> String {
     let end = if template.contains("{rocm}") { "" } else { rocm };
     let name = template.replace("{gfx}", gfx).replace("{rocm}", rocm);
+    // What would part the version from the rest.
+    let name = if rocm.is_empty() { name.trim_matches(['-', '.', '_']) } else { &name };
     format!("{name}{end}")
 }
 
@@ -143,6 +145,8 @@ mod tests {
             name("kernels{rocm}-{gfx}", &"gfx90a@104".parse().unwrap()),
             "kernels-gfx90a-104"
         );
+        assert_eq!(expand("k-{gfx}-{rocm}", "gfx942", ""), "k-gfx942");
+        assert_eq!(expand("{rocm}-k-{gfx}", "gfx942", ""), "k-gfx942");
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl DriverCommand {
 
     /// The command that has MIOpen search: without the solver that the program
     /// named itself (`-S`), with which MIOpenDriver asks for no search, and
-    /// without comparing the result with one from the processor, unless it says
-    /// otherwise of that.
+    /// without comparing the result with one from the processor, even where the
+    /// program asked for that (`-V 1`).
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
     /// driver_arguments.cpp; driver/conv_driver.hpp.
@@ -59,12 +59,13 @@ impl DriverCommand {
                 "-S" | "--solution" if self.operation().starts_with("conv") => {
                     all.next();
                 }
+                "-V" | "--verify" => {
+                    all.next();
+                }
                 word => words.push(word),
             }
         }
-        if !words.iter().any(|word| matches!(*word, "-V" | "--verify")) {
-            words.extend(["-V", "0"]);
-        }
+        words.extend(["-V", "0"]);
         Self(words.join(" "))
     }
 }
@@ -230,7 +231,7 @@ mod tests {
             assert_eq!(command(text).for_tuning().as_str(), expected);
         };
         check("conv -n 1 -t 1 -S 0", "conv -n 1 -t 1 -V 0");
-        check("conv -n 1 -S 85 -t 1 -V 1", "conv -n 1 -t 1 -V 1");
+        check("conv -n 1 -S 85 -V 1 -t 1", "conv -n 1 -t 1 -V 0");
         check("CBAInfer -F 6 -n 1", "CBAInfer -F 6 -n 1 -V 0");
         let tunable = ["conv", "convfp16", "convbfp16", "CBAInfer", "CBAInferfp16", "bnormfp16"];
         assert!(tunable.iter().all(|name| command(&format!("{name} -n 1")).is_tunable()));

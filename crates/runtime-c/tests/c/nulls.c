@@ -20,11 +20,12 @@
         MUST(strlen(gfxpack_last_error_hint()) > 0);                                    \
     } while (0)
 
+/* Gives nothing; with user data, a code object of no bytes. */
 static int32_t compile(void *user_data, const char *name, const char *args,
                        gfxpack_compiled *compiled) {
     (void)name;
     (void)args;
-    (void)user_data;
+    if (user_data != NULL) gfxpack_compiled_set(compiled, user_data, 0);
     gfxpack_compiled_set(compiled, NULL, 5);
     gfxpack_compiled_set(compiled, (const uint8_t *)"x", SIZE_MAX);
     gfxpack_compiled_set(NULL, (const uint8_t *)"x", 1);
@@ -115,6 +116,11 @@ int main(void) {
 
     lookup = (gfxpack_lookup *)&size;
     MUST(gfxpack_get_or_compile(cache, "a.o", "b", compile, NULL, &lookup) ==
+         GFXPACK_STATUS_COMPILER_FAILED);
+    MUST(lookup == NULL);
+    MUST(strcmp(gfxpack_last_error(),
+                "failed to compile `a.o`: the compiler gave no code object") == 0);
+    MUST(gfxpack_get_or_compile(cache, "a.o", "b", compile, &size, &lookup) ==
          GFXPACK_STATUS_COMPILER_FAILED);
     MUST(lookup == NULL);
     MUST(strcmp(gfxpack_last_error(),

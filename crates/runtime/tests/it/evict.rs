@@ -1,5 +1,7 @@
 //! The user cache's size limit.
 
+use std::time::Duration;
+
 use gfxpack_runtime::{KernelKey, NotStored, Origin};
 
 use crate::support::*;
@@ -74,6 +76,28 @@ fn a_use_saves_a_kernel() {
     // Used with the clock of now, so after all the others.
     (34..38).for_each(|number| store(&cache, number));
     assert_eq!([0, 1, 2, 3].map(|number| has(&cache, number)), [true, false, true, false]);
+}
+
+/// A store that fails keeps the uses for the next one.
+#[test]
+fn a_use_outlasts_a_store_that_fails() {
+    const LIMIT: u64 = 512 << 10;
+    let machine = Machine::new(0);
+    let (mut config, told) = machine.config();
+    config.limits.user_cache_bytes = LIMIT;
+    config.limits.busy_wait = Duration::from_millis(20);
+    let cache = Cache::open((config, told));
+    (0..18).for_each(|number| store(&cache, number));
+    used(&machine, "id");
+    assert!(has(&cache, 0));
+    let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (key, bytes) = bulky(29);
+    let kernel = cache.cache.get_or_compile(&key, || Ok::<_, String>(bytes)).unwrap();
+    assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
+    other.execute_batch("COMMIT").unwrap();
+    (30..38).for_each(|number| store(&cache, number));
+    assert_eq!([0, 1].map(|number| has(&cache, number)), [true, false]);
 }
 
 #[test]

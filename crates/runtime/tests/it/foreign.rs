@@ -1,9 +1,12 @@
 //! Files that MIOpen writes are read, and MIOpen finds ours. Python's sqlite3
 //! stands in for MIOpen, with its statements to the letter.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use gfxpack_runtime::Origin;
+use gfxpack_runtime::{MissReason, Origin, chain};
 
 use crate::support::*;
 
@@ -127,4 +130,120 @@ print(db.execute('PRAGMA index_list(kern_db)').fetchall()[0][2])";
          ('kernel_blob', 'BLOB', 1, 0), ('kernel_hash', 'TEXT', 1, 0), \
          ('uncompressed_size', 'INT', 1, 0)]\n[(0, 1, 'kernel_name'), (1, 2, 'kernel_args')]\n1\n"
     );
+}
+
+/// Names, contents, modes, owners and times of the user's directory.
+fn state(machine: &Machine) -> impl PartialEq + use<> {
+    let stat = |path: &Path| {
+        let metadata = std::fs::symlink_metadata(path).unwrap();
+        // Not when the status changed: where root opens a log, SQLite gives it
+        // to the owner of its kdb, who has it already.
+        (metadata.mode(), metadata.uid(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec())
+    };
+    let files: BTreeMap<_, _> = listing(&machine.user)
+        .into_iter()
+        .map(|name| {
+            let path = machine.user.join(&name);
+            (name, (stat(&path), std::fs::read(&path).unwrap()))
+        })
+        .collect();
+    (stat(&machine.user), files)
+}
+
+fn look_only(machine: &Machine) -> Cache {
+    let (mut config, told) = machine.config();
+    config.look_only = true;
+    Cache::open((config, told))
+}
+
+/// Nothing is checkpointed, rolled back, made, removed or given another mode.
+#[test]
+fn looking_changes_nothing_whatever_state_the_file_is_in() {
+    let begun = |mode: &str| {
+        let machine = Machine::new(1);
+        std::fs::create_dir(&machine.user).unwrap();
+        miopen_stores(&machine, &machine.ukdb(), mode, &[10, 11]);
+        chmod(&machine.user, 0o775);
+        chmod(&machine.ukdb(), 0o664);
+        machine
+    };
+    let is_seen = |machine: &Machine| {
+        let before = state(machine);
+        let cache = look_only(machine);
+        for _ in 0..2 {
+            let layers = [10, 11, 12].map(|number| cache.layer(number));
+            assert_eq!(layers, [Some("user"), Some("user"), None], "{:?}", cache.told.texts());
+        }
+        assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+        drop(cache);
+        assert!(state(machine) == before, "{:?}", listing(&machine.user));
+    };
+    is_seen(&begun("delete"));
+    // Killed while it had the log, without or with the log's index; and ended.
+    let machine = begun("wal");
+    let log = machine.user.join(format!("{USER_NAME}-wal"));
+    assert!(std::fs::metadata(&log).unwrap().len() > 0);
+    is_seen(&machine);
+    let index = machine.user.join(format!("{USER_NAME}-shm"));
+    let aside = machine.root.join("index");
+    std::fs::rename(&index, &aside).unwrap();
+    let before = state(&machine);
+    let lookup = look_only(&machine).cache.get(&numbered(10));
+    assert_eq!(lookup_reasons(&lookup)[2], "user unreadable");
+    assert!(state(&machine) == before);
+    std::fs::rename(&aside, &index).unwrap();
+    sql(&machine.ukdb(), "SELECT * FROM kern_db");
+    assert_eq!(listing(&machine.user), [USER_NAME], "the log is written back");
+    is_seen(&machine);
+}
+
+#[test]
+fn looking_sees_what_a_running_program_stores_and_leaves_its_log_to_it() {
+    let machine = Machine::new(1);
+    std::fs::create_dir(&machine.user).unwrap();
+    miopen_stores(&machine, &machine.ukdb(), "wal", &[10]);
+    let script = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('UPDATE kern_db SET kernel_args = ?', (sys.argv[2],))
+print('stored', flush=True)
+sys.stdin.readline()
+db.close()
+print('closed', flush=True)";
+    let args = numbered(11).kernel_args;
+    let mut program = command("python3");
+    let mut program = spawn(program.arg("-c").arg(script).arg(machine.ukdb()).arg(args));
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "stored");
+    let cache = look_only(&machine);
+    let lookup = cache.cache.get(&numbered(11));
+    assert!(lookup.found.unwrap().code_object[..] == object(10)[..], "it has kernel 10's code");
+    assert_eq!(cache.layer(10), None, "that is what it was");
+    program.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "closed");
+    program.wait().unwrap();
+    assert_eq!(listing(&machine.user), [USER_NAME], "the log was cleared up");
+}
+
+#[test]
+fn looking_rolls_nothing_back() {
+    let machine = Machine::new(1);
+    machine.open().kernel(10);
+    let killed = "import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('PRAGMA cache_size=1')
+db.execute('BEGIN')
+db.execute('INSERT INTO kern_db SELECT 99, kernel_name, 1, zeroblob(1000000), 1, 1 FROM kern_db')
+db.execute('DELETE FROM kern_db WHERE id < 99')
+os._exit(0)";
+    python(killed, &[&machine.ukdb()]);
+    assert!(listing(&machine.user).contains(&format!("{USER_NAME}-journal")));
+    std::fs::remove_dir(machine.user.join(".gfxpack-locks")).unwrap();
+    let before = state(&machine);
+    let lookup = look_only(&machine).cache.get(&numbered(10));
+    let reason = &lookup.misses[2].reason;
+    assert!(matches!(reason, MissReason::Unreadable(_)), "{reason:?}");
+    assert!(chain(reason).contains("cut short"), "{}", chain(reason));
+    assert!(state(&machine) == before);
+    let kernel = machine.open().kernel(10);
+    assert_eq!(kernel.origin, Origin::User(machine.ukdb()), "who may change it finds it");
 }

@@ -48,6 +48,16 @@ fn the_system_directory_is_the_first_that_somebody_names() {
 }
 
 #[test]
+fn resolving_changes_nothing() {
+    let machine = Machine::new(0);
+    std::fs::create_dir(&machine.user).unwrap();
+    chmod(&machine.user, 0o775);
+    let places = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &machine.user)], |_| ());
+    assert_eq!(places.user, UserPlace::Dir(machine.user.clone()));
+    assert_eq!(mode(&machine.user), 0o775);
+}
+
+#[test]
 fn nothing_is_loaded_from_the_working_directory() {
     let relative = [("MIOPEN_SYSTEM_DB_PATH", Path::new("share/db"))];
     let places = resolve(&relative, |options| {

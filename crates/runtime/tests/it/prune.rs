@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use gfxpack_runtime::{Keep, prune_versions};
+use gfxpack_runtime::{Keep, cached_versions, prune_versions};
 
 use crate::support::*;
 
@@ -23,6 +23,11 @@ fn caches(machine: &Machine) -> std::path::PathBuf {
 fn only_the_versions_to_keep_stay() {
     let machine = Machine::new(0);
     let cache = caches(&machine);
+    std::fs::create_dir(cache.join("4.0.0.")).unwrap();
+    let newest_first = ["3.10.0.d1", "3.9.0.", "3.2.0."];
+    assert_eq!(cached_versions(&cache), newest_first, "of those with kernels");
+    std::fs::remove_dir(cache.join("4.0.0.")).unwrap();
+    assert!(cached_versions(&machine.root.join("none")).is_empty());
     let mut keep = Keep::only("3.2.0.");
     keep.newest = 1;
     keep.dry_run = true;

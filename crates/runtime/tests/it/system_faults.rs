@@ -291,3 +291,29 @@ fn a_system_fault_and_no_place_for_the_user_still_give_the_kernel() {
     assert!(matches!(kernel.not_stored, Some(NotStored::NoPlace(_))));
     assert_eq!(cache.kernel(0).origin, Origin::Memory, "it is not compiled again");
 }
+
+/// Once the program has files to spare, an installed kdb is there again.
+#[test]
+fn too_many_open_files_are_no_fault_of_the_kdb() {
+    let machine = Machine::new(1);
+    let test = "system_faults::child_without_files_to_spare";
+    finish(spawn(&mut child(test, &[machine.system.to_str().unwrap()])));
+}
+
+#[test]
+#[ignore = "the child of another test, started in a process of its own"]
+fn child_without_files_to_spare() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let memory = gfxpack_runtime::UserPlace::Memory { why: "of the test".to_owned() };
+    let cache = Cache::open(config(Path::new(&child_arguments()[0]), memory));
+    let usual = getrlimit(Resource::Nofile);
+    let mut none = usual;
+    none.current = Some(0);
+    setrlimit(Resource::Nofile, none).unwrap();
+    let lookup = cache.cache.get(&numbered(0));
+    setrlimit(Resource::Nofile, usual).unwrap();
+    assert_eq!(lookup_reasons(&lookup)[0], "system unreadable");
+    assert!(lookup.misses[0].reason.hint().contains("ulimit"), "{:?}", lookup.misses[0]);
+    assert_eq!(cache.layer(0), Some("system"));
+    assert_eq!(cache.told.classes(), [Unreadable], "{:?}", cache.told.texts());
+}

@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gfxpack_runtime::WarningClass::{self, *};
 use gfxpack_runtime::{NotStored, Origin};
@@ -272,6 +272,30 @@ fn a_directory_that_is_removed_is_made_again() {
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
     assert!(cache.told.texts().is_empty());
+}
+
+/// As long as a program keeps the file locked, one wait does for all kernels.
+#[test]
+fn a_file_that_stays_locked_is_waited_for_once() {
+    const KERNELS: usize = 60;
+    let machine = machine();
+    let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let (mut config, told) = machine.config();
+    config.limits.busy_wait = Duration::from_secs(1);
+    let cache = Cache::open((config, told));
+    let began = Instant::now();
+    for number in 0..KERNELS {
+        assert_eq!(reasons(&cache.kernel(number).misses)[2], "user busy");
+    }
+    // Three waits for each kernel would be three minutes, and one for each a
+    // minute.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    assert!(took >= Duration::from_secs(1), "somebody did wait: {took:?}");
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(cache.kernel(KERNELS).origin, Origin::Compiled);
+    assert_eq!(cache.kernel(KERNELS).origin, Origin::User(machine.ukdb()), "it was stored");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Files merged by their names, as MIOpen sees a user's over the system's.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use gfxpack_tuning::{Fault, MergeError, Merged, merge};
+use gfxpack_tuning::{DatabaseName, Fault, MergeError, Merged, merge, stats};
 
 struct Dir(tempfile::TempDir);
 
@@ -89,4 +90,34 @@ fn unlike_databases_are_not_merged() {
     let inputs = [dir.at(PERF), dir.at(other)];
     merge(&inputs, &dir.at("out"), true, |_, _, _| false).expect("any device");
     assert_eq!(dir.text("out"), "k=A:1\nl=A:1\n");
+}
+
+/// A field of `/proc/self/status`, in KiB.
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find(|line| line.starts_with(field)).expect(field);
+    line.split_whitespace().nth(1).expect(field).parse().expect("a number")
+}
+
+#[test]
+fn a_record_takes_little_more_memory_than_its_text() {
+    const RECORDS: u64 = 150_000;
+    let mut text = String::new();
+    for number in 0..RECORDS {
+        writeln!(
+            text,
+            "{number}-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F=ConvAsm1x1U:1,2,3"
+        )
+        .expect("a String takes all");
+    }
+    let dir = Dir::new(&[(PERF, &text)]);
+    let name = DatabaseName::of(&dir.at(PERF)).expect("a name of MIOpen's");
+    let text_kib = text.len() as u64 / 1024;
+    drop(text);
+    // Other tests of this program take a few megabytes at the same time.
+    let before = memory("VmRSS:");
+    assert_eq!(dir.merge(&[PERF], "out").expect("merged").records, RECORDS);
+    assert_eq!(stats(&dir.at("out"), &name).expect("counted").records, RECORDS);
+    let took = memory("VmHWM:").saturating_sub(before);
+    assert!(took < 6 * text_kib, "{took} KiB for {text_kib} KiB of text");
 }

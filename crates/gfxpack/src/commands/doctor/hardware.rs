@@ -19,12 +19,12 @@ pub(super) fn check(
     args: &Doctor,
     environment: &Environment,
     checks: &mut Checks<'_>,
-) -> Vec<Target> {
+) -> anyhow::Result<Vec<Target>> {
     if let Some(target) = &args.asked.target {
         checks.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
-        return vec![target.clone()];
+        return Ok(vec![target.clone()]);
     }
-    let detection = detect::detect(&args.asked.hardware, environment);
+    let detection = detect::detect(&args.asked.hardware, environment)?;
     for device in &detection.devices {
         checks.ok(ABOUT, detect::in_words(device));
     }
@@ -41,7 +41,7 @@ pub(super) fn check(
             targets.push(device.target());
         }
     }
-    targets
+    Ok(targets)
 }
 
 fn judge(detection: &Detection, checks: &mut Checks<'_>) {

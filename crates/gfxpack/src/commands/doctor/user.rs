@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, Reader};
+use gfxpack_kdb::{Fault, ReadError, Reader};
 use gfxpack_runtime::{Places, UserPlace};
 
 use super::Checks;
@@ -66,6 +66,9 @@ fn cache(directory: &Path, checks: &mut Checks<'_>) {
     for file in &files {
         match Reader::open(file).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
+            Err(error @ ReadError::Unfinished { .. }) => {
+                checks.warning(ABOUT, in_full(&error), error.hint());
+            }
             // MIOpen's own are in that mode, which their owner can read.
             Err(error) if error.fault() == Fault::Journal => {}
             Err(error) => checks.problem(

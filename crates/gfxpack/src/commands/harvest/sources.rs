@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Sources;
 use crate::fail::{self, Outcome};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
@@ -65,7 +65,7 @@ pub(super) fn tell_files(
             })
             .collect();
         let body = json!({
-            "file": file.name, "kind": file.kind.name(), "lines": file.lines, "told": file.told,
+            "file": shown(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.told,
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
         output.message("harvested-file", &body);

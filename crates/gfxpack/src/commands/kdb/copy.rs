@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{CopyOptions, Layout, Part, Reader, SplitBy, Written};
-use gfxpack_plan::KernelKey;
+use gfxpack_compile::Cancel;
+use gfxpack_kdb::{CopyOptions, Layout, Lost, Part, Reader, Repaired, SplitBy, Written};
 use serde_json::json;
 
 use crate::args::{ConflictArg, Copy, KdbLayout};
+use crate::destination;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Writes the union of kdbs.
@@ -17,15 +18,18 @@ pub(super) fn merge(
     out: &Path,
     conflict: ConflictArg,
     copy: &Copy,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
     check_layout(out, copy.layout == Some(KdbLayout::Dense))?;
+    let real = destination::database(out)?;
     output.building();
-    let merged = watched("merging", copy, output, |options, _| {
-        gfxpack_kdb::merge(files, out, conflict.into(), options)
+    open_many();
+    let merged = watched("merging", copy, cancel, output, |options, _| {
+        gfxpack_kdb::merge(files, &real, conflict.into(), options)
     })?;
     let body = json!({
-        "file": out, "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
+        "file": shown(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
         "repeated": merged.repeated, "conflicts": merged.conflicts,
     });
     output.message("merged", &body);
@@ -38,17 +42,25 @@ pub(super) fn merge(
 }
 
 /// Writes a kdb anew.
-pub(super) fn convert(file: &Path, out: &Path, copy: &Copy, output: &Output) -> anyhow::Result<()> {
+pub(super) fn convert(
+    file: &Path,
+    out: &Path,
+    copy: &Copy,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
     let dense = match copy.layout {
         Some(layout) => layout == KdbLayout::Dense,
         None => layout_of(file) == Some(Layout::Dense),
     };
     check_layout(out, dense)?;
+    let real = destination::database(out)?;
     output.building();
-    let written =
-        watched("converting", copy, output, |options, _| gfxpack_kdb::convert(file, out, options))?;
+    let written = watched("converting", copy, cancel, output, |options, _| {
+        gfxpack_kdb::convert(file, &real, options)
+    })?;
     let body = json!({
-        "file": out, "rows": written.rows, "raw_rows": written.raw_rows,
+        "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
     });
     output.message("converted", &body);
@@ -69,12 +81,13 @@ pub(super) fn split(
     out: &Path,
     by: SplitBy,
     copy: &Copy,
+    cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
     output.building();
     let each = |part: &Part| {
         let body = json!({
-            "file": part.path, "rows": part.written.rows, "file_bytes": part.written.file_bytes,
+            "file": shown(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
         output.message("part", &body);
         if !output.json {
@@ -90,15 +103,22 @@ pub(super) fn split(
             ));
         }
     };
-    watched("splitting", copy, output, |options, bar| {
+    watched("splitting", copy, cancel, output, |options, bar| {
         gfxpack_kdb::split(file, out, by, options, |part| bar.above(|| each(part)))
     })?;
     Ok(())
 }
 
 /// Saves what is whole of a damaged kdb.
-pub(super) fn repair(file: &Path, out: &Path, copy: &Copy, output: &Output) -> anyhow::Result<()> {
+pub(super) fn repair(
+    file: &Path,
+    out: &Path,
+    copy: &Copy,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
     check_layout(out, copy.layout == Some(KdbLayout::Dense))?;
+    let real = destination::database(out)?;
     if is_same(file, out) {
         return Err(fail::usage(
             format!("failed to repair `{}` in place", file.display()),
@@ -114,19 +134,24 @@ pub(super) fn repair(file: &Path, out: &Path, copy: &Copy, output: &Output) -> a
         ));
     }
     output.building();
-    let lost = |key: &KernelKey, reason: &str| {
-        output.message("lost", &json!({ "file": file, "key": key, "reason": reason }));
+    let lost = |row: &Lost| {
+        let body = json!({
+            "file": shown(file), "key": row.key, "row": row.row, "page": row.page,
+            "reason": row.reason,
+        });
+        output.message("lost", &body);
         if !output.json {
-            output.data(&format!("lost: {key}: {reason}"));
+            output.foreign(&format!("lost: {row}"));
         }
     };
-    let repaired = watched("saving", copy, output, |options, bar| {
-        gfxpack_kdb::repair(file, out, options, |key, reason| bar.above(|| lost(key, reason)))
+    let repaired = watched("saving", copy, cancel, output, |options, bar| {
+        gfxpack_kdb::repair(file, &real, options, |row| bar.above(|| lost(row)))
     })?;
     let body = json!({
-        "file": out, "rows": repaired.written.rows, "lost": repaired.lost,
+        "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
-        "header_holds": repaired.header_holds,
+        "header_holds": repaired.header_holds, "pages": repaired.pages,
+        "missing_pages": repaired.missing_pages,
     });
     output.message("repaired", &body);
     if !repaired.header_holds {
@@ -135,26 +160,58 @@ pub(super) fn repair(file: &Path, out: &Path, copy: &Copy, output: &Output) -> a
             repaired.page_size
         ));
     }
-    said(out, &repaired.written, "saved", output);
-    match repaired.lost {
-        0 => Ok(()),
-        lost => {
-            let file = file.display().to_string();
-            Err(Outcome::Lost { file, lost, total: lost + repaired.written.rows }.into())
-        }
+    let pages = u64::from(repaired.pages) + u64::from(repaired.missing_pages);
+    if repaired.missing_pages > 0 {
+        output
+            .warn(&format!("the file is cut short: {} of {pages} pages are there", repaired.pages));
     }
+    said(out, &repaired.written, "saved", output);
+    match what_is_lost(&repaired) {
+        None => Ok(()),
+        Some((what, hint)) => Err(Outcome::Lost { file: shown(file), what, hint }.into()),
+    }
+}
+
+/// What a repair could not save, and what to do about it.
+fn what_is_lost(repaired: &Repaired) -> Option<(String, &'static str)> {
+    let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
+    let build = "what could be saved is written; build the others again";
+    if pages > 0 {
+        let known = if lost > 0 { format!("{lost} kernels and ") } else { String::new() };
+        let what = format!("{known}whatever was in the {pages} pages that are cut off");
+        return Some((what, "copy the file again, or install its package; the rest is written"));
+    }
+    if lost > 0 {
+        return Some((format!("{lost} of {} kernels", saved + lost), build));
+    }
+    (saved == 0 && !repaired.blank).then(|| {
+        let hint =
+            "nothing in it has the shape of MIOpen's rows: check that it is a kernel database";
+        ("a single kernel".to_owned(), hint)
+    })
+}
+
+/// Raises how many files may be open at a time as far as everybody may.
+fn open_many() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where that is refused, the file that is one too many tells.
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
 }
 
 /// Does what takes long, with a bar that shows how far it is.
 fn watched<T>(
     what: &'static str,
     copy: &Copy,
+    cancel: &Cancel,
     output: &Output,
     run: impl FnOnce(&CopyOptions<'_>, &Bar) -> T,
 ) -> T {
     let bar = Bar::new(output, what, Unit::Kernels, 0);
     let progress = |done| bar.progress(done);
+    let cancelled = || cancel.is_cancelled();
     let mut options = copy.options();
+    options.cancelled = Some(&cancelled);
     if bar.is_wanted() {
         options.progress = Some(&progress);
     }

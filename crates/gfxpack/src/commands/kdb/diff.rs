@@ -6,7 +6,7 @@ use gfxpack_kdb::{Change, Entry, ReadError};
 use serde_json::{Value, json};
 
 use crate::fail::Outcome;
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Prints every difference.
 pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> anyhow::Result<()> {
@@ -26,12 +26,12 @@ pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> a
             output.message("difference", &body);
         // Other bytes of the same code object are nobody's concern but a machine's.
         } else if sign != '=' || output.verbose {
-            output.data(&format!("{sign} {}", entry.key));
+            output.foreign(&format!("{sign} {}", entry.key));
         }
         Ok(())
     })?;
     let body = json!({
-        "old": old, "new": new, "same": found.same, "recoded": found.recoded,
+        "old": shown(old), "new": shown(new), "same": found.same, "recoded": found.recoded,
         "added": found.added, "removed": found.removed, "changed": found.changed,
     });
     output.message("diff", &body);

@@ -8,7 +8,7 @@ use gfxpack_kdb::{Layout, Reader, Stats, Sums};
 use serde_json::{Value, json};
 
 use crate::fail;
-use crate::output::{Output, size};
+use crate::output::{Output, shown, size};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -37,7 +37,7 @@ pub(super) fn run(
             .map(|(name, sums)| json!({ "kernel_name": name, "sums": of(sums) }))
             .collect();
         let body = json!({
-            "file": file, "file_bytes": stats.file_bytes,
+            "file": shown(file), "file_bytes": stats.file_bytes,
             "layout": stats.layout.map(Layout::name), "all": of(&stats.all),
             "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
             "kernels": kernels,

@@ -1,0 +1,217 @@
+//! Files that others made or left half-written: nothing is lost in silence, and
+//! what is said of them helps.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{
+    Blob, Conflict, CopyError, CopyOptions, FindingClass, Layout, ReadError, Reader, SplitBy,
+    VerifyOptions, convert, merge, repair, split, verify,
+};
+
+use crate::support::{
+    GFX906, code_object, command, kernels, key, listing, python, run, write_kernels,
+    write_laid_out, written,
+};
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Dies amid a transaction that has reached the file, as a program does that
+/// is killed.
+const DIE: &str = "
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute(f'PRAGMA journal_mode = {sys.argv[2]}')
+db.execute('PRAGMA cache_size = 1')
+db.execute('BEGIN')
+db.execute('UPDATE kern_db SET kernel_blob = zeroblob(9000), kernel_name = kernel_name || id')
+if sys.argv[3] == 'die':
+    os._exit(0)
+db.execute('ROLLBACK')
+os._exit(0)
+";
+
+#[test]
+fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
+    let (directory, path) = written();
+    let before = std::fs::read(&path).unwrap();
+    python(DIE, &[&path, Path::new("DELETE"), Path::new("die")]);
+    assert!(std::fs::read(&path).unwrap() != before, "half of it is there");
+    let journal = beside(&path, "-journal");
+    let link = directory.path().join("link.kdb");
+    std::os::unix::fs::symlink("gfx906_60.kdb", &link).unwrap();
+    let out = directory.path().join("out.kdb");
+    for path in [&path, &link] {
+        let error = Reader::open(path).err().unwrap();
+        assert!(
+            matches!(&error, ReadError::Unfinished { journal: found, .. }
+            if found.file_name() == journal.file_name()),
+            "{error}"
+        );
+        assert!(error.hint().contains("sqlite3"), "{}", error.hint());
+        let options = CopyOptions::default();
+        for error in [
+            convert(path, &out, &options).unwrap_err(),
+            merge(std::slice::from_ref(path), &out, Conflict::Error, &options).unwrap_err(),
+            split(path, directory.path(), SplitBy::Kernel, &options, |_| {}).unwrap_err(),
+            repair(path, &out, &options, |_| {}).unwrap_err(),
+        ] {
+            assert!(matches!(error, CopyError::Read(ReadError::Unfinished { .. })), "{error}");
+        }
+        let report = verify(path, None, &VerifyOptions::default()).unwrap();
+        assert_eq!(report.findings[0].class, FindingClass::Journal);
+        assert_eq!(report.total_findings(), 1, "{:?}", report.findings);
+    }
+    // As the hint says.
+    let mut mend = command("sqlite3");
+    mend.arg(&path).arg("SELECT * FROM sqlite_schema");
+    assert!(run(&mut mend).status.success());
+    assert!(std::fs::read(&path).unwrap() == before && !journal.exists());
+    Reader::open(&path).unwrap();
+}
+
+#[test]
+fn a_journal_that_stays_when_all_is_done_means_nothing() {
+    let (_directory, path) = written();
+    python(DIE, &[&path, Path::new("PERSIST"), Path::new("live")]);
+    assert!(std::fs::metadata(beside(&path, "-journal")).unwrap().len() > 0);
+    Reader::open(&path).unwrap();
+    assert!(verify(&path, None, &VerifyOptions::default()).unwrap().is_sound());
+}
+
+#[test]
+fn a_key_that_no_kdb_takes_is_told_with_its_file() {
+    let (directory, path) = written();
+    let sql = "UPDATE kern_db SET kernel_args = ' -DX=''a'' -mcpu=gfx906' WHERE id = 4";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let other = directory.path().join("other.kdb");
+    write_kernels(&other, &kernels(), Blob::Auto);
+    let out = directory.path().join("out.kdb");
+    let error =
+        merge(&[other, path.clone()], &out, Conflict::First, &CopyOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("gfx906_60.kdb"), "{error}");
+    let source = std::error::Error::source(&error).unwrap();
+    let reason = std::error::Error::source(source).unwrap().to_string();
+    assert!(matches!(error, CopyError::Key { .. }) && reason.contains("-DX='a'"), "{reason}");
+    assert!(error.hint().contains("repair") && !out.exists());
+    let mut lost = Vec::new();
+    repair(&path, &out, &CopyOptions::default(), |row| lost.push(row.to_string())).unwrap();
+    assert!(lost.len() == 1 && lost[0].contains("-DX='a'"), "{lost:?}");
+}
+
+#[test]
+fn notes_of_another_kind_are_none() {
+    let (directory, path) = written();
+    let out = directory.path().join("out.kdb");
+    let sql = "CREATE TABLE kern_origins (id INTEGER PRIMARY KEY, generator, compiler, \
+         compiler_digest, source, source_digest); \
+         CREATE TABLE kern_origin_runs (first_row INTEGER PRIMARY KEY, origin, date); \
+         INSERT INTO kern_origins VALUES (1, NULL, 'c', 'd', 's', 'e'), (2, 'g', 'c', 'd', 's', 'e'); \
+         INSERT INTO kern_origin_runs VALUES (1, 1, 'yesterday'), (3, 2, NULL), (5, x'00', 1)";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let mut origins = Vec::new();
+    let each = |_, origin: Option<std::sync::Arc<gfxpack_kdb::Origin>>| {
+        origins.push(origin.is_some());
+        Ok::<_, ReadError>(())
+    };
+    Reader::open(&path).unwrap().for_each_origin(each).unwrap();
+    assert_eq!(origins[..6], [false, false, true, true, false, false]);
+    let written = convert(&path, &out, &CopyOptions::default()).unwrap();
+    assert_eq!(written.rows, kernels().len() as u64);
+}
+
+#[test]
+fn parts_of_an_earlier_split_are_told() {
+    let (directory, path) = written();
+    let dir = directory.path().join("parts");
+    let options = CopyOptions::default();
+    let split = || split(&path, &dir, SplitBy::Kernel, &options, |_| {});
+    split().unwrap();
+    split().expect("the same again");
+    let sql = "DELETE FROM kern_db WHERE kernel_name = 'conv.s.o'";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let error = split().unwrap_err();
+    let old = dir.join("conv.s.o/gfx906_60.kdb");
+    assert!(error.to_string().contains(old.to_str().unwrap()), "{error}");
+    assert!(matches!(error, CopyError::OldParts { parts, .. } if parts == [old.clone()]));
+    std::fs::remove_file(old).unwrap();
+    split().unwrap();
+}
+
+#[test]
+fn a_part_that_is_not_finished_leaves_no_directory() {
+    let (directory, path) = written();
+    let sql = "UPDATE kern_db SET kernel_hash = 'none' WHERE id = 1";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let long = key(&"k".repeat(300), " -mcpu=gfx906");
+    let dir = directory.path().join("parts");
+    split(&path, &dir, SplitBy::Size(1 << 20), &CopyOptions::default(), |_| {}).unwrap_err();
+    assert!(!dir.exists() || listing(&dir).is_empty());
+    // A name that no file system takes as it is.
+    write_kernels(&path, &[(long, code_object(GFX906, 1, 100, true))], Blob::Raw);
+    let mut parts = Vec::new();
+    let each = |part: &gfxpack_kdb::Part| parts.push(part.path.clone());
+    split(&path, &dir, SplitBy::Kernel, &CopyOptions::default(), each).unwrap();
+    assert!(Reader::open(&parts[0]).is_ok());
+}
+
+#[test]
+fn only_what_writers_left_is_swept() {
+    let (directory, path) = written();
+    let name = |random: &str| directory.path().join(format!(".gfx906_60.kdb.{random}.tmp"));
+    let fifo = name("abcdef");
+    assert!(run(command("mkfifo").arg(&fifo)).status.success());
+    let kept = ["notes", "my-own", "abcdefg"].map(name);
+    kept.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
+    let swept = name("aB3xY9");
+    std::fs::write(&swept, "half a file").unwrap();
+    write_kernels(&path, &kernels(), Blob::Auto);
+    assert!(!swept.exists() && std::fs::symlink_metadata(fifo).is_ok());
+    assert!(kept.iter().all(|path| path.exists()), "{:?}", listing(directory.path()));
+}
+
+#[test]
+fn who_wants_to_stop_is_heard() {
+    let (directory, path) = written();
+    let out = directory.path().join("out.kdb");
+    let cancelled = || true;
+    let mut options = CopyOptions::default();
+    options.cancelled = Some(&cancelled);
+    for error in [
+        convert(&path, &out, &options).unwrap_err(),
+        merge(std::slice::from_ref(&path), &out, Conflict::Error, &options).unwrap_err(),
+        split(&path, &directory.path().join("parts"), SplitBy::Kernel, &options, |_| {})
+            .unwrap_err(),
+        repair(&path, &out, &options, |_| {}).unwrap_err(),
+    ] {
+        assert!(matches!(error, CopyError::Read(ReadError::Interrupted { .. })), "{error}");
+    }
+    let mut options = VerifyOptions::default();
+    options.cancelled = Some(&cancelled);
+    let error = verify(&path, None, &options).unwrap_err();
+    assert!(matches!(error, ReadError::Interrupted { .. }), "{error}");
+    assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
+}
+
+#[test]
+fn how_many_rows_repeat_does_not_depend_on_the_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = |name: &str, seed: u64, time: u64| {
+        let path = directory.path().join(name);
+        let kernel = (key("k.s.o", " -mcpu=gfx906"), code_object(GFX906, seed, 100, true));
+        write_laid_out(&path, &[kernel], Blob::Raw, Layout::Miopen);
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(time);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        path
+    };
+    let (a, b, c) = (one("a.kdb", 1, 30), one("b.kdb", 2, 20), one("c.kdb", 1, 10));
+    let out = directory.path().join("out.kdb");
+    for files in [[&a, &b, &c], [&b, &a, &c], [&c, &b, &a], [&b, &c, &a]] {
+        let files = files.map(Clone::clone);
+        let merged = merge(&files, &out, Conflict::Newest, &CopyOptions::default()).unwrap();
+        assert_eq!((merged.repeated, merged.conflicts), (1, 1), "{files:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! `gfxpack kdb` and the others on paths and files as users happen to have
+//! them: nothing is replaced that should not be, and nothing lost unsaid.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{Reader, Row, WriteOptions, write};
+use gfxpack_plan::KernelKey;
+use gfxpack_tests::project::{Project, binary, command, finish, tool};
+
+/// A kdb of so many kernels, each of a source of its own.
+fn kdb(path: &Path, count: u32) {
+    let keys: Vec<KernelKey> = (0..count)
+        .map(|n| KernelKey {
+            kernel_name: format!("kernel{n:04}.cl.o"),
+            kernel_args: " -mcpu=gfx906".to_owned(),
+        })
+        .collect();
+    let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 3000 }).collect();
+    // As much of an ELF file for gfx906 as anybody looks at.
+    let object = |n: usize| {
+        let mut bytes = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
+        bytes.resize(64, 0);
+        (bytes[18], bytes[48], bytes[49]) = (0xe0, 0x2f, 5);
+        bytes.extend(format!("{n} ").repeat(1000).bytes());
+        std::io::Result::Ok(bytes)
+    };
+    write(path, &rows, &WriteOptions::default(), object).unwrap();
+}
+
+#[test]
+fn what_a_repair_could_not_save_is_said() {
+    let project = Project::new();
+    let path = project.path().join("gfx906_60.kdb");
+    kdb(&path, 60);
+    let whole = fs::read(&path).unwrap();
+    let repair = ["kdb", "repair", "gfx906_60.kdb", "-o", "out.kdb"];
+    project.run(&repair).expect_code(0);
+    fs::write(&path, &whole[..whole.len() / 8192 * 4096]).unwrap();
+    let run = project.run(&repair).expect_code(101);
+    for words in ["is cut short: ", " pages that are cut off", "hint: copy the file again"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    assert!(!run.stderr.contains(" of 60"), "nobody knows how many: {}", run.stderr);
+
+    fs::remove_file(&path).unwrap();
+    let sql = "CREATE TABLE other (a, b); INSERT INTO other VALUES (1, 2)";
+    tool("sqlite3", &["gfx906_60.kdb", sql], project.path());
+    let run = project.run(&repair).expect_code(101);
+    assert!(run.stderr.contains("shape of MIOpen's rows"), "{}", run.stderr);
+}
+
+#[test]
+fn devices_stay_and_links_are_followed() {
+    let project = Project::new();
+    let path = |name: &str| project.path().join(name);
+    kdb(&path("gfx906_60.kdb"), 3);
+    tool("mkfifo", &["pipe"], project.path());
+    symlink("/dev/null", path("null")).unwrap();
+    symlink("real/out.kdb", path("link.kdb")).unwrap();
+    fs::create_dir(path("real")).unwrap();
+    let into =
+        |command: &str, out: &str| project.run(&["kdb", command, "gfx906_60.kdb", "-o", out]);
+    for command in ["merge", "convert", "repair"] {
+        for out in ["/dev/null", "null", "pipe", "real"] {
+            let run = into(command, out).expect_code(2);
+            assert!(run.stderr.contains(&format!("failed to write `{out}`")), "{}", run.stderr);
+        }
+        into(command, "link.kdb").expect_code(0);
+        assert!(path("link.kdb").is_symlink() && Reader::open(path("real/out.kdb")).is_ok());
+    }
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    assert!(fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
+
+    // Text and bytes go through.
+    let get = ["kdb", "get", "gfx906_60.kdb", "kernel0001.cl.o", " -mcpu=gfx906", "-o"];
+    project.run(&[&get[..], &["null"]].concat()).expect_code(0);
+    project.run(&["harvest", "gfx906_60.kdb", "-o", "/dev/null"]).expect_code(0);
+    assert!(path("null").is_symlink());
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    symlink("real/keys.jsonl", path("keys")).unwrap();
+    project.run(&["harvest", "gfx906_60.kdb", "-o", "keys"]).expect_code(0);
+    assert_eq!(project.text("real/keys.jsonl").lines().count(), 3);
+    assert!(path("keys").is_symlink());
+}
+
+/// Every command that says a path, on paths that are no text.
+#[test]
+fn paths_need_not_be_text() {
+    let project = Project::new();
+    let name = |name: &[u8]| OsStr::from_bytes(name).to_owned();
+    let (input, out) = (name(b"in\xff.kdb"), name(b"out\xff.kdb"));
+    let (dir, html) = (name(b"dir\xff"), name(b"page\xff.html"));
+    kdb(&project.path().join(&input), 3);
+    let perf = name(b"p\xff/gfx906_60.db.txt");
+    fs::create_dir(project.path().join(name(b"p\xff"))).unwrap();
+    fs::write(project.path().join(&perf), "a=ConvAsm1x1U:1\n").unwrap();
+    let merged = name(b"p\xff/gfx906_60.HIP.fdb.txt");
+    let word = |word: &str| OsString::from(word);
+    let words = |words: &str| words.split(' ').map(OsString::from).collect::<Vec<_>>();
+    let key = [word("kernel0001.cl.o"), word(" -mcpu=gfx906")];
+    let asked =
+        [words("--target gfx906_60 --system-dir"), vec![dir.clone()], key.to_vec()].concat();
+    fs::create_dir(project.path().join(&dir)).unwrap();
+    kdb(&project.path().join(&dir).join("gfx906_60.kdb"), 3);
+    let perf_out = name(b"p\xff/out.db.txt");
+    let cases: Vec<(Vec<OsString>, &[i32])> = vec![
+        ([words("kdb verify"), vec![input.clone()]].concat(), &[0]),
+        ([words("kdb info"), vec![input.clone()]].concat(), &[0]),
+        ([words("kdb stats"), vec![input.clone(), word("--html"), html]].concat(), &[0]),
+        ([words("kdb diff"), vec![input.clone(), input.clone()]].concat(), &[0]),
+        ([words("kdb merge -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
+        ([words("kdb convert -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
+        ([words("kdb repair -o"), vec![out, input.clone()]].concat(), &[0]),
+        (
+            [words("kdb split --by kernel -o"), vec![name(b"parts\xff"), input.clone()]].concat(),
+            &[0],
+        ),
+        ([words("harvest -o"), vec![name(b"keys\xff"), input]].concat(), &[0]),
+        ([words("lookup"), asked.clone()].concat(), &[0]),
+        ([words("explain"), asked].concat(), &[0, 3]),
+        ([words("perfdb lint"), vec![perf.clone()]].concat(), &[0]),
+        ([words("perfdb stats"), vec![perf.clone()]].concat(), &[0]),
+        ([words("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
+        ([words("perfdb lint"), vec![merged]].concat(), &[1, 2]),
+        (words("env"), &[0]),
+        (words("caches list --verbose"), &[0]),
+        (words("caches clear --dry-run"), &[0]),
+    ];
+    // What caches there are lies below a home that is no text either.
+    let home = project.path().join(name(b"home\xff"));
+    let cache = home.join(".cache/miopen/3.3.0");
+    fs::create_dir_all(&cache).unwrap();
+    kdb(&cache.join("gfx906_60.ukdb"), 1);
+    for (case, codes) in cases {
+        for json in [false, true] {
+            let mut run = command(binary());
+            run.args(&case).current_dir(project.path()).env("HOME", &home);
+            if json {
+                run.args(["--message-format", "json"]);
+            }
+            let run = finish(run);
+            let code = run.code.expect("no signal");
+            assert!(codes.contains(&code), "{case:?}: {code} {} {}", run.stdout, run.stderr);
+            let said = run.stdout + &run.stderr;
+            assert!(!said.contains("defect") && !said.contains("panicked"), "{case:?}: {said}");
+        }
+    }
+}
+
+/// Stops a split that nobody reads the names from, which holds it up: its pipe
+/// takes few of them.
+const STOP: &str = r#"
+import fcntl, os, signal, subprocess, sys
+F_SETPIPE_SZ = 1031
+read, write = os.pipe()
+fcntl.fcntl(write, F_SETPIPE_SZ, 4096)
+run = subprocess.Popen(sys.argv[1:], stdout=write, stderr=subprocess.PIPE)
+os.close(write)
+os.read(read, 1)
+run.send_signal(signal.SIGTERM)
+print(run.stderr.readline().decode().strip())
+while os.read(read, 4096): pass
+print(run.wait(), run.stderr.read().decode())
+"#;
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let project = Project::new();
+    kdb(&project.path().join("gfx906_60.kdb"), 200);
+    let out = "parts".repeat(40);
+    let gfxpack = binary().to_str().unwrap();
+    let words =
+        ["-c", STOP, gfxpack, "kdb", "split", "gfx906_60.kdb", "--by", "kernel", "-o", &out];
+    let said = tool("python3", &words, project.path());
+    assert!(said.contains("stopping") && said.contains("\n130 "), "{said}");
+    let parts: Vec<PathBuf> = fs::read_dir(project.path().join(&out))
+        .unwrap()
+        .map(|part| part.unwrap().path().join("gfx906_60.kdb"))
+        .collect();
+    assert!((1..200).contains(&parts.len()), "{} parts", parts.len());
+    for part in parts {
+        assert!(Reader::open(&part).is_ok(), "{}", part.display());
+        assert_eq!(fs::read_dir(part.parent().unwrap()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn more_files_are_merged_than_may_be_open_at_first() {
+    let project = Project::new();
+    let files: Vec<String> = (0..90)
+        .map(|n| {
+            let file = format!("{n}.kdb");
+            kdb(&project.path().join(&file), 1 + n);
+            file
+        })
+        .collect();
+    let gfxpack = binary().to_str().unwrap();
+    let merge = |limit: &str| {
+        let script = format!("ulimit {limit} -n 60; exec \"$@\"");
+        let mut run = command("bash");
+        run.args(["-c", &script, "bash", gfxpack, "kdb", "merge", "-o", "out.kdb"]).args(&files);
+        finish({
+            run.current_dir(project.path());
+            run
+        })
+    };
+    merge("-S").expect_code(0);
+    assert_eq!(Reader::open(project.path().join("out.kdb")).unwrap().count().unwrap(), 90);
+    let run = merge("-HS").expect_code(2);
+    assert!(run.stderr.contains("ulimit -n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_database_of_performance_that_loses_rows_says_so() {
+    let project = Project::new();
+    let sql = "CREATE TABLE config (id INTEGER PRIMARY KEY, in_h INT); \
+         CREATE TABLE perf_db (id INTEGER PRIMARY KEY, config INT, solver TEXT, params TEXT); \
+         INSERT INTO config VALUES (1, 7); \
+         INSERT INTO perf_db VALUES (1, 1, 'ConvAsm1x1U', '1'), (2, 9, 'ConvAsm1x1U', '2')";
+    tool("sqlite3", &["gfx906_60.db", sql], project.path());
+    let words = ["perfdb", "merge", "-o", "out", "gfx906_60.db"];
+    fs::create_dir(project.path().join("out")).unwrap();
+    let run = project.run(&words).expect_code(0);
+    assert!(run.stderr.contains("1 rows of perf_db belong to no problem"), "{}", run.stderr);
+}
