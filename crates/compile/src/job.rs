@@ -1,5 +1,7 @@
 //! One job: a compiler started, its result checked.
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -211,8 +213,10 @@ fn attempt(
                 let paths = listed.into_iter().filter(|path| !within(path));
                 let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
                 // A header that changed since it was precompiled.
+                let now: HashMap<&OsStr, Digest> =
+                    deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
                 let other = |(path, digest): &(PathBuf, Digest)| {
-                    deps.iter().any(|(read, now)| read == path && now != digest)
+                    now.get(path.as_os_str()).is_some_and(|now| now != digest)
                 };
                 if run.deps.iter().any(other) {
                     return Ok(None);

@@ -2,6 +2,7 @@
 //! before the one where a header was found would be read in its place.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -111,18 +112,23 @@ pub(crate) fn searched(command: &Command) -> Vec<&str> {
 
 /// What was found for lists of files, which many jobs have in common.
 #[derive(Debug, Default)]
-pub(crate) struct KnownShadows(Mutex<HashMap<(Vec<String>, Vec<PathBuf>), Arc<Shadows>>>);
+pub(crate) struct KnownShadows(Mutex<HashMap<Searched, Arc<Shadows>>>);
+
+/// Directories, and what was read.
+type Searched = (Vec<String>, Vec<OsString>);
 
 impl KnownShadows {
     /// The same as [`Shadows::of`]. That something was not there holds for
     /// later jobs too: should it be there by now, they are compiled again by
     /// the next build.
     pub(crate) fn of(&self, dirs: &[&str], read: Vec<PathBuf>, started: Moment) -> Arc<Shadows> {
-        let key = (dirs.iter().map(|&dir| dir.to_owned()).collect(), read);
+        // As bytes: paths are compared by their components, which takes longer.
+        let names = read.iter().map(|path| path.as_os_str().to_owned()).collect();
+        let key = (dirs.iter().map(|&dir| dir.to_owned()).collect(), names);
         if let Some(known) = self.0.lock().expect("no panic inside").get(&key) {
             return Arc::clone(known);
         }
-        let found = Arc::new(Shadows::of(dirs, &key.1, started));
+        let found = Arc::new(Shadows::of(dirs, &read, started));
         if found.late.is_empty() {
             self.0.lock().expect("no panic inside").insert(key, Arc::clone(&found));
         }

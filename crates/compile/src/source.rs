@@ -222,15 +222,15 @@ impl SourceSet {
             let file = self
                 .read(&found.real, found.language)
                 .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
-            if let Some((other, placed)) = placed.get(&found.staged) {
-                if placed.digest != file.digest {
-                    return Err(problem(format!(
-                        "`{}` and `{}` would both be `{}`",
-                        other.display(),
-                        found.real.display(),
-                        found.staged
-                    )));
-                }
+            if let Some((other, placed)) = placed.get(&found.staged)
+                && placed.digest != file.digest
+            {
+                return Err(problem(format!(
+                    "`{}` and `{}` would both be `{}`",
+                    other.display(),
+                    found.real.display(),
+                    found.staged
+                )));
             }
             if !scanned.insert((found.staged.clone(), found.language)) {
                 continue;

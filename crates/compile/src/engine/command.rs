@@ -176,10 +176,12 @@ impl Command {
 
     /// Its words, without those that differ from job to job.
     pub(crate) fn texts(&self) -> Vec<Option<&str>> {
-        let text = |word| match word {
-            &Word::Text(ref text) => Some(text.as_str()),
-            _ => None,
-        };
+        fn text(word: &Word) -> Option<&str> {
+            match word {
+                Word::Text(text) => Some(text),
+                _ => None,
+            }
+        }
         self.words.iter().map(text).collect()
     }
 
