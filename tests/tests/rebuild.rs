@@ -215,9 +215,12 @@ fn what_an_edit_leaves_the_same_is_not_compiled_again() {
     assert_eq!(build("o"), (2, 0, 3));
 }
 
+/// The kdbs of a build: paths and bytes.
+type Kdbs = Vec<(String, Vec<u8>)>;
+
 /// Builds a manifest of one source; gives how many kernels were compiled and
 /// how many had an earlier object, and the kdb.
-fn build_one(project: &Project) -> ((u64, u64), Vec<(String, Vec<u8>)>) {
+fn build_one(project: &Project) -> ((u64, u64), Kdbs) {
     let arguments =
         [&["build", "--message-format", "json", "--jobs", "1", "--out", "o"], &INPUT[..]].concat();
     let run = project.run(&arguments).expect_code(0);
