@@ -209,8 +209,10 @@ fn attempt(
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
                 let listed = listed(&deps_file)?;
-                let within = |path: &PathBuf| path.starts_with(stage);
-                let paths = listed.into_iter().filter(|path| !within(path));
+                // What a precompiled header was made of is named by its text.
+                let ours = [stage.to_owned(), engine.headers_dir()];
+                let is_ours = |path: &PathBuf| ours.iter().any(|dir| path.starts_with(dir));
+                let paths = listed.into_iter().filter(|path| !is_ours(path));
                 let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_plan::preamble::{self, Preamble};
@@ -285,7 +285,7 @@ impl Engine<'_> {
         usage: &mut Usage,
     ) -> Result<Option<PrecompiledHeader>, CompileError> {
         let toolchain = &self.toolchains[index];
-        let dir = self.kept.join("headers");
+        let dir = self.headers_dir();
         let Some(recipe) = commands
             .first()
             .and_then(|command| Recipe::new(command, headers, defines, toolchain, &dir))
@@ -450,6 +450,11 @@ impl Engine<'_> {
             tracing::warn!(name, "a shortcut did not give the same bytes and is not used");
         }
         Ok(same)
+    }
+
+    /// Where precompiled headers are kept.
+    pub(crate) fn headers_dir(&self) -> PathBuf {
+        self.kept.join("headers")
     }
 
     pub(super) fn scratch(&self, prefix: &str) -> Result<tempfile::TempDir, CompileError> {
