@@ -12,7 +12,7 @@ use gfxpack_plan::stored::StoredError;
 use gfxpack_plan::{InputError, TargetError};
 
 use crate::args::{Common, MessageFormat};
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::shards::MergeError;
 
 /// Something went wrong in gfxpack or on the machine.
@@ -38,10 +38,10 @@ pub(crate) enum Outcome {
     #[error("{message}")]
     Usage { message: String, hint: String },
     /// Several things are wrong in the input.
-    #[error("failed to accept the input: {} errors", .0.len())]
+    #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
     Inputs(Vec<InputError>),
     /// Kernels could not be compiled, and the user did not allow that.
-    #[error("failed to compile {failed} of {total} kernels{}", if *packages { "; no package was made" } else { "" })]
+    #[error("failed to compile {failed} of {}{}", counted(*total, "kernel"), if *packages { "; no package was made" } else { "" })]
     Refused {
         failed: usize,
         total: usize,
@@ -51,13 +51,13 @@ pub(crate) enum Outcome {
         packages: bool,
     },
     /// A shard is done, and has kernels that could not be compiled.
-    #[error("failed to compile {failed} of {total} kernels of shard {shard}")]
+    #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused { shard: Shard, failed: usize, total: usize },
     /// The machine failed some of a shard's jobs.
-    #[error("failed to run {lost} jobs of shard {shard}: their compilers were killed")]
+    #[error("failed to run {} of shard {shard}: their compilers were killed", counted(*lost, "job"))]
     ShardLost { shard: Shard, lost: usize },
     /// All shards are done, and some kernels could not be compiled.
-    #[error("failed to compile {0} kernels; all shards are done")]
+    #[error("failed to compile {}; all shards are done", counted(*.0, "kernel"))]
     ShardsRefused(usize),
     /// Nothing runs any more, and shards are missing.
     #[error("failed to finish {} of {count} shards: {}", .missing.len(), ranges(.missing))]

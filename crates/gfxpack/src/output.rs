@@ -201,6 +201,14 @@ fn harmless(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
+/// `1 kernel`, `2 kernels`.
+pub(crate) fn counted(number: impl TryInto<u64>, what: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
 /// `1.2 MB`, in powers of ten.
 pub(crate) fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];
@@ -222,6 +230,12 @@ mod tests {
     fn terminals_are_not_told_what_to_do() {
         assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
         assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
+    }
+
+    #[test]
+    fn what_there_is_one_of_is_singular() {
+        let counts = [0_usize, 1, 2].map(|count| super::counted(count, "kernel"));
+        assert_eq!(counts, ["0 kernels", "1 kernel", "2 kernels"]);
     }
 
     #[test]

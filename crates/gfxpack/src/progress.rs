@@ -14,7 +14,7 @@ use gfxpack_plan::plan::Plan;
 use crate::estimate::{Estimator, brief};
 use crate::failures::{Groups, told_reason};
 use crate::messages::Messages;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// After so long without a line, the next event brings one: whoever watches
 /// a log takes silence for a hang.
@@ -235,8 +235,8 @@ impl Progress for Lines<'_> {
             Event::Looked { cached } => {
                 self.tenths = 0;
                 self.output.say(&format!(
-                    "{} kernels to compile, {} are in the cache",
-                    self.count.to_do,
+                    "{} to compile, {} in the cache",
+                    counted(self.count.to_do, "kernel"),
                     cached.len()
                 ));
             }
@@ -261,13 +261,13 @@ impl Progress for Lines<'_> {
     fn assembled(&mut self, plan: &Plan, kdb: usize, rows: u64, total: u64) {
         if rows == total {
             let name = plan.kdbs[kdb].target.kdb_file_name();
-            self.output.say(&format!("assembled {name}: {total} kernels"));
+            self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
         }
     }
 
     fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64) {
         let name = plan.kdbs[kdb].target.kdb_file_name();
-        self.output.say(&format!("unchanged {name}: {rows} kernels"));
+        self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
     }
 
     fn finish(&mut self) {

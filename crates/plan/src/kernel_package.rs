@@ -172,8 +172,12 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
     }
     if contents.missing > 0 {
         paragraphs.push(format!(
-            "Incomplete: {} kernels could not be compiled and are compiled at run time.",
-            contents.missing
+            "Incomplete: {} could not be compiled, which MIOpen does at run time.",
+            if contents.missing == 1 {
+                "1 kernel".to_owned()
+            } else {
+                format!("{} kernels", contents.missing)
+            }
         ));
     }
     if !release.description.is_empty() {

@@ -7,7 +7,7 @@ use crate::args::CacheCommand;
 use crate::cache;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, shown, size};
+use crate::output::{Output, counted, shown, size};
 
 /// Runs a `cache` sub-command.
 pub(crate) fn run(
@@ -74,10 +74,10 @@ fn gc(dir: &std::path::Path, limits: &Limits, output: &Output) -> anyhow::Result
     if !output.json {
         let verb = if limits.dry_run { "would remove" } else { "removed" };
         output.data(&format!(
-            "{verb} {} files, {}; {} files, {} stay",
-            evicted.files,
+            "{verb} {}, {}; {}, {} stay",
+            counted(evicted.files, "file"),
             size(evicted.bytes),
-            evicted.files_left,
+            counted(evicted.files_left, "file"),
             size(evicted.bytes_left)
         ));
     }
@@ -98,7 +98,7 @@ fn verify(dir: &std::path::Path, cancel: &Cancel, output: &Output) -> anyhow::Re
     output.message("cache-verified", &body);
     if damaged.is_empty() {
         if !output.json {
-            output.data(&format!("{}: sound, {objects} objects", dir.display()));
+            output.data(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         }
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::args::{Build, Packaging};
 use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, counted, size};
 use crate::perfdb::Shipped;
 use crate::prepare::{self, From, Prepared, Purpose};
 use crate::remote::Beyond;
@@ -165,7 +165,7 @@ fn summarise(
     let total: u64 = packaged.iter().map(|package| package.written.size).sum();
     let packages = match packaged.len() {
         0 => String::new(),
-        count => format!("; {count} packages, {}", size(total)),
+        count => format!("; {}, {}", counted(count, "package"), size(total)),
     };
     let reused = match summary.reused {
         0 => String::new(),

@@ -17,7 +17,7 @@ use crate::args::{Kdb, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, shown, size, to_file};
+use crate::output::{Output, counted, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -119,9 +119,9 @@ fn verify(
         }
         if report.is_sound() {
             output.data(&format!(
-                "{}: sound, {} kernels for {}",
+                "{}: sound, {} for {}",
                 file.display(),
-                report.rows,
+                counted(report.rows, "kernel"),
                 target.as_deref().unwrap_or("any target (its name says none)")
             ));
         }

@@ -19,7 +19,7 @@ use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{LeftOut, Read};
 use crate::missing_from::Share;
-use crate::output::{Output, shown};
+use crate::output::{Output, counted, shown};
 use crate::prepare::{self, From, Gathered, Prepared, Purpose};
 use crate::shards::stored;
 use crate::unbuildable;
@@ -160,9 +160,9 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
         let languages: Vec<String> =
             languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
         output.data(&format!(
-            "{:<20}  {} kernels ({})",
+            "{:<20}  {} ({})",
             kdb.target.kdb_file_name(),
-            kdb.rows.len(),
+            counted(kdb.rows.len(), "kernel"),
             languages.join(", ")
         ));
     }

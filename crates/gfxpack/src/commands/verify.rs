@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::Verify;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, shown};
+use crate::output::{Output, counted, shown};
 use crate::signing::Keyring;
 use crate::{packages, repository};
 
@@ -144,7 +144,8 @@ impl Checker<'_> {
                 None => report.findings.extend(detached(keyring, path)?),
             }
         }
-        let sound = format!("sound, {} files, {kernels} kernels", report.files);
+        let sound =
+            format!("sound, {}, {}", counted(report.files, "file"), counted(kernels, "kernel"));
         self.tell(path, &report.findings, &sound);
         Ok(())
     }

@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use super::{Count, FailureTexts, Progress, say_at_the_end};
 use crate::estimate::brief;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Bars: one for everything, one per target, and the kernels in flight.
 pub(super) struct Bars<'a> {
@@ -144,14 +144,14 @@ impl Progress for Bars<'_> {
     fn assembled(&mut self, _plan: &Plan, kdb: usize, rows: u64, total: u64) {
         let bar = &self.targets[kdb];
         bar.set_message(if rows == total {
-            format!("kdb done: {total} kernels")
+            format!("kdb done: {}", counted(total, "kernel"))
         } else {
             format!("assembling kdb {rows}/{total}")
         });
     }
 
     fn unchanged(&mut self, _plan: &Plan, kdb: usize, rows: u64) {
-        self.targets[kdb].set_message(format!("kdb unchanged: {rows} kernels"));
+        self.targets[kdb].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
     }
 
     fn finish(&mut self) {

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::Outbox;
 use super::outbox::Note;
 use crate::build::REPAIRS;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::prepare::Prepared;
 use crate::progress::Progress;
 use crate::report::Facts;
@@ -80,7 +80,7 @@ impl Run<'_> {
             .map(|(job, _)| *job)
             .collect();
         if !again.is_empty() {
-            self.output.say(&format!("trying {} kernels once more", again.len()));
+            self.output.say(&format!("trying {} once more", counted(again.len(), "kernel")));
             let second = self.pass(&again, MORE_TIME, None, progress, facts)?;
             again.iter().for_each(|job| drop(first.failed.remove(job)));
             first.cached.extend(second.cached);

@@ -13,7 +13,7 @@ use super::Checks;
 use super::places::OTHERS_WRITE;
 use crate::commands::explain::{list, target_of};
 use crate::fail::in_full;
-use crate::output::size;
+use crate::output::{counted, size};
 
 const ABOUT: &str = "kdb";
 
@@ -87,7 +87,7 @@ fn own(kdb: &Path, target: &Target, deep: bool, checks: &mut Checks<'_>) {
         ),
         Ok(Contents { rows, bytes, .. }) if checks.problems == before => {
             if !deep || verify(kdb, target, &shown, checks) {
-                checks.ok(ABOUT, format!("{shown}: {rows} kernels, {}", size(bytes)));
+                checks.ok(ABOUT, format!("{shown}: {}, {}", counted(rows, "kernel"), size(bytes)));
             }
         }
         Ok(_) => {}

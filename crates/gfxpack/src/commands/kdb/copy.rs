@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::{ConflictArg, Copy, KdbLayout};
 use crate::destination;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, shown, size};
+use crate::output::{Output, counted, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Writes the union of kdbs.
@@ -37,7 +37,7 @@ pub(super) fn merge(
         0 => String::new(),
         count => format!(", {count} of them with different code objects"),
     };
-    said(out, &merged.written, &format!("of {} files{conflicts}", files.len()), output);
+    said(out, &merged.written, &format!("of {}{conflicts}", counted(files.len(), "file")), output);
     Ok(())
 }
 
@@ -177,12 +177,13 @@ fn what_is_lost(repaired: &Repaired) -> Option<(String, &'static str)> {
     let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
     let build = "what could be saved is written; build the others again";
     if pages > 0 {
-        let known = if lost > 0 { format!("{lost} kernels and ") } else { String::new() };
-        let what = format!("{known}whatever was in the {pages} pages that are cut off");
+        let known =
+            if lost > 0 { format!("{} and ", counted(lost, "kernel")) } else { String::new() };
+        let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));
         return Some((what, "copy the file again, or install its package; the rest is written"));
     }
     if lost > 0 {
-        return Some((format!("{lost} of {} kernels", saved + lost), build));
+        return Some((format!("{lost} of {}", counted(saved + lost, "kernel")), build));
     }
     (saved == 0 && !repaired.blank).then(|| {
         let hint =
@@ -219,8 +220,12 @@ fn watched<T>(
 }
 
 fn said(out: &Path, written: &Written, more: &str, output: &Output) {
-    let text =
-        format!("{}: {} kernels, {} {more}", out.display(), written.rows, size(written.file_bytes));
+    let text = format!(
+        "{}: {}, {} {more}",
+        out.display(),
+        counted(written.rows, "kernel"),
+        size(written.file_bytes)
+    );
     output.say(text.trim_end());
 }
 

@@ -8,7 +8,7 @@ use gfxpack_kdb::{Layout, Reader, Stats, Sums};
 use serde_json::{Value, json};
 
 use crate::fail;
-use crate::output::{Output, shown, size};
+use crate::output::{Output, counted, shown, size};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -113,10 +113,10 @@ fn parts(stats: &Stats) -> Vec<(&'static str, u64, String)> {
 fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
     let layout = stats.layout.map_or("a view of its own", Layout::name);
     output.data(&format!(
-        "{}: {}, {} kernels, layout {layout}",
+        "{}: {}, {}, layout {layout}",
         file.display(),
         size(stats.file_bytes),
-        stats.all.rows
+        counted(stats.all.rows, "kernel")
     ));
     for (name, bytes, what) in parts(stats) {
         output.data(&format!("  {name:<11}{:>10}  {what}", size(bytes)));

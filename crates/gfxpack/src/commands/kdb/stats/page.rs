@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use gfxpack_kdb::{Layout, Stats, Sums};
 
 use super::{parts, ratio};
-use crate::output::size;
+use crate::output::{counted, size};
 
 /// Bars of the plot of kernels.
 const MAX_BARS: usize = 25;
@@ -38,10 +38,10 @@ pub(super) fn render(file: &str, stats: &Stats, kernels: &[(&str, &Sums)]) -> St
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <h1>{title}</h1>\n<p>{}, {} kernels of {} sources, layout {layout}</p>\n",
+         <h1>{title}</h1>\n<p>{}, {} of {}, layout {layout}</p>\n",
         size(stats.file_bytes),
-        stats.all.rows,
-        stats.kernels.len(),
+        counted(stats.all.rows, "kernel"),
+        counted(stats.kernels.len(), "source"),
     );
     section(&mut page, "What the file's bytes are", "");
     let parts: Vec<Bar> = parts(stats)
