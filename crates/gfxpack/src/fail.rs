@@ -199,6 +199,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 Some(match outcome {
                     Outcome::Usage { hint, .. } => (USAGE, Some(hint.clone())),
                     Outcome::Inputs(errors) => (USAGE, errors.first().map(InputError::hint)),
+                    Outcome::Refused { failed, total, why, .. } if failed == total => {
+                        (REFUSED, Some((*why).to_owned()))
+                    }
                     Outcome::Refused { why, packages, .. } => {
                         let partial = if *packages {
                             "--allow-partial makes packages without these kernels"
