@@ -128,7 +128,8 @@ pub(crate) fn defect() -> anyhow::Error {
 
 /// What clap says of a command line, or the help that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let json = words.iter().any(|word| word == "--message-format=json")
         || words.windows(2).any(|pair| pair == ["--message-format", "json"]);
     if error.use_stderr() && json {
