@@ -463,6 +463,13 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     assert_eq!(project.objects(), before);
     assert_eq!(project.tree("o"), []);
 
+    // To whoever reads it nothing else is said.
+    project.write("changing", "");
+    let words = ["build", "--out", "w", "--manifest", "kernels.toml", "--target", "gfx908"];
+    let said = project.run(&[&words[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
+    assert!(said.contains("is thrown away") && !said.contains("compiled and kept"), "{said}");
+    assert_eq!(project.objects(), before);
+
     // With the toolchain as it is now, everything is made anew.
     let run = project.run(&arguments).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
