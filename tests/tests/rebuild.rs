@@ -347,6 +347,90 @@ fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
     assert_eq!(compiled(), (1.into(), before));
 }
 
+#[test]
+fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
+    let project = Project::new();
+    let root = project.path().display().to_string();
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
+    let source = "#include <sub/zqv.h>\n#if __has_include(<option.h>)\n#define O 1\n#else\n\
+                  #define O 2\n#endif\nextern \"C\" __global__ void k(int* x) { *x = ZQV + O; }\n";
+    project.write("k.cpp", source);
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("first/other.h", "");
+    project.write("second/beside.h", "#define ZQV 30\n");
+    let header =
+        "#include \"beside.h\"\n#if __has_include(\"own.h\")\n#undef ZQV\n#define ZQV 50\n#endif\n";
+    project.write("second/sub/zqv.h", header);
+    let mut before = Vec::new();
+    let changes = ["", "first/option.h", "second/sub/beside.h", "second/sub/own.h"];
+    for change in changes {
+        if !change.is_empty() {
+            project.write(change, "#define ZQV 40\n");
+        }
+        for compiled in [1, 0] {
+            let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+            let arguments = [&["build", "--out", "o"], &INPUT[..], &more].concat();
+            let run = project.run(&arguments).expect_code(0);
+            assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{change}");
+        }
+        let now = project.tree("o/kdb");
+        assert!(now != before, "{change}");
+        before = now;
+    }
+}
+
+#[test]
+fn only_kernels_that_ask_for_the_time_are_refused() {
+    let project = Project::new();
+    let header = project.write("elsewhere/when.h", "#define WHEN __TIME__\n");
+    let own = "options = [\"-D__DATE__=3 -Wno-builtin-macro-redefined\"]";
+    let value =
+        "constant char when[] = __DATE__;\n__kernel void k(__global char* x) { *x = when[0]; }\n";
+    let hip = format!(
+        "#include \"{}\"\nextern \"C\" __global__ void k(char* x) {{ *x = WHEN[7]; }}\n",
+        header.display()
+    );
+    let sources = [
+        ("comment.cl", "", "// Not __TIME__.\n__kernel void k() {}\n"),
+        ("branch.cl", "", "#ifdef NEVER\nchar s[] = __DATE__;\n#endif\n__kernel void k() {}\n"),
+        ("own.cl", own, "__kernel void k(__global int* x) { *x = __DATE__; }\n"),
+        ("value.cl", "", value),
+        ("quiet.cl", "options = [\"-Wno-everything\"]", value),
+        ("header.cpp", "", &hip),
+    ];
+    let mut manifest =
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n".to_owned();
+    for (name, variant, text) in sources {
+        project.write(name, text);
+        manifest += &format!("[[kernel]]\nsource = \"{name}\"\n[[kernel.variant]]\n{variant}\n");
+    }
+    project.write("kernels.toml", &manifest);
+    for way in [&[][..], &["--via", "hipcc"]] {
+        let arguments = [&["build", "--message-format", "json", "--out", "o"], &INPUT[..], way];
+        let run = project.run(&arguments.concat()).expect_code(100);
+        let mut failed: Vec<String> = run
+            .of_type("job-failed")
+            .iter()
+            .map(|job| {
+                assert_eq!(job["reason"], "asks-for-time", "{job}");
+                format!("{} {}", job["kernel_name"], job["message"]).replace('"', "")
+            })
+            .collect();
+        failed.sort();
+        let says = |name: &str, asked: &str| {
+            format!("{name}.o it asks for `{asked}`, which no two builds agree on")
+        };
+        let expected = [
+            says("header.cpp", "__TIME__"),
+            says("quiet.cl", "__DATE__"),
+            says("value.cl", "__DATE__"),
+        ];
+        assert_eq!(failed, expected);
+        fs::remove_dir_all(project.path().join("cache")).unwrap();
+    }
+}
+
 /// Changes a header right after the compiler has read it.
 const CHANGING_COMPILER: &str = r#"#!/bin/sh
 hipcc "$@"

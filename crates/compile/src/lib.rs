@@ -7,6 +7,7 @@
 mod answers;
 mod children;
 mod choose;
+mod clock;
 mod costs;
 mod crew;
 mod disassemble;
@@ -17,6 +18,7 @@ mod executor;
 mod explain;
 mod file_digest;
 mod gate;
+mod header_text;
 mod history;
 mod isa;
 mod job;
