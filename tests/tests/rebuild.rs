@@ -380,6 +380,54 @@ fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
     }
 }
 
+/// A copy of a clang that reads configuration files, in a prefix of its own.
+fn newer_clang(project: &Project) {
+    let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
+    let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim()).unwrap();
+    let from = clang.parent().unwrap();
+    let at = |name: &str| project.path().join("newer").join(name);
+    copy(&clang, &at("bin/clang"));
+    copy(&from.join("lld"), &at("bin/lld"));
+    std::os::unix::fs::symlink("lld", at("bin/ld.lld")).unwrap();
+    std::os::unix::fs::symlink(from.join("../lib"), at("lib")).unwrap();
+}
+
+#[test]
+fn clangs_configuration_files_are_part_of_the_toolchain() {
+    let project = Project::new();
+    newer_clang(&project);
+    project.write(
+        "k.cl",
+        "#ifndef V\n#define V 1\n#endif\n__kernel void k(__global int* x) { *x = V; }\n",
+    );
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+    let libs = installed().device_libs;
+    let tools = ["--clang", "newer/bin/clang", "--device-libs", libs.to_str().unwrap()];
+    let run = |arguments: &[&str]| {
+        let more = ["--message-format", "json"];
+        project.run(&[arguments, &INPUT, &tools, &more].concat()).expect_code(0)
+    };
+    let compiled = || {
+        let run = run(&["build", "--out", "o"]);
+        (run.of_type("build-finished")[0]["compiled"].clone(), project.tree("o/kdb"))
+    };
+    let (count, plain) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    project.write("newer/bin/clang.cfg", "# what all jobs get\n-DV=2 @more.cfg\n");
+    project.write("newer/bin/more.cfg", "-DX1\n");
+    let (count, configured) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    assert!(configured != plain);
+    project.write("newer/bin/more.cfg", "-UV -DV=3\n");
+    let said = run(&["plan", "--explain", "k.cl"]).of_type("explained").remove(0);
+    assert_eq!(said["changes"][0]["name"], "more.cfg", "{said}");
+    let (count, nested) = compiled();
+    assert_eq!(count, 1);
+    assert!(nested != configured);
+    fs::remove_file(project.path().join("newer/bin/clang.cfg")).unwrap();
+    assert_eq!(compiled(), (0.into(), plain), "as it was at first");
+}
+
 #[test]
 fn only_kernels_that_ask_for_the_time_are_refused() {
     let project = Project::new();

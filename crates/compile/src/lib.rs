@@ -8,6 +8,7 @@ mod answers;
 mod children;
 mod choose;
 mod clock;
+mod configuration;
 mod costs;
 mod crew;
 mod disassemble;
