@@ -347,6 +347,138 @@ fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
     assert_eq!(compiled(), (1.into(), before));
 }
 
+#[test]
+fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
+    let project = Project::new();
+    let root = project.path().display().to_string();
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
+    let source = "#include <sub/zqv.h>\n#if __has_include(<option.h>)\n#define O 1\n#else\n\
+                  #define O 2\n#endif\nextern \"C\" __global__ void k(int* x) { *x = ZQV + O; }\n";
+    project.write("k.cpp", source);
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    project.write("first/other.h", "");
+    project.write("second/beside.h", "#define ZQV 30\n");
+    let header =
+        "#include \"beside.h\"\n#if __has_include(\"own.h\")\n#undef ZQV\n#define ZQV 50\n#endif\n";
+    project.write("second/sub/zqv.h", header);
+    let mut before = Vec::new();
+    let changes = ["", "first/option.h", "second/sub/beside.h", "second/sub/own.h"];
+    for change in changes {
+        if !change.is_empty() {
+            project.write(change, "#define ZQV 40\n");
+        }
+        for compiled in [1, 0] {
+            let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+            let arguments = [&["build", "--out", "o"], &INPUT[..], &more].concat();
+            let run = project.run(&arguments).expect_code(0);
+            assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{change}");
+        }
+        let now = project.tree("o/kdb");
+        assert!(now != before, "{change}");
+        before = now;
+    }
+}
+
+/// A copy of a clang that reads configuration files, in a prefix of its own.
+fn newer_clang(project: &Project) {
+    let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
+    let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim()).unwrap();
+    let from = clang.parent().unwrap();
+    let at = |name: &str| project.path().join("newer").join(name);
+    copy(&clang, &at("bin/clang"));
+    copy(&from.join("lld"), &at("bin/lld"));
+    std::os::unix::fs::symlink("lld", at("bin/ld.lld")).unwrap();
+    std::os::unix::fs::symlink(from.join("../lib"), at("lib")).unwrap();
+}
+
+#[test]
+fn clangs_configuration_files_are_part_of_the_toolchain() {
+    let project = Project::new();
+    newer_clang(&project);
+    project.write(
+        "k.cl",
+        "#ifndef V\n#define V 1\n#endif\n__kernel void k(__global int* x) { *x = V; }\n",
+    );
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+    let libs = installed().device_libs;
+    let tools = ["--clang", "newer/bin/clang", "--device-libs", libs.to_str().unwrap()];
+    let run = |arguments: &[&str]| {
+        let more = ["--message-format", "json"];
+        project.run(&[arguments, &INPUT, &tools, &more].concat()).expect_code(0)
+    };
+    let compiled = || {
+        let run = run(&["build", "--out", "o"]);
+        (run.of_type("build-finished")[0]["compiled"].clone(), project.tree("o/kdb"))
+    };
+    let (count, plain) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    project.write("newer/bin/clang.cfg", "# what all jobs get\n-DV=2 @more.cfg\n");
+    project.write("newer/bin/more.cfg", "-DX1\n");
+    let (count, configured) = compiled();
+    assert_eq!((count, compiled().0), (1.into(), 0.into()));
+    assert!(configured != plain);
+    project.write("newer/bin/more.cfg", "-UV -DV=3\n");
+    let said = run(&["plan", "--explain", "k.cl"]).of_type("explained").remove(0);
+    assert_eq!(said["changes"][0]["name"], "more.cfg", "{said}");
+    let (count, nested) = compiled();
+    assert_eq!(count, 1);
+    assert!(nested != configured);
+    fs::remove_file(project.path().join("newer/bin/clang.cfg")).unwrap();
+    assert_eq!(compiled(), (0.into(), plain), "as it was at first");
+}
+
+#[test]
+fn only_kernels_that_ask_for_the_time_are_refused() {
+    let project = Project::new();
+    let header = project.write("elsewhere/when.h", "#define WHEN __TIME__\n");
+    let own = "options = [\"-D__DATE__=3 -Wno-builtin-macro-redefined\"]";
+    let value =
+        "constant char when[] = __DATE__;\n__kernel void k(__global char* x) { *x = when[0]; }\n";
+    let hip = format!(
+        "#include \"{}\"\nextern \"C\" __global__ void k(char* x) {{ *x = WHEN[7]; }}\n",
+        header.display()
+    );
+    let sources = [
+        ("comment.cl", "", "// Not __TIME__.\n__kernel void k() {}\n"),
+        ("branch.cl", "", "#ifdef NEVER\nchar s[] = __DATE__;\n#endif\n__kernel void k() {}\n"),
+        ("own.cl", own, "__kernel void k(__global int* x) { *x = __DATE__; }\n"),
+        ("value.cl", "", value),
+        ("quiet.cl", "options = [\"-Wno-everything\"]", value),
+        ("header.cpp", "", &hip),
+    ];
+    let mut manifest =
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n".to_owned();
+    for (name, variant, text) in sources {
+        project.write(name, text);
+        manifest += &format!("[[kernel]]\nsource = \"{name}\"\n[[kernel.variant]]\n{variant}\n");
+    }
+    project.write("kernels.toml", &manifest);
+    for way in [&[][..], &["--via", "hipcc"]] {
+        let arguments = [&["build", "--message-format", "json", "--out", "o"], &INPUT[..], way];
+        let run = project.run(&arguments.concat()).expect_code(100);
+        let mut failed: Vec<String> = run
+            .of_type("job-failed")
+            .iter()
+            .map(|job| {
+                assert_eq!(job["reason"], "asks-for-time", "{job}");
+                format!("{} {}", job["kernel_name"], job["message"]).replace('"', "")
+            })
+            .collect();
+        failed.sort();
+        let says = |name: &str, asked: &str| {
+            format!("{name}.o it asks for `{asked}`, which no two builds agree on")
+        };
+        let expected = [
+            says("header.cpp", "__TIME__"),
+            says("quiet.cl", "__DATE__"),
+            says("value.cl", "__DATE__"),
+        ];
+        assert_eq!(failed, expected);
+        fs::remove_dir_all(project.path().join("cache")).unwrap();
+    }
+}
+
 /// Changes a header right after the compiler has read it.
 const CHANGING_COMPILER: &str = r#"#!/bin/sh
 hipcc "$@"
@@ -462,6 +594,13 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     );
     assert_eq!(project.objects(), before);
     assert_eq!(project.tree("o"), []);
+
+    // To whoever reads it nothing else is said.
+    project.write("changing", "");
+    let words = ["build", "--out", "w", "--manifest", "kernels.toml", "--target", "gfx908"];
+    let said = project.run(&[&words[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
+    assert!(said.contains("is thrown away") && !said.contains("compiled and kept"), "{said}");
+    assert_eq!(project.objects(), before);
 
     // With the toolchain as it is now, everything is made anew.
     let run = project.run(&arguments).expect_code(0);

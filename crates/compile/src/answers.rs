@@ -6,6 +6,7 @@
 //! | clang, linker, directories | `hipcc -###`, or clang's `-print-…` | the wrapper with its scripts and their interpreter; whatever it finds by `PATH` and the environment; the ROCm prefixes that it and clang look into; clang itself and its configuration files |
 //! | HIP's version | `hipcc --version`, or a header | the same, and the prefixes' version files |
 //! | clang's version, processors | clang | clang and its shared libraries |
+//! | configuration files | clang's `-v` | the directories that it looks into |
 //! | shared libraries | `ldd` | clang and lld; the loader's cache and configuration, the directories named by `RUNPATH` and `LD_LIBRARY_PATH`, and the libraries |
 //!
 //! All of that is looked at anew at every start, by identity (see
@@ -25,6 +26,7 @@ use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::discover::{Candidate, Driver, OPT};
 use crate::error::CompileError;
 use crate::file_digest::Identity;
@@ -79,6 +81,8 @@ pub(crate) struct Answers {
     pub(crate) processors: BTreeSet<String>,
     /// clang and its linker behind all links, and their shared libraries.
     pub(crate) programs: Vec<PathBuf>,
+    /// What clang's drivers read besides.
+    pub(crate) configuration: Configuration,
     /// Where the loader looks for those.
     searched: BTreeSet<PathBuf>,
 }
@@ -94,18 +98,23 @@ impl Answers {
                 probe::ask_clang(ask, clang, rocm, libs)?
             }
         };
-        let ((clang_version, processors), (clang, lld)) = rayon::join(
-            || (ask.clang_version(&found.clang), ask.processors(&found.clang)),
+        let ((clang_version, processors, configuration), (clang, lld)) = rayon::join(
+            || {
+                let clang = &found.clang;
+                (ask.clang_version(clang), ask.processors(clang), ask.configuration(clang))
+            },
             || {
                 let lld = found.lld.as_ref().map(|lld| ask.with_libraries(lld));
                 (ask.with_libraries(&found.clang), lld.transpose())
             },
         );
         let (clang_version, processors) = (clang_version?, processors?);
+        let mut configuration = configuration?;
+        configuration.add(&found.configuration);
         let mut programs = clang?;
         programs.extend(lld?.into_iter().flatten());
         let searched = programs.iter().flat_map(|file| loader::searched(file)).collect();
-        Ok(Self { found, clang_version, processors, programs, searched })
+        Ok(Self { found, clang_version, processors, programs, configuration, searched })
     }
 }
 
@@ -207,8 +216,9 @@ impl<'a> Kept<'a> {
         self.look_at_driver(&mut witness);
         loader::look(&mut witness);
         witness.look_into(Path::new(CLANG_CONFIGURATION));
-        let Answers { found, programs, searched, .. } = answers;
-        let Found { clang, lld, resource_dir, device_libs, rocm, hip_version: _ } = found;
+        let Answers { found, programs, configuration, searched, .. } = answers;
+        configuration.dirs.iter().for_each(|dir| witness.look_into(dir));
+        let Found { clang, lld, resource_dir, device_libs, rocm, .. } = found;
         for path in [clang, resource_dir, device_libs, rocm].into_iter().chain(lld) {
             witness.look(path);
         }

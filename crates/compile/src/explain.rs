@@ -11,7 +11,7 @@ use gfxpack_plan::{Digest, KernelKey, Language};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
-use crate::shadow::absent;
+use crate::shadow::{self, absent};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 
@@ -153,12 +153,12 @@ pub fn explain(
             system
                 .iter()
                 .filter_map(|(path, digest)| {
-                    let how = match digests.digest(path) {
-                        _ if *digest == absent() && !path.exists() => return None,
+                    let now = shadow::now(path, digests);
+                    let how = match now.unwrap_or_else(absent) {
+                        now if now == *digest => return None,
                         _ if *digest == absent() => How::Added,
-                        Ok(now) if now == *digest => return None,
-                        Ok(_) => How::Changed(None),
-                        Err(_) => How::Removed,
+                        now if now == absent() => How::Removed,
+                        _ => How::Changed(None),
                     };
                     let name = path.display().to_string();
                     Some(Change { what: What::SystemFile, name, how })
@@ -174,7 +174,7 @@ pub fn explain(
         toolchain: files.iter().map(known).collect(),
         system_files: system
             .into_iter()
-            .filter(|(_, digest)| *digest != absent())
+            .filter(|(path, digest)| *digest != absent() && !path.is_dir())
             .map(|(path, digest)| (path.display().to_string(), digest))
             .collect(),
         state,

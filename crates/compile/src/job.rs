@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, code_object};
+use gfxpack_plan::{Digest, Language, code_object};
 
 use crate::answers::Moment;
+use crate::clock;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
 use crate::file_digest::Identity;
@@ -62,6 +63,8 @@ pub enum FailureKind {
     NoOutput,
     /// It wrote something that is no code object.
     NoCodeObject(String),
+    /// Its text asks with this macro when it is compiled.
+    AsksForTheTime(&'static str),
     /// The object is for other targets than asked.
     WrongTarget {
         /// What was asked for.
@@ -81,6 +84,7 @@ impl FailureKind {
             Self::TimedOut(_) => "timeout",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
+            Self::AsksForTheTime(_) => "asks-for-time",
             Self::WrongTarget { .. } => "wrong-target",
         }
     }
@@ -97,6 +101,9 @@ impl fmt::Display for FailureKind {
             Self::NoOutput => f.write_str("the compiler reported success and wrote no object"),
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
+            }
+            Self::AsksForTheTime(name) => {
+                write!(f, "it asks for `{name}`, which no two builds agree on")
             }
             Self::WrongTarget { expected, found } => {
                 write!(f, "the object is for {found}, not for {expected}")
@@ -137,7 +144,8 @@ pub(crate) fn run(
             // Whatever failed by a shortcut is for the driver to say.
             Some(Err(failure)) if way == Way::Short => {
                 tracing::debug!(%failure.kind, failure.output, "a shortcut failed");
-                if matches!(failure.kind, FailureKind::TimedOut(_)) {
+                if matches!(failure.kind, FailureKind::TimedOut(_) | FailureKind::AsksForTheTime(_))
+                {
                     return Ok(Err(failure));
                 }
             }
@@ -213,7 +221,19 @@ fn attempt(
                 let ours = [stage.to_owned(), engine.headers_dir()];
                 let is_ours = |path: &PathBuf| ours.iter().any(|dir| path.starts_with(dir));
                 let paths = listed.into_iter().filter(|path| !is_ours(path));
-                let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
+                let outside = outside_deps(engine, job, paths, started)?;
+                let OutsideDeps { mut deps, fresh, names_clock } = outside;
+                if (names_clock || clock::is_named_by(engine, job))
+                    && let Some(name) = clock::asked_for(engine, starter, job, stage, scratch)?
+                {
+                    let output = format!(
+                        "`{}`, or a header of its, asks for `{name}`; define a macro of your own \
+                         instead, and say it in the options",
+                        engine.plan.sources[job.source].main
+                    );
+                    let (kind, site) = (FailureKind::AsksForTheTime(name), Site::Here);
+                    return Ok(Some(Err(Failure { kind, output, duration, usage, site })));
+                }
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =
                     deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
@@ -328,40 +348,52 @@ pub(crate) fn outside_deps(
     paths: impl Iterator<Item = PathBuf>,
     started: Moment,
 ) -> Result<OutsideDeps, CompileError> {
+    if job.language == Language::Assembly {
+        return Ok(OutsideDeps::default());
+    }
     let toolchain = &engine.toolchains[job.toolchain];
     let paths: Vec<PathBuf> = paths.filter(|path| path.is_absolute()).collect();
-    let (mut deps, mut fresh) = (Vec::new(), Vec::new());
-    for path in &paths {
+    let mut found = OutsideDeps::default();
+    let add = |path: &PathBuf, found: &mut OutsideDeps| -> Result<(), CompileError> {
         if !toolchain.covers(path, job.language) {
             let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
             let identity = Identity::of(&meta);
             let digest = engine.digests.digest(path)?;
             if !started.is_after(&identity) {
-                fresh.push(Fresh { path: path.clone(), identity, digest });
+                found.fresh.push(Fresh { path: path.clone(), identity, digest });
             }
-            deps.push((path.clone(), digest));
+            found.deps.push((path.clone(), digest));
         }
-    }
-    if let Some((_, commands)) = engine.direct(job).filter(|_| !paths.is_empty())
-        && let Some(command) = commands.first()
-    {
-        let shadows = engine.shadows.of(&searched(command), paths, started);
-        // A new file among those that the digest covers changes the digest.
-        let others = shadows.absent.iter().filter(|path| !toolchain.covers(path, job.language));
-        deps.extend(others.map(|path| (path.clone(), absent())));
-        let late = shadows.late.iter();
-        let late = late.map(|(path, identity)| (path.clone(), *identity));
-        fresh.extend(late.map(|(path, identity)| Fresh { path, identity, digest: absent() }));
-    }
-    Ok(OutsideDeps { deps, fresh })
+        Ok(())
+    };
+    paths.iter().try_for_each(|path| add(path, &mut found))?;
+    let commands = engine.direct(job).map(|(_, commands)| commands);
+    let command = commands.as_ref().and_then(|commands| commands.first());
+    let dirs = command.map(searched).unwrap_or_default();
+    let read = found.deps.iter().map(|(_, digest)| *digest).collect();
+    let asked = engine.sources.asked(job.source);
+    let shadows = engine.shadows.of(&dirs, paths, read, asked, started);
+    shadows.present.iter().try_for_each(|path| add(path, &mut found))?;
+    // A new file among those that the digest covers changes the digest.
+    let others = shadows.absent.iter().filter(|path| !toolchain.covers(path, job.language));
+    found.deps.extend(others.map(|path| (path.clone(), absent())));
+    found.deps.extend(shadows.listings.iter().cloned());
+    let late = shadows.late.iter();
+    let late = late.map(|(path, identity)| (path.clone(), *identity));
+    found.fresh.extend(late.map(|(path, identity)| Fresh { path, identity, digest: absent() }));
+    found.names_clock = shadows.names_clock;
+    Ok(found)
 }
 
 /// What [`outside_deps`] finds.
+#[derive(Default)]
 pub(crate) struct OutsideDeps {
     pub(crate) deps: Vec<(PathBuf, Digest)>,
     /// Those that changed while the compiler ran or shortly before, as they
     /// are now.
     pub(crate) fresh: Vec<Fresh>,
+    /// Whether one of them names a macro that tells the time.
+    pub(crate) names_clock: bool,
 }
 
 /// A file that has just changed.

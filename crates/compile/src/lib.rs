@@ -7,6 +7,8 @@
 mod answers;
 mod children;
 mod choose;
+mod clock;
+mod configuration;
 mod costs;
 mod crew;
 mod disassemble;
@@ -17,6 +19,7 @@ mod executor;
 mod explain;
 mod file_digest;
 mod gate;
+mod header_text;
 mod history;
 mod isa;
 mod job;

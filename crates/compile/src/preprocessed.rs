@@ -15,6 +15,7 @@ use gfxpack_plan::inline_assembly::tells_more;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, Language};
 
+use crate::clock;
 use crate::engine::{Engine, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
@@ -106,6 +107,10 @@ impl<'a> Earlier<'a> {
     ) -> Result<Option<ObjectInfo>, CompileError> {
         let Some(record) = self.candidates.get(&index) else { return Ok(None) };
         let job = &self.plan.jobs[index];
+        // What is the same today is not so tomorrow.
+        if clock::is_named_by(engine, job) {
+            return Ok(None);
+        }
         let pair = (record.source, self.plan.sources[job.source].digest());
         {
             let mut tried = self.tried.lock().expect("no panic inside");
@@ -213,7 +218,7 @@ pub(crate) fn preprocess(
     scratch: &Path,
 ) -> Result<Option<Digest>, CompileError> {
     let file = scratch.join("i");
-    let end = engine.preprocess(starter, job, stage, scratch, &file)?;
+    let end = engine.preprocess(starter, job, stage, scratch, &[], &file)?;
     match end {
         End::Cancelled => return Err(CompileError::Interrupted),
         End::Exited(0) => {}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::error::CompileError;
 use crate::process::{self, Cancel, End, Output, Program};
 
@@ -32,6 +33,8 @@ pub(crate) struct Found {
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
     pub(crate) hip_version: Option<[u32; 3]>,
+    /// Of whatever hipcc runs.
+    pub(crate) configuration: Configuration,
 }
 
 impl<'a> Asker<'a> {
@@ -69,6 +72,17 @@ impl<'a> Asker<'a> {
         version
             .map(str::to_owned)
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
+    }
+
+    /// The configuration that clang reads for the host, where HIP's driver
+    /// begins, and for the targets of the other languages.
+    pub(crate) fn configuration(&self, clang: &Path) -> Result<Configuration, CompileError> {
+        let mut found = Configuration::default();
+        for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
+            let output = self.run(clang, &[target, &["-v"]].concat())?;
+            found.read(&output.stderr);
+        }
+        Ok(found)
     }
 
     /// The gfx names that clang's AMDGPU backend knows.
@@ -170,7 +184,10 @@ pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, CompileE
     let version = || ask.ask(hipcc, &["--version", &arch(PROBE_PROCESSORS[0])]);
     let (found, version) = rayon::join(commands, version);
     let found = found?;
-    Ok(Found { hip_version: hip_version(&version?.stdout), ..found })
+    let said = version?.stdout;
+    let mut configuration = Configuration::default();
+    configuration.read(&said);
+    Ok(Found { hip_version: hip_version(&said), configuration, ..found })
 }
 
 /// `HIP version: 5.2.21153-0`.
@@ -213,6 +230,7 @@ fn parse_commands(text: &str) -> Option<Found> {
             .and_then(|dir| dir.parent().map(Path::to_owned))
             .unwrap_or_else(|| "/usr".into()),
         hip_version: None,
+        configuration: Configuration::default(),
     })
 }
 
@@ -237,6 +255,7 @@ pub(crate) fn ask_clang(
         device_libs: device_libs.to_owned(),
         hip_version: header_version(&rocm.join("include/hip/hip_version.h")),
         rocm: rocm.to_owned(),
+        configuration: Configuration::default(),
     })
 }
 

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use gfxpack_plan::Digest;
+use gfxpack_plan::digest::Hasher;
 
 use crate::answers::Moment;
 use crate::engine::Command;
 use crate::file_digest::{FileDigests, Identity};
+use crate::header_text::{HeaderText, HeaderTexts};
 
 /// Stands among digests of files for one that must not be there.
 pub(crate) fn absent() -> Digest {
@@ -19,36 +21,109 @@ pub(crate) fn absent() -> Digest {
     *ABSENT.get_or_init(|| Digest::of(b"gfxpack: no file of this name"))
 }
 
+/// What there is at a path now, as it would be listed; `None` where that can't
+/// be read.
+pub(crate) fn now(path: &Path, digests: &FileDigests) -> Option<Digest> {
+    match digests.digest(path) {
+        Ok(digest) => Some(digest),
+        Err(_) => match fs::metadata(path) {
+            Err(_) => Some(absent()),
+            Ok(meta) => meta.is_dir().then(|| listing(path)),
+        },
+    }
+}
+
 /// Whether a file is as it was when it was listed.
 pub(crate) fn holds(path: &Path, digest: Digest, digests: &FileDigests) -> bool {
     if digest == absent() {
         fs::metadata(path).is_err()
     } else {
-        digests.digest(path).is_ok_and(|now| now == digest)
+        now(path, digests) == Some(digest)
     }
 }
 
-/// What a compiler would have read had it been there.
+/// A directory of GCC's or libstdc++'s versions: names, and whether each is
+/// an installation to clang.
+///
+/// Source: llvm-project, clang/lib/Driver/ToolChains/Gnu.cpp,
+/// `GCCInstallationDetector::ScanGCCForMultilibs`.
+fn listing(dir: &Path) -> Digest {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut entries: Vec<(OsString, bool)> = entries
+        .map(|entry| (entry.file_name(), entry.path().join("crtbegin.o").is_file()))
+        .collect();
+    entries.sort();
+    Hasher::new("gfxpack listing 1")
+        .list(entries.iter().map(|(name, _)| name.as_encoded_bytes()))
+        .list(entries.iter().map(|(_, has_start)| [u8::from(*has_start)]))
+        .finish()
+}
+
+/// The directories in which the driver finds the newest GCC and its C++
+/// library, told by those that it has the compiler search.
+fn versions(dirs: &[&str]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for dir in dirs {
+        let Some((prefix, rest)) = dir.split_once("/lib/gcc/") else { continue };
+        let (Some(triple), prefix) = (rest.split('/').next(), Path::new(prefix)) else { continue };
+        let all = prefix.join("lib/gcc");
+        found.extend([all.join(triple), all, prefix.join("include/c++")]);
+    }
+    found
+}
+
+/// What a compiler would have read had it been there, and the like.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shadows {
     /// Paths of which none leads to anything.
     pub(crate) absent: Vec<PathBuf>,
-    /// Files that would have been read had they been there in time.
+    /// Files that a text asks for by `__has_include`.
+    pub(crate) present: Vec<PathBuf>,
+    /// Directories that decide by what they hold.
+    pub(crate) listings: Vec<(PathBuf, Digest)>,
+    /// Files that would have been read had they been there in time, and
+    /// directories that may have held something else.
     pub(crate) late: Vec<(PathBuf, Identity)>,
+    /// Whether a header names a macro that tells the time.
+    pub(crate) names_clock: bool,
 }
 
 impl Shadows {
     /// For what a compiler read, as it spells that, in directories that it
-    /// searches in this order; it was started at a moment.
-    pub(crate) fn of(dirs: &[&str], read: &[PathBuf], started: Moment) -> Self {
-        let mut exists: HashMap<PathBuf, bool> = HashMap::new();
-        let mut exists = |path: &Path| -> bool {
-            *exists.entry(path.to_owned()).or_insert_with(|| fs::metadata(path).is_ok())
+    /// searches in this order; it was started at a moment. The source itself
+    /// asks for some names with `__has_include`.
+    pub(crate) fn of(
+        dirs: &[&str],
+        read: &[PathBuf],
+        asked: &[String],
+        texts: &HeaderTexts,
+        started: Moment,
+    ) -> Self {
+        let mut found = Self::default();
+        let mut look = Look {
+            listed: read.iter().map(PathBuf::as_path).collect(),
+            exists: HashMap::new(),
+            seen: BTreeSet::new(),
+            absent: BTreeSet::new(),
         };
-        let listed: BTreeSet<&Path> = read.iter().map(PathBuf::as_path).collect();
-        let (mut absent, mut late) = (BTreeSet::new(), Vec::new());
-        let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
-        for path in read {
+        let mut late = |path: PathBuf| {
+            if let Ok(meta) = fs::metadata(&path) {
+                let identity = Identity::of(&meta);
+                if !started.is_after(&identity) {
+                    found.late.push((path, identity));
+                }
+            }
+        };
+        let mut asked: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
+        let told: Vec<Arc<HeaderText>> = read.iter().map(|path| texts.of(path)).collect();
+        for (path, told) in read.iter().zip(&told) {
+            found.names_clock |= told.names_clock;
+            asked.extend(told.asked.iter().map(String::as_str));
+            let beside = |name: &String| Some((path.parent()?, name.clone()));
+            for (dir, name) in told.beside.iter().chain(&told.asked).filter_map(beside) {
+                // A file that is there is listed, or in a branch not taken.
+                look.at(dir, &name);
+            }
             let Some(text) = path.to_str() else { continue };
             for (place, dir) in dirs.iter().enumerate() {
                 let Some(name) = text.strip_prefix(dir).and_then(|rest| rest.strip_prefix('/'))
@@ -56,29 +131,67 @@ impl Shadows {
                     continue;
                 };
                 for earlier in &dirs[..place] {
-                    let other = Path::new(earlier).join(name);
-                    if listed.contains(other.as_path()) || !seen.insert(other.clone()) {
-                        continue;
-                    }
-                    // Where the directory is not there, that alone tells.
-                    let mut first = PathBuf::from(earlier);
-                    let mut parts = Path::new(name).components();
-                    while exists(&first) {
-                        let Some(part) = parts.next() else { break };
-                        first.push(part);
-                    }
-                    if !exists(&first) {
-                        absent.insert(first);
-                    } else if let Ok(meta) = fs::metadata(&other) {
-                        let identity = Identity::of(&meta);
-                        if !started.is_after(&identity) {
-                            late.push((other, identity));
-                        }
-                    }
+                    look.at(Path::new(earlier), name).into_iter().for_each(&mut late);
                 }
             }
         }
-        Self { absent: absent.into_iter().collect(), late }
+        let mut present = BTreeSet::new();
+        for name in asked {
+            for dir in dirs {
+                let path = Path::new(dir).join(name);
+                if look.listed.contains(path.as_path()) {
+                    break;
+                }
+                look.at(Path::new(dir), name);
+                if path.is_file() {
+                    present.insert(path);
+                    break;
+                }
+            }
+        }
+        for dir in versions(dirs) {
+            let state = if dir.is_dir() { listing(&dir) } else { absent() };
+            found.listings.push((dir.clone(), state));
+            late(dir);
+        }
+        found.absent = look.absent.into_iter().collect();
+        found.present = present.into_iter().collect();
+        found
+    }
+}
+
+/// Looks for files that were not read.
+struct Look<'a> {
+    listed: BTreeSet<&'a Path>,
+    exists: HashMap<PathBuf, bool>,
+    seen: BTreeSet<PathBuf>,
+    absent: BTreeSet<PathBuf>,
+}
+
+impl Look<'_> {
+    fn exists(&mut self, path: &Path) -> bool {
+        *self.exists.entry(path.to_owned()).or_insert_with(|| fs::metadata(path).is_ok())
+    }
+
+    /// Notes that there is no such file; gives the one that is there and was
+    /// not read, once.
+    fn at(&mut self, dir: &Path, name: &str) -> Option<PathBuf> {
+        let path = dir.join(name);
+        if self.listed.contains(path.as_path()) || !self.seen.insert(path.clone()) {
+            return None;
+        }
+        // Where the directory is not there, that alone tells.
+        let mut first = dir.to_owned();
+        let mut parts = Path::new(name).components();
+        while self.exists(&first) {
+            let Some(part) = parts.next() else { break };
+            first.push(part);
+        }
+        if self.exists(&first) {
+            return Some(path);
+        }
+        self.absent.insert(first);
+        None
     }
 }
 
@@ -112,25 +225,35 @@ pub(crate) fn searched(command: &Command) -> Vec<&str> {
 
 /// What was found for lists of files, which many jobs have in common.
 #[derive(Debug, Default)]
-pub(crate) struct KnownShadows(Mutex<HashMap<Searched, Arc<Shadows>>>);
+pub(crate) struct KnownShadows {
+    known: Mutex<HashMap<Searched, Arc<Shadows>>>,
+    texts: HeaderTexts,
+}
 
-/// Directories, and what was read.
-type Searched = (Vec<String>, Vec<OsString>);
+/// Directories, what was read, digests of it, and what the source asks for.
+type Searched = (Vec<String>, Vec<OsString>, Vec<Digest>, Vec<String>);
 
 impl KnownShadows {
     /// The same as [`Shadows::of`]. That something was not there holds for
     /// later jobs too: should it be there by now, they are compiled again by
-    /// the next build.
-    pub(crate) fn of(&self, dirs: &[&str], read: Vec<PathBuf>, started: Moment) -> Arc<Shadows> {
+    /// the next build. `digests` are of those that may change meanwhile.
+    pub(crate) fn of(
+        &self,
+        dirs: &[&str],
+        read: Vec<PathBuf>,
+        digests: Vec<Digest>,
+        asked: Vec<String>,
+        started: Moment,
+    ) -> Arc<Shadows> {
         // As bytes: paths are compared by their components, which takes longer.
         let names = read.iter().map(|path| path.as_os_str().to_owned()).collect();
-        let key = (dirs.iter().map(|&dir| dir.to_owned()).collect(), names);
-        if let Some(known) = self.0.lock().expect("no panic inside").get(&key) {
+        let key = (dirs.iter().map(|&dir| dir.to_owned()).collect(), names, digests, asked);
+        if let Some(known) = self.known.lock().expect("no panic inside").get(&key) {
             return Arc::clone(known);
         }
-        let found = Arc::new(Shadows::of(dirs, &read, started));
+        let found = Arc::new(Shadows::of(dirs, &read, &key.3, &self.texts, started));
         if found.late.is_empty() {
-            self.0.lock().expect("no panic inside").insert(key, Arc::clone(&found));
+            self.known.lock().expect("no panic inside").insert(key, Arc::clone(&found));
         }
         found
     }
@@ -151,7 +274,7 @@ mod tests {
         let dirs = ["none", "a", "b", "c", "d"].map(|name| at(name).display().to_string());
         let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
         let read = ["c/sub/x.h", "b/sub/x.h", "c/y.h", "c/there.h"].map(at);
-        let found = Shadows::of(&dirs, &read, Moment::now());
+        let found = Shadows::of(&dirs, &read, &[], &HeaderTexts::default(), Moment::now());
         assert_eq!(found.absent, ["a/sub", "a/y.h", "b/there.h", "b/y.h", "none"].map(at));
         let late: Vec<_> = found.late.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(late, [at("a/there.h")], "it may have come after the compiler looked");
@@ -159,5 +282,55 @@ mod tests {
         assert!(holds(&at("a/y.h"), absent(), &digests));
         fs::write(at("a/y.h"), "").unwrap();
         assert!(!holds(&at("a/y.h"), absent(), &digests));
+    }
+
+    #[test]
+    fn what_texts_ask_for_is_listed_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        let header = "#include \"beside.h\"\n#if __has_include(<here.h>) || __has_include(\"own.h\")\n\
+                      #endif\nconst char* when = __TIME__;\n";
+        for (file, text) in [("b/sub/x.h", header), ("b/here.h", ""), ("b/beside.h", "")] {
+            fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            fs::write(at(file), text).unwrap();
+        }
+        let dirs = ["a", "b", "c"].map(|name| at(name).display().to_string());
+        let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+        let read = ["b/sub/x.h", "b/beside.h"].map(at);
+        let asked = ["later.h".to_owned()];
+        let texts = HeaderTexts::default();
+        let found = Shadows::of(&dirs, &read, &asked, &texts, Moment::now());
+        let expected =
+            ["a", "b/later.h", "b/own.h", "b/sub/beside.h", "b/sub/here.h", "b/sub/own.h", "c"];
+        assert_eq!(found.absent, expected.map(at));
+        assert_eq!(found.present, [at("b/here.h")]);
+        assert!(found.names_clock);
+    }
+
+    #[test]
+    fn a_newer_c_plus_plus_library_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::create_dir_all(at("lib/gcc/x86_64-linux-gnu/12")).unwrap();
+        fs::create_dir_all(at("include/c++/12")).unwrap();
+        let searched = at("lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12");
+        let dirs = [searched.to_str().unwrap()];
+        let digests = FileDigests::in_memory();
+        let listings = || {
+            let texts = HeaderTexts::default();
+            Shadows::of(&dirs, &[], &[], &texts, Moment::now()).listings
+        };
+        let hold = |listings: &[(PathBuf, Digest)]| {
+            listings.iter().all(|(path, digest)| holds(path, *digest, &digests))
+        };
+        for change in ["lib/gcc/x86_64-linux-gnu/13/crtbegin.o", "include/c++/13/cmath"] {
+            let before = listings();
+            assert!(before.len() == 3 && hold(&before));
+            fs::create_dir_all(at(change).parent().unwrap()).unwrap();
+            assert!(!hold(&before), "{change}");
+            let before = listings();
+            fs::write(at(change), "").unwrap();
+            assert_eq!(hold(&before), change.ends_with("cmath"));
+        }
     }
 }

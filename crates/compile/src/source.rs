@@ -1,7 +1,7 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,9 @@ use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::{Digest, Language, Problem, inline_assembly};
 
+use crate::clock;
 use crate::error::CompileError;
+use crate::header_text;
 
 /// All files below some directories, by name: where the sources of bare
 /// kernel names and their includes are looked up.
@@ -107,8 +109,24 @@ struct File {
     bytes: Vec<u8>,
     digest: Digest,
     includes: Vec<Include>,
+    /// Whether it names a macro that tells the time.
+    names_clock: bool,
+    /// What it may ask for with `__has_include`.
+    asked: Vec<String>,
     /// What the assembly in it reads; if that can't be told, why.
     inline: Result<Vec<Include>, String>,
+}
+
+impl File {
+    fn new(
+        bytes: Vec<u8>,
+        digest: Digest,
+        includes: Vec<Include>,
+        inline: Result<Vec<Include>, String>,
+    ) -> Self {
+        let (names_clock, asked) = (clock::is_named_in(&bytes), header_text::asked(&bytes));
+        Self { bytes, digest, includes, names_clock, asked, inline }
+    }
 }
 
 /// A file on its way into a closure.
@@ -158,9 +176,9 @@ impl SourceSet {
                         if Digest::of(&bytes) != *digest {
                             return Err(CompileError::ForeignSource(path.clone()));
                         }
-                        let (digest, includes, inline) = (*digest, Vec::new(), Ok(Vec::new()));
-                        let file = File { bytes, digest, includes, inline };
-                        Arc::clone(files.entry(digest).or_insert(Arc::new(file)))
+                        // What it includes is known.
+                        let file = File::new(bytes, *digest, Vec::new(), Ok(Vec::new()));
+                        Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
                     }
                 };
                 if !is_below(path) {
@@ -235,13 +253,6 @@ impl SourceSet {
             if !scanned.insert((found.staged.clone(), found.language)) {
                 continue;
             }
-            if let Some(clock) = clock(&file.bytes).filter(|_| language != Language::Assembly) {
-                return Err(problem(format!(
-                    "`{}` asks for `{clock}`, which no two builds agree on; define a macro of \
-                     your own instead, and say it in the options",
-                    found.real.display()
-                )));
-            }
             // Assembly inside of another language is not assembled by itself.
             let inside = language != Language::Assembly && found.language == Language::Assembly;
             let includes = file.includes.iter().filter(|_| !inside);
@@ -300,9 +311,21 @@ impl SourceSet {
             Language::Hip | Language::OpenclC => inline_assembly::reads(&bytes),
             Language::Assembly => include::unclear(&bytes).map_or_else(|| Ok(Vec::new()), Err),
         };
-        let file = Arc::new(File { bytes, digest, includes, inline });
+        let file = Arc::new(File::new(bytes, digest, includes, inline));
         self.files.insert(key, Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Whether a file of a closure names a macro that tells the time.
+    pub(crate) fn names_clock(&self, source: usize) -> bool {
+        self.closures[source].iter().any(|(_, file)| file.names_clock)
+    }
+
+    /// What the files of a closure may ask for with `__has_include`, sorted.
+    pub(crate) fn asked(&self, source: usize) -> Vec<String> {
+        let files = self.closures[source].iter();
+        let names: BTreeSet<&String> = files.flat_map(|(_, file)| &file.asked).collect();
+        names.into_iter().cloned().collect()
     }
 
     /// The files of a closure.
@@ -324,19 +347,6 @@ impl SourceSet {
         }
         Ok(())
     }
-}
-
-/// The macro in a text, if any, that tells when it is compiled. Compilers from
-/// clang 16 on take two of them from SOURCE_DATE_EPOCH, earlier ones none.
-fn clock(text: &[u8]) -> Option<&'static str> {
-    ["__TIME__", "__DATE__", "__TIMESTAMP__"].into_iter().find(|name| {
-        let is_part = |at: Option<&u8>| at.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-        let mut found = memchr::memmem::find_iter(text, name);
-        found.any(|at| {
-            let before = at.checked_sub(1).and_then(|at| text.get(at));
-            !is_part(before) && !is_part(text.get(at + name.len()))
-        })
-    })
 }
 
 /// Whether a path of somebody else's stays below where it is laid out.
@@ -475,22 +485,6 @@ mod tests {
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
         assert!(stage.path().join("i1/t.h").is_file());
-    }
-
-    #[test]
-    fn what_tells_the_time_is_refused() {
-        let dir = tree(&[
-            ("a.cl", "#include \"b.h\"\n"),
-            ("b.h", "constant char made[] = __TIME__;\n"),
-            ("c.cl", "int MY__TIME__; int __TIME__2;\n"),
-        ]);
-        let load = |name: &str| {
-            let real = dir.path().join(name);
-            SourceSet::default().load(&real, name, Language::OpenclC, &[], None)
-        };
-        let Err(Problem::UnreadableSource { reason, .. }) = load("a.cl") else { panic!() };
-        assert!(reason.contains("b.h` asks for `__TIME__`"), "{reason}");
-        load("c.cl").unwrap();
     }
 
     #[test]

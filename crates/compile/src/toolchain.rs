@@ -59,7 +59,7 @@ pub struct Toolchain {
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
     pub(crate) isas: BTreeSet<String>,
-    /// Programs and libraries that the digest covers.
+    /// Programs, libraries and configuration files that the digest covers.
     files: Vec<PathBuf>,
     /// What told the files and directories behind the digest from what they
     /// may be later, before they were digested.
@@ -89,7 +89,9 @@ impl Toolchain {
                 answers
             }
         };
-        let Answers { found, clang_version, processors, programs, .. } = answers;
+        let Answers { found, clang_version, processors, mut programs, configuration, .. } = answers;
+        // Options of every job's, in all languages.
+        programs.extend(configuration.files());
         let hipcc = match &candidate.driver {
             Driver::Hipcc(hipcc) => Some(hipcc.clone()),
             Driver::Clang(_) => None,

@@ -69,7 +69,7 @@ pub(crate) fn build(
     let outputs = prepared.cache.outputs(&args.out)?;
     let mut progress = progress::of(output, &prepared.plan, args.report.as_deref());
     let made = run(prepared, args, beyond, cancel, &outputs, progress.as_mut(), facts);
-    progress.finish();
+    progress.finish(progress::keeps(&made));
     made
 }
 

@@ -137,5 +137,5 @@ impl Progress for Messages<'_> {
 
     fn unchanged(&mut self, _plan: &Plan, _kdb: usize, _rows: u64) {}
 
-    fn finish(&mut self) {}
+    fn finish(&mut self, _kept: bool) {}
 }

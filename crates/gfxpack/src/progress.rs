@@ -7,7 +7,7 @@ mod bars;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, Failure};
+use gfxpack_compile::{CompileError, Event, Failure};
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 
@@ -30,8 +30,9 @@ pub(crate) trait Progress: Send {
     fn assembled(&mut self, plan: &Plan, kdb: usize, rows: u64, total: u64);
     /// A kdb lies there from an earlier run as it would be made now.
     fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64);
-    /// Everything is done, or was given up.
-    fn finish(&mut self);
+    /// Everything is done, or was given up; what was compiled is `kept` or
+    /// thrown away.
+    fn finish(&mut self, kept: bool);
 }
 
 /// The progress that fits the output. `report` is where more can be read
@@ -178,11 +179,19 @@ impl FailureTexts {
     }
 }
 
-fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &Count) {
+/// Whether a build that ended so keeps what it compiled.
+pub(crate) fn keeps<T>(ended: &anyhow::Result<T>) -> bool {
+    let changed = |error: &(dyn std::error::Error + 'static)| {
+        matches!(error.downcast_ref(), Some(CompileError::ToolchainChanged { .. }))
+    };
+    !ended.as_ref().is_err_and(|error| error.chain().any(changed))
+}
+
+fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &Count, kept: bool) {
     for line in failures.all() {
         output.stderr(&line);
     }
-    if count.done() < count.to_do {
+    if count.done() < count.to_do && kept {
         output.say(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
     }
 }
@@ -270,7 +279,7 @@ impl Progress for Lines<'_> {
         self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
     }
 
-    fn finish(&mut self) {
-        say_at_the_end(self.output, &self.failures, &self.count);
+    fn finish(&mut self, kept: bool) {
+        say_at_the_end(self.output, &self.failures, &self.count, kept);
     }
 }

@@ -82,18 +82,31 @@ pub fn reads(text: &[u8]) -> Result<Vec<Include>, String> {
     };
     // Outside of strings only where a macro makes one of it: `.incbin "x"`.
     let (mut dot, mut directive) = (false, false);
-    for piece in pieces(text) {
+    // What an ordinary string ends with, which a macro behind it may go on with.
+    let mut open: Option<String> = None;
+    let mut place = Place::default();
+    let mut reader = Reader::of(text);
+    while let Some(piece) = reader.next() {
         let (after_dot, after_directive) = (dot, directive);
         (dot, directive) = (false, false);
+        let is_assembly = place.is_assembly(&piece, reader.in_directive);
+        if let (Some(reason), Piece::Word(_)) = (open.take(), &piece) {
+            return Err(reason);
+        }
         match piece {
             Piece::Text(path) if after_directive => add(path)?,
             Piece::Word(_) if after_directive => {
                 return Err("reads a file whose name its text does not tell".to_owned());
             }
             Piece::Text(text) => {
-                for path in in_assembly(&text)? {
+                let Named { paths, unclear, end } = in_assembly(&text)?;
+                for path in paths {
                     add(path)?;
                 }
+                if is_assembly && let Some(reason) = unclear.or(end.clone()) {
+                    return Err(reason);
+                }
+                open = end;
             }
             Piece::Mark(mark) => dot = mark == b'.',
             Piece::Word(word) => {
@@ -108,12 +121,57 @@ pub fn reads(text: &[u8]) -> Result<Vec<Include>, String> {
 
 const DIRECTIVES: [&str; 2] = [".include", ".incbin"];
 
+/// Where in a source a piece stands.
+#[derive(Default)]
+struct Place {
+    /// Behind the keyword.
+    keyword: bool,
+    /// Parentheses that are open behind it.
+    depth: usize,
+    /// In a directive, whether it defines a macro; its first word says that.
+    directive: Option<bool>,
+}
+
+impl Place {
+    /// Whether a piece is within `asm(…)` or the body of a macro, which may
+    /// be put there: elsewhere a string is most likely a message.
+    fn is_assembly(&mut self, piece: &Piece<'_>, in_directive: bool) -> bool {
+        self.directive = match (in_directive, self.directive, piece) {
+            (false, ..) => None,
+            (true, None | Some(false), Piece::Word(b"define")) => Some(true),
+            (true, state, _) => state.or(Some(false)),
+        };
+        match piece {
+            Piece::Word(b"asm" | b"__asm" | b"__asm__") if self.depth == 0 => self.keyword = true,
+            Piece::Mark(b'(') if self.keyword || self.depth > 0 => self.depth += 1,
+            Piece::Mark(b')') => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        // `volatile` and the like may stand in between.
+        self.keyword &= matches!(piece, Piece::Word(_));
+        self.depth > 0 || self.directive == Some(true)
+    }
+}
+
+/// What a string would name, were it assembly.
+#[derive(Default)]
+struct Named {
+    paths: Vec<Vec<u8>>,
+    /// Why that is not all, if it is assembly.
+    unclear: Option<String>,
+    /// The same of its end, which something behind it may go on with.
+    end: Option<String>,
+}
+
 /// The paths of a string's directives, if it is assembly.
-fn in_assembly(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+///
+/// # Errors
+/// Where it has a path that does not end, which is nothing else.
+fn in_assembly(text: &[u8]) -> Result<Named, String> {
     let lower = text.to_ascii_lowercase();
     let of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$@".contains(&byte);
     let begins = |at: usize| at == 0 || !of_name(lower[at - 1]);
-    let mut paths = Vec::new();
+    let mut named = Named::default();
     for directive in DIRECTIVES {
         let mut from = 0;
         while let Some(at) = find(&lower, directive.as_bytes(), from) {
@@ -122,13 +180,16 @@ fn in_assembly(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
                 continue;
             }
             let rest = text[from..].trim_ascii_start();
-            let path = rest.strip_prefix(b"\"").and_then(|rest| {
-                let end = rest.iter().position(|byte| *byte == b'"')?;
-                Some(rest[..end].to_vec())
-            });
             let unclear =
                 || format!("has `{directive}` of a file whose name its text does not tell");
-            paths.push(path.ok_or_else(unclear)?);
+            match rest.strip_prefix(b"\"") {
+                Some(rest) => {
+                    let end = rest.iter().position(|byte| *byte == b'"').ok_or_else(unclear)?;
+                    named.paths.push(rest[..end].to_vec());
+                }
+                None if rest.is_empty() => named.end = Some(unclear()),
+                None => named.unclear = Some(unclear()),
+            }
         }
     }
     // The rest of a directive's name is a macro's.
@@ -139,9 +200,9 @@ fn in_assembly(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             .iter()
             .any(|name| name.len() > lower.len() - at && name.as_bytes().starts_with(&lower[at..]))
     {
-        return Err("has a directive whose name its text does not tell".to_owned());
+        named.end = Some("has a directive whose name its text does not tell".to_owned());
     }
-    Ok(paths)
+    Ok(named)
 }
 
 fn find(text: &[u8], part: &[u8], from: usize) -> Option<usize> {
@@ -162,7 +223,7 @@ enum Piece<'a> {
 
 /// The pieces of a text, without comments, characters and line markers.
 fn pieces(text: &[u8]) -> impl Iterator<Item = Piece<'_>> {
-    Reader { text, at: 0, line_begins: true, in_directive: false }
+    Reader::of(text)
 }
 
 #[derive(Clone)]
@@ -230,6 +291,10 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 impl<'a> Reader<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self { text, at: 0, line_begins: true, in_directive: false }
+    }
+
     fn rest(&self) -> &'a [u8] {
         &self.text[self.at.min(self.text.len())..]
     }
@@ -427,6 +492,8 @@ mod tests {
             ("#define A \"s_nop 0\"\n#define B \".incbin \\\"b\\\"\"\n", vec!["b"]),
             ("#define A asm(STR(.incbin \"c\"))", vec!["c"]),
             ("x.include(\"a\"); puts(\"include it\"); // .incbin \"no\"", vec![]),
+            ("asm(\"s_nop 0\"); log(\".include is not supported: .include x\" );", vec![]),
+            ("#error \".include x\"\nasm volatile(\"s_nop 0\"); t(\"use .inc\");", vec![]),
             ("#if 0\nisn't \"\n#endif\nasm(\".incbin \\\"d\\\"\");", vec!["d"]),
         ] {
             assert_eq!(
@@ -440,6 +507,11 @@ mod tests {
             r#"asm(".inc" REST);"#,
             r#"asm(".macro m f\n.incbin \"\\f\"\n.endm");"#,
             "asm(STR(.incbin PATH));",
+            r#"asm volatile(F(".include x"));"#,
+            "#define A \".include x\"\n",
+            r#"ASSEMBLE(".incbin " PATH);"#,
+            r#"ASSEMBLE(".inc" REST);"#,
+            r#"ASSEMBLE(".incbin \"" PATH "\"");"#,
         ] {
             assert!(paths(text).is_err(), "{text}");
         }

@@ -190,7 +190,8 @@ impl InputError {
             }
             Problem::UnreadableSource { .. } => {
                 "mend that file; an #include may lead to what lies below the manifest's directory, \
-                 its include-dirs, or --source-dir"
+                 its include-dirs, or --source-dir; assembly has to name a file literally, by its path \
+                 from the manifest's directory (from the source's, for keys) or an include-dir"
                     .to_owned()
             }
             Problem::Key(error) => error.hint().to_owned(),

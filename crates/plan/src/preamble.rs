@@ -76,8 +76,8 @@ pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Calls `found` with the file name of whatever a header may ask for with
-/// `__has_include`: all that stands in quotes or angle brackets in its
+/// Calls `found` with the path of whatever a header may ask for with
+/// `__has_include`, as spelled: all that stands in quotes or angle brackets in its
 /// directives, since the operand may come out of a macro.
 pub fn asked_files(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     let lines = plain_lines(bytes).unwrap_or_else(|| {
@@ -94,7 +94,7 @@ pub fn asked_files(bytes: &[u8], found: &mut dyn FnMut(&str)) {
             let mut rest = directive;
             while let Some((_, after)) = rest.split_once(open) {
                 let end = after.find(close).unwrap_or(after.len());
-                found(after[..end].rsplit('/').next().unwrap_or_default());
+                found(&after[..end]);
                 // What closes one may open the next.
                 rest = after;
             }
@@ -497,7 +497,7 @@ mod tests {
         let mut files = Vec::new();
         let text = "#define H <a/b.h>\n#if has(H) || \\\n __has_include (\"c.h\") // <d>\n#include <e>\nx<f>";
         asked_files(text.as_bytes(), &mut |name| files.push(name.to_owned()));
-        assert_eq!(files, ["b.h", "c.h", ") "]);
+        assert_eq!(files, ["a/b.h", "c.h", ") "]);
     }
 
     #[track_caller]

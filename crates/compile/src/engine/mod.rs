@@ -217,13 +217,15 @@ impl Engine<'_> {
         Ok(Some(Run { end, words, usage, deps }))
     }
 
-    /// Writes what the preprocessor makes of a job's staged source to `file`.
+    /// Writes what the preprocessor makes of a job's staged source to `file`,
+    /// with `more` words before the job's own.
     pub(crate) fn preprocess(
         &self,
         starter: &mut Starter<'_>,
         job: &Job,
         stage: &Path,
         scratch: &Path,
+        more: &[&str],
         file: &Path,
     ) -> Result<End, CompileError> {
         let toolchain = &self.toolchains[job.toolchain];
@@ -235,11 +237,14 @@ impl Engine<'_> {
                 deps_file: &scratch.join("i.d"),
                 scratch,
             });
-            preprocessing(words, file)
+            let mut words = preprocessing(words, file)?;
+            // Behind the program and `-cc1`.
+            words.splice(2..2, more.iter().map(OsString::from));
+            Some(words)
         });
         let Some(words) = direct else {
-            let mut arguments: Vec<OsString> =
-                job.arguments.iter().map(|word| toolchain.fill(word)).collect();
+            let mut arguments: Vec<OsString> = more.iter().map(OsString::from).collect();
+            arguments.extend(job.arguments.iter().map(|word| toolchain.fill(word)));
             arguments.extend(["-E".into(), "-o".into(), file.into()]);
             let program = process::Program {
                 path: toolchain.program(job.program),

@@ -19,6 +19,7 @@ use super::{library_headers, preprocessing};
 use crate::answers::Moment;
 use crate::error::CompileError;
 use crate::file_digest::{FileDigests, Identity};
+use crate::header_text::HeaderTexts;
 use crate::job::depfile_paths;
 use crate::shadow::{self, Shadows, searched};
 use crate::store::touch;
@@ -255,7 +256,8 @@ impl Recipe {
                     identifiers.insert(name.to_owned());
                 }
             });
-            preamble::asked_files(&text, &mut |name| {
+            preamble::asked_files(&text, &mut |path| {
+                let name = path.rsplit('/').next().unwrap_or_default();
                 names.insert(name.to_owned());
             });
             names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -355,7 +357,8 @@ impl Recipe {
             }
             files.push((path.clone(), digests.digest(path)?));
         }
-        let shadows = Shadows::of(&searched(&self.command), &read, started);
+        let (dirs, texts) = (searched(&self.command), HeaderTexts::default());
+        let shadows = Shadows::of(&dirs, &read, &[], &texts, started);
         if !shadows.late.is_empty() {
             return Ok(None);
         }

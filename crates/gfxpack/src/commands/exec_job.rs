@@ -55,5 +55,5 @@ impl Progress for Silent {
     fn event(&mut self, _: &Plan, _: &gfxpack_compile::Event) {}
     fn assembled(&mut self, _: &Plan, _: usize, _: u64, _: u64) {}
     fn unchanged(&mut self, _: &Plan, _: usize, _: u64) {}
-    fn finish(&mut self) {}
+    fn finish(&mut self, _kept: bool) {}
 }

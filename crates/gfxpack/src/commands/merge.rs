@@ -51,7 +51,7 @@ pub(crate) fn run(
     };
     let mut progress = progress::of(output, plan, None);
     let made = assembly.run(&objects, progress.as_mut());
-    progress.finish();
+    progress.finish(true);
     drop(progress);
     let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
     record::write(

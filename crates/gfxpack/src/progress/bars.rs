@@ -154,11 +154,11 @@ impl Progress for Bars<'_> {
         self.targets[kdb].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, kept: bool) {
         self.all.disable_steady_tick();
         self.output.draws(None);
         // Above the bars, which stay as they are.
-        self.multi.suspend(|| say_at_the_end(self.output, &self.failures, &self.count));
+        self.multi.suspend(|| say_at_the_end(self.output, &self.failures, &self.count, kept));
         for bar in self.targets.iter().chain([&self.all]) {
             bar.abandon();
         }

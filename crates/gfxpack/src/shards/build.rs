@@ -97,7 +97,7 @@ pub(crate) fn run(
         output,
     };
     let ended = runner.run(progress.as_mut(), &mut facts);
-    progress.finish();
+    progress.finish(progress::keeps(&ended));
     drop(progress);
     let told =
         report::tell(&facts, &prepared, args.report.as_deref(), ended.as_ref().err(), output);
