@@ -110,14 +110,9 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
 /// # Errors
 /// For what can't be opened or is no file.
 pub fn open(path: &Path) -> io::Result<File> {
-    let file = no_waiting(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
-}
-
-/// Opens a path, whatever it is, without waiting for the other end of a pipe.
-pub(crate) fn no_waiting(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// The bytes of a file that has no more than `max`.
