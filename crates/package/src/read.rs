@@ -9,6 +9,7 @@ mod tarball;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ impl Kind {
     /// The kind that the name of a file says, if it says one.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let ends = |ending: &str| name.ends_with(ending);
+        let name = path.file_name()?.as_bytes();
+        let ends = |ending: &str| name.ends_with(ending.as_bytes());
         if ends(".deb") {
             Some(Self::Deb)
         } else if ends(".rpm") {
