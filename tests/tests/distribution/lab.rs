@@ -90,9 +90,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let mut gpgconf = command("gpgconf");
-        gpgconf.args(["--kill", "all"]).env("GNUPGHOME", self.home());
-        gpgconf.output().ok();
+        for words in [&["--kill", "all"][..], &["--remove-socketdir"]] {
+            command("gpgconf").args(words).env("GNUPGHOME", self.home()).output().ok();
+        }
     }
 }
 
