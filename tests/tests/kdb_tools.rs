@@ -254,6 +254,44 @@ fn stats_say_what_the_bytes_are() {
     project.run(&["kdb", "stats", PLAIN, "--html", &page]).expect_code(0);
     let text = tool("python3", &["-c", READ_PAGE, &page, "3"], project.path());
     assert!(text.contains("add.cpp.o") && text.contains("gfx906_60.kdb"), "{text}");
+
+    let named = format!("{out}/gfx906_60.kdb");
+    fs::copy(project.path().join(PLAIN), project.path().join(&named)).unwrap();
+    let name = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
+                db.execute('UPDATE kern_db SET kernel_name = char(27)||kernel_name'); db.commit()";
+    tool("python3", &["-c", name, &named], project.path());
+    let run = project.run(&["kdb", "stats", &named]).expect_code(0);
+    assert!(run.stdout.contains("\\u{1b}add.cpp.o"), "{}", run.stdout);
+    assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
+}
+
+#[test]
+fn verify_says_what_helps_against_what_it_found() {
+    let project = &*built();
+    let out = scratch(project, "hints");
+    let change = |name: &str, how: &str| {
+        let kdb = format!("{out}/{name}.kdb");
+        fs::copy(project.path().join(PLAIN), project.path().join(&kdb)).unwrap();
+        let how = format!("import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]); {how}");
+        tool("python3", &["-c", &how, &kdb], project.path());
+        project.run(&["kdb", "verify", &kdb, "--target", "gfx906_60"]).expect_code(101)
+    };
+    let wal = change("wal", "db.execute('PRAGMA journal_mode = wal'); db.close()");
+    assert!(wal.stderr.contains("pragma journal_mode=delete"), "{}", wal.stderr);
+    // Killed before it was done.
+    let hot = change(
+        "hot",
+        "db.execute('PRAGMA cache_size = 1'); db.execute('PRAGMA cache_spill = 1'); \
+         db.execute('BEGIN'); db.execute('UPDATE kern_db SET kernel_blob = kernel_blob || 1'); \
+         os._exit(0)",
+    );
+    assert!(hot.stdout.contains("journal: "), "{}", hot.stdout);
+    assert!(hot.stderr.contains("close the program that writes"), "{}", hot.stderr);
+    for run in [wal, hot] {
+        assert!(!run.stderr.contains("build the file again"), "{}", run.stderr);
+    }
+    let hash = change("hash", "db.execute('UPDATE kern_db SET kernel_hash = 1'); db.commit()");
+    assert!(hash.stderr.contains("build the file again"), "{}", hash.stderr);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
+use gfxpack_package::read::ReadError as PackageReadError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
 use gfxpack_plan::{InputError, TargetError};
@@ -68,6 +69,9 @@ pub(crate) enum Outcome {
     /// Verification found something.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// The same, and it is known what helps.
+    #[error("failed to verify {what}")]
+    Unverified { what: String, hint: String },
     /// Something is wrong in performance or find databases.
     #[error("failed to verify {0}")]
     Faulty(String),
@@ -244,6 +248,7 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     Outcome::Unsound(_) => {
                         (UNSOUND, Some("build the file again, or replace it".to_owned()))
                     }
+                    Outcome::Unverified { hint, .. } => (UNSOUND, Some(hint.clone())),
                     Outcome::Faulty(_) => {
                         (UNSOUND, Some("each finding above says what is wrong, and where".to_owned()))
                     }
@@ -366,10 +371,15 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 let interrupted = matches!(error, ReadError::Interrupted { .. });
                 let code = if interrupted { INTERRUPTED } else { USAGE };
                 Some((code, Some(error.hint().to_owned())))
+            } else if let Some(PackageReadError::Io { source, .. }) = cause.downcast_ref() {
+                let code = if is_no_such_path(source) { USAGE } else { INTERNAL };
+                Some((code, Some(io_hint(source).to_owned())))
             } else {
                 let error = cause.downcast_ref::<gfxpack_package::Error>()?;
                 use gfxpack_package::Error as Package;
                 let code = match error {
+                    // Its cause knows better.
+                    Package::Sign(_) => return None,
                     Package::Read { .. } | Package::Write { .. } => INTERNAL,
                     _ => USAGE,
                 };
@@ -412,4 +422,33 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     }
     output.error(&messages, hint.as_deref(), code);
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use gfxpack_package::read::{self, Kind};
+
+    use super::*;
+
+    #[test]
+    fn a_package_that_is_not_handed_over_comes_with_a_hint() {
+        let told = |path: &str| {
+            let read = read::check(Path::new(path), Kind::Deb, &mut |_, _| Ok(()));
+            classify(&read.expect_err("no file").into())
+        };
+        let (code, hint) = told("/nowhere/x.deb");
+        assert_eq!((code, hint.as_deref()), (USAGE, Some("check the path")));
+        let (code, hint) = told("/");
+        assert_eq!((code, hint.as_deref()), (INTERNAL, Some("check the path")));
+    }
+
+    #[test]
+    fn who_could_not_sign_says_what_to_do() {
+        let cause = usage("failed to ask", "set GPG_TTY");
+        let cause = cause.reallocate_into_boxed_dyn_error_without_backtrace();
+        let error = anyhow::Error::from(gfxpack_package::Error::Sign(cause));
+        assert_eq!(classify(&error), (USAGE, Some("set GPG_TTY".to_owned())));
+    }
 }

@@ -10,6 +10,7 @@ mod environment;
 mod estimate;
 mod fail;
 mod failures;
+mod finding;
 mod inputs;
 mod messages;
 mod missing_from;

@@ -152,7 +152,7 @@ impl Output {
         if self.json {
             self.message("warning", &json!({ "message": line }));
         } else {
-            self.stderr(&format!("warning: {line}"));
+            self.stderr(&format!("warning: {}", harmless_lines(line)));
         }
     }
 
@@ -166,10 +166,10 @@ impl Output {
             return;
         }
         for message in messages {
-            self.stderr(&format!("error: {message}"));
+            self.stderr(&format!("error: {}", harmless_lines(message)));
         }
         if let Some(hint) = hint {
-            self.stderr(&format!("hint: {hint}"));
+            self.stderr(&format!("hint: {}", harmless_lines(hint)));
         }
     }
 
@@ -192,12 +192,20 @@ pub(crate) fn shown(path: impl AsRef<Path>) -> String {
 }
 
 /// Text out of somebody's file on a terminal, which does as it is told.
-fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    escaped(text, char::is_control)
+}
+
+/// The same of text that may have several lines, as where it quotes a file.
+fn harmless_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c.is_control() && c != '\n' && c != '\t')
+}
+
+fn escaped(text: &str, is_harm: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_harm) {
         return text.into();
     }
-    let escape =
-        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    let escape = |c: char| if is_harm(c) { c.escape_default().collect() } else { c.to_string() };
     text.chars().map(escape).collect::<String>().into()
 }
 
@@ -230,6 +238,7 @@ mod tests {
     fn terminals_are_not_told_what_to_do() {
         assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
         assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
+        assert_eq!(super::harmless_lines("1 |\ta\n\r\u{9b}1m"), "1 |\ta\n\\r\\u{9b}1m");
     }
 
     #[test]

@@ -3,14 +3,21 @@
 //! gpg and not a library: keys stay where they are kept, on a card or with an
 //! agent too, and what package managers check was made by what they know.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use gfxpack_package::Sign;
 
 use crate::fail;
+use crate::finding::Finding;
+use crate::repository;
 use crate::tools::{self, Tool};
 
 const GPG: Tool = Tool { program: "gpg", from: "gnupg (gnupg2 on Fedora and openSUSE)" };
+const GPGCONF: Tool = Tool { program: "gpgconf", from: "gpgconf (gnupg2 on Fedora and openSUSE)" };
+
+/// What gpg writes besides the keys that it imports.
+const ROOM: usize = 64 << 10;
 
 /// One secret key.
 #[derive(Debug, Clone)]
@@ -41,7 +48,10 @@ impl Signer {
             [whole] if status.success() => whole,
             [] | [_] => {
                 return Err(fail::usage(
-                    format!("failed to find the secret key `{key}`: {}", said.trim()),
+                    format!(
+                        "failed to find the secret key `{key}`: {}",
+                        last_line(&said, "gpg lists none")
+                    ),
                     "`gpg --list-secret-keys` lists them; GNUPGHOME says where they are",
                 ));
             }
@@ -124,14 +134,30 @@ impl Signer {
         let mut words = vec!["--batch", "--no-tty", "--digest-algo", "SHA256"];
         words.extend(["--faked-system-time", &time, "--local-user", &self.signing]);
         words.extend(how);
-        tools::output(GPG, &words, Path::new("."), bytes)
+        let (status, signature, said) = tools::capture(GPG, &words, Path::new("."), bytes)?;
+        if status.success() {
+            return Ok(signature);
+        }
+        // The agent's own program for it has no terminal, or there is none.
+        if ["ioctl for device", "pinentry"].iter().any(|sign| said.contains(sign)) {
+            let why = last_line(&said, "nobody was asked");
+            return Err(fail::usage(
+                format!("failed to ask for the passphrase of the key `{}`: {why}", self.key),
+                "on a terminal, `export GPG_TTY=$(tty)`; else give it to gpg-agent before, with \
+                 gpg-preset-passphrase, or sign with a key that has none",
+            ));
+        }
+        Err(tools::failed(GPG, status, &said))
     }
 }
 
 impl Sign for Signer {
     fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, gfxpack_package::Error> {
         let signed = self.sign(&["--detach-sign"], bytes);
-        signed.map_err(|error| gfxpack_package::Error::Sign(error.into()))
+        // In a box of its own, it would not be known for what it is.
+        let cause =
+            |error: anyhow::Error| error.reallocate_into_boxed_dyn_error_without_backtrace();
+        signed.map_err(|error| gfxpack_package::Error::Sign(cause(error)))
     }
 }
 
@@ -218,21 +244,34 @@ pub(crate) struct Keyring {
 impl Keyring {
     /// The keys of a file, armoured or not.
     pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
-        let keys = std::fs::read(file).map_err(fail::io("read", file))?;
+        let none = |why: &str| {
+            let message = format!("failed to read keys from `{}`: {why}", file.display());
+            fail::usage(message, "export them to a file with `gpg --armor --export KEY`")
+        };
+        let keys = repository::read(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::Other => none(&error.to_string()),
+            _ => fail::io("read", file)(error),
+        })?;
         let keyring = Self { home: fail::temporary_dir()? };
+        let home = keyring.home.path();
+        // gpg warns of what others may look into.
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(home, private).map_err(fail::scratch(home))?;
         let ran = keyring.run(&["--import"], &keys)?;
         if ran.success {
             return Ok(keyring);
         }
-        Err(fail::usage(
-            format!("failed to read keys from `{}`: {}", file.display(), ran.stderr.trim()),
-            "export them with `gpg --armor --export KEY`",
-        ))
+        // The keys are not at fault where gpg had no place to put them.
+        std::fs::write(home.join("room"), vec![0; keys.len() + ROOM]).map_err(|source| {
+            let dir = tempfile::env::temp_dir().display().to_string();
+            fail::Outcome::Temporary { dir, source }
+        })?;
+        Err(none(&last_line(&ran.stderr, "gpg finds none")))
     }
 
     /// What is wrong with the detached `signature` of a file; `None` where it
     /// is good and by one of the keys.
-    pub(crate) fn refuses(&self, signature: &[u8], file: &Path) -> anyhow::Result<Option<String>> {
+    pub(crate) fn refuses(&self, signature: &[u8], file: &Path) -> anyhow::Result<Option<Finding>> {
         let path = self.home.path().join("signature");
         std::fs::write(&path, signature).map_err(fail::scratch(&path))?;
         let file = std::path::absolute(file).map_err(fail::io("find", file))?;
@@ -246,22 +285,22 @@ impl Keyring {
         &self,
         signature: &[u8],
         bytes: &[u8],
-    ) -> anyhow::Result<Option<String>> {
+    ) -> anyhow::Result<Option<Finding>> {
         let path = self.home.path().join("signed");
         std::fs::write(&path, bytes).map_err(fail::scratch(&path))?;
         self.refuses(signature, &path)
     }
 
     /// The text that a clear-signed file signs, or what is wrong with it.
-    pub(crate) fn text(&self, signed: &[u8]) -> anyhow::Result<Result<Vec<u8>, String>> {
+    pub(crate) fn text(&self, signed: &[u8]) -> anyhow::Result<Result<Vec<u8>, Finding>> {
         if let Err(why) = clear_text(signed) {
-            return Ok(Err(why));
+            return Ok(Err(why.into()));
         }
         let ran = self.run(&["--output", "-", "--decrypt"], signed)?;
         let texts = ran.status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
         Ok(match refused(&ran.status, &ran.stderr) {
             None if texts == 1 => Ok(ran.stdout),
-            None => Err("it is not of the one text".to_owned()),
+            None => Err("it is not of the one text".to_owned().into()),
             Some(why) => Err(why),
         })
     }
@@ -273,13 +312,25 @@ impl Keyring {
         std::fs::write(&status_file, "").map_err(fail::scratch(&status_file))?;
         let mut all: Vec<&std::ffi::OsStr> = vec!["--homedir".as_ref(), home.as_os_str()];
         all.extend(["--status-file".as_ref(), status_file.as_os_str()]);
-        let quietly = ["--batch", "--no-tty", "--quiet", "--trust-model", "always"];
+        // Public keys need no agent, and one that is started outlives this.
+        let quietly =
+            ["--no-autostart", "--batch", "--no-tty", "--quiet", "--trust-model", "always"];
         all.extend(quietly.map(std::ffi::OsStr::new));
         all.extend(words.iter().map(AsRef::as_ref));
         let (code, stdout, stderr) = tools::capture(GPG, &all, Path::new("."), input)?;
         let status = std::fs::read(&status_file).map_err(fail::io("read", &status_file))?;
         let status = String::from_utf8_lossy(&status).into_owned();
         Ok(Ran { success: code.success(), status, stdout, stderr })
+    }
+}
+
+impl Drop for Keyring {
+    /// gpg makes a directory for the agent's sockets elsewhere, agent or not.
+    fn drop(&mut self) {
+        let home = self.home.path().as_os_str();
+        let words = ["--homedir".as_ref(), home, "--remove-socketdir".as_ref()];
+        // What can't be removed is empty, and does no harm.
+        tools::capture(GPGCONF, &words, Path::new("."), &[]).ok();
     }
 }
 
@@ -302,14 +353,14 @@ fn word(line: &str) -> Option<&str> {
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
-fn refused(status: &str, said: &str) -> Option<String> {
+fn refused(status: &str, said: &str) -> Option<Finding> {
     let mut good = false;
     let mut reasons = Vec::new();
     for signature in status.split("[GNUPG:] NEWSIG").skip(1) {
         let line = |name: &str| signature.lines().find(|line| word(line) == Some(name));
         let who = |line: &str| line.split(' ').skip(2).collect::<Vec<_>>().join(" ");
         if let Some(line) = line("BADSIG") {
-            return Some(format!("the signature of {} is bad", who(line)));
+            return Some(format!("the signature of {} is bad", who(line)).into());
         }
         let flaws = [
             ("REVKEYSIG", "is revoked"),
@@ -322,8 +373,8 @@ fn refused(status: &str, said: &str) -> Option<String> {
             None => good |= line("GOODSIG").is_some() && line("VALIDSIG").is_some(),
         }
     }
-    let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(said));
-    (!good).then(why)
+    let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(said, "no signature"));
+    (!good).then(|| Finding::unsigned(why()))
 }
 
 /// The text within a clear-signed file, whether the signature is good or not.
@@ -353,9 +404,12 @@ pub(crate) fn clear_text(signed: &[u8]) -> Result<Vec<u8>, String> {
     Ok(plain.collect::<String>().into_bytes())
 }
 
-fn last_line(text: &str) -> String {
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no signature");
-    line.trim_start_matches("gpg: ").to_owned()
+/// The last thing that gpg said, or `nothing`. How many keys it has seen is no
+/// reason for anything.
+fn last_line(text: &str, nothing: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_start_matches("gpg: ").trim());
+    let said = |line: &&str| !line.is_empty() && !line.starts_with("Total number processed");
+    lines.rev().find(said).unwrap_or(nothing).to_owned()
 }
 
 #[cfg(test)]
@@ -405,7 +459,7 @@ mod tests {
             (&["[GNUPG:] VALIDSIG 1"], "Can't check signature"),
             (&[], "Can't check signature"),
         ] {
-            let refused = status(blocks).expect("refused");
+            let refused = status(blocks).expect("refused").detail;
             assert!(refused.starts_with(why), "{blocks:?}: {refused}");
         }
     }
@@ -433,5 +487,39 @@ mod tests {
         check(&[&sec.replace("sec:u", "sec:r"), &new], "a", Err("it is revoked"));
         check(&[&certifies, &secret], "a", Err("it has no part that can sign"));
         assert_eq!(secret_keys(&[&*sec, &sec].concat()).len(), 2);
+    }
+
+    /// Of nobody: its secret is gone.
+    const PUBLIC_KEY: &str = "\
+-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEXgvhABYJKwYBBAHaRw8BAQdAXHTYW/6Z/PNA7wvj/fCe7o1HksjpjQcnmpdH
+hVEnQ9q0F1VuaXQgPHVuaXRAZXhhbXBsZS5vcmc+iJAEExYIADgWIQRi8Q7iVB3I
+IPgNkJBzl9/SsR/77QUCXgvhAAIbAwULCQgHAgYVCgkICwIEFgIDAQIeAQIXgAAK
+CRBzl9/SsR/77XqWAQC3HSCbZzSK1KzRuSwU6omojBzIL/5EY0kf69CNmtObtwD/
+Rc7N/F9zTxwmhp+sohubT2+Isuo2LgdCUDAbAr/dSwM=
+=CPAX
+-----END PGP PUBLIC KEY BLOCK-----
+";
+
+    #[test]
+    fn a_keyring_leaves_no_agent_and_no_directory() {
+        let file = tempfile::NamedTempFile::new().expect("made");
+        std::fs::write(file.path(), PUBLIC_KEY).expect("written");
+        let keyring = Keyring::open(file.path()).expect("a key");
+        let refused = keyring.refuses(b"none", file.path()).expect("gpg runs");
+        assert!(refused.is_some());
+        let home = keyring.home.path().to_owned();
+        let mode = std::fs::metadata(&home).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let dir = ["--list-dirs", "socketdir"].map(std::ffi::OsStr::new);
+        let words = [&["--homedir".as_ref(), home.as_os_str()], &dir[..]].concat();
+        let sockets = tools::output(GPGCONF, &words, Path::new("."), &[]).expect("gpgconf runs");
+        let sockets = String::from_utf8(sockets).expect("UTF-8");
+        let sockets = Path::new(sockets.trim());
+        assert!(sockets.is_absolute());
+        assert!(!sockets.join("S.gpg-agent").exists(), "an agent was started");
+        drop(keyring);
+        assert!(!home.exists() && !sockets.exists(), "{}", sockets.display());
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gfxpack_plan::{KernelKey, KeyError};
 
 use crate::fault::Fault;
+use crate::report::FindingClass;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Why a kdb, or a kernel in it, could not be read.
@@ -148,16 +149,9 @@ impl ReadError {
                 "a Git LFS pointer looks like this: run `git lfs pull`, or install the package again"
             }
             Self::NotSqlite { .. } => "check the download: the file holds something else",
-            Self::JournalMode { .. } => {
-                "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
-            }
-            Self::Unfinished { .. } => {
-                "close the program that writes to it; if it was killed, \
-                 `sqlite3 FILE 'SELECT * FROM sqlite_schema'` takes back what it had not finished"
-            }
-            Self::Encoding { .. } => {
-                "`gfxpack kdb repair` writes its rows into a file whose text is UTF-8"
-            }
+            Self::JournalMode { .. } => FindingClass::JournalMode.hint(),
+            Self::Unfinished { .. } => FindingClass::Journal.hint(),
+            Self::Encoding { .. } => FindingClass::Encoding.hint(),
             Self::Interrupted { .. } => "run it again",
             Self::HotJournal { .. } => {
                 "nothing need be done: the next program that uses it as its cache undoes the write"

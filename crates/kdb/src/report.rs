@@ -66,6 +66,24 @@ impl FindingClass {
             Self::Target => "target",
         }
     }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::JournalMode => {
+                "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`"
+            }
+            Self::Journal => {
+                "close the program that writes to it; if it was killed, \
+                 `sqlite3 FILE 'SELECT * FROM sqlite_schema'` takes back what it had not finished"
+            }
+            Self::Encoding => {
+                "`gfxpack kdb repair` writes its rows into a file whose text is UTF-8"
+            }
+            _ => "build the file again, or replace it",
+        }
+    }
 }
 
 /// One thing that is wrong.

@@ -9,6 +9,7 @@ mod tarball;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ impl Kind {
     /// The kind that the name of a file says, if it says one.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let ends = |ending: &str| name.ends_with(ending);
+        let name = path.file_name()?.as_bytes();
+        let ends = |ending: &str| name.ends_with(ending.as_bytes());
         if ends(".deb") {
             Some(Self::Deb)
         } else if ends(".rpm") {
@@ -110,14 +111,9 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
 /// # Errors
 /// For what can't be opened or is no file.
 pub fn open(path: &Path) -> io::Result<File> {
-    let file = no_waiting(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
-}
-
-/// Opens a path, whatever it is, without waiting for the other end of a pipe.
-pub(crate) fn no_waiting(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// The bytes of a file that has no more than `max`.

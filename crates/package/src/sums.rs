@@ -13,13 +13,10 @@ pub const FILE_NAME: &str = "SHA256SUMS";
 /// Hashes a file that is there already, so that it can be listed too.
 ///
 /// # Errors
-/// [`Error::Read`]; [`Error::NotAFile`].
+/// [`Error::Read`], also for what is no file.
 pub fn digest_file(path: &Path) -> Result<Written, Error> {
     let failed = |e| Error::read(path, e);
-    let mut file = read::no_waiting(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(Error::NotAFile { path: path.to_owned() });
-    }
+    let mut file = read::open(path).map_err(failed)?;
     let mut hashing = Hashing::new(io::sink());
     io::copy(&mut file, &mut hashing).map_err(failed)?;
     let (_, sha256, size) = hashing.finish();

@@ -62,6 +62,8 @@ impl Lab {
         // Objects are the same for all of these tests, and for their next run.
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/distribution-cache");
         command.env("GNUPGHOME", self.home()).env("GFXPACK_CACHE_DIR", cache);
+        // Nobody is asked for anything.
+        command.env_remove("GPG_TTY").env_remove("DISPLAY");
         finish(command)
     }
 
@@ -88,9 +90,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let mut gpgconf = command("gpgconf");
-        gpgconf.args(["--kill", "all"]).env("GNUPGHOME", self.home());
-        gpgconf.output().ok();
+        for words in [&["--kill", "all"][..], &["--remove-socketdir"]] {
+            command("gpgconf").args(words).env("GNUPGHOME", self.home()).output().ok();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use gfxpack_tests::project::Run;
+use gfxpack_tests::project::{Run, binary, command, finish};
 
 use crate::lab::{KEY, Lab, files, ok, other};
 
@@ -163,8 +163,81 @@ fn what_apt_would_read_is_what_must_be_signed() {
     fs::rename(&index, &away).expect("renamed");
     refused("repomd.xml: there is none", false);
     fs::rename(&away, &index).expect("renamed");
-    fs::remove_file(lab.path("r/dists/stable/Release.gpg")).expect("removed");
-    refused("there is no `Release.gpg`", true);
+    // Where both are there, both must be good.
+    let detached = suite.join("Release.gpg");
+    let whole = fs::read(&detached).expect("read");
+    fs::write(&detached, "garbage\n").expect("written");
+    refused("Release: its signature: ", true);
+    fs::remove_file(&detached).expect("removed");
+    verify(&lab, "r", &keyring).expect_code(0);
+    fs::write(&detached, whole).expect("written");
+    fs::remove_file(&inline).expect("removed");
+    verify(&lab, "r", &keyring).expect_code(0);
+    fs::remove_file(&detached).expect("removed");
+    refused("there is neither `InRelease` nor `Release.gpg`", true);
+}
+
+#[test]
+fn keys_that_can_not_be_used_are_told_on_a_line() {
+    let lab = Lab::new();
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    ok(command("mkfifo").arg(lab.path("fifo")));
+    for (keyring, why) in [
+        ("kernels.toml", "`: no valid OpenPGP data found"),
+        ("fifo", "`: it is no file"),
+        ("/dev/zero", "`: it is no file"),
+        ("r", "`: it is no file"),
+    ] {
+        let run = verify(&lab, "r", keyring).expect_code(2);
+        assert!(run.stderr.contains(why), "{keyring}: {}", run.stderr);
+        assert!(run.stderr.contains("gpg --armor --export"), "{keyring}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 2, "{keyring}: {}", run.stderr);
+    }
+    let run = lab.run(&["repo", "r", "--sign-key", "nobody@example.org"]).expect_code(2);
+    assert!(run.stderr.contains("`: error reading key: No secret key"), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 2, "{}", run.stderr);
+
+    // The keys are good, and there is no room for them.
+    let mut limited = command("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" verify r --keyring key.asc"]);
+    limited.arg(binary()).current_dir(lab.path("."));
+    let run = finish(limited).expect_code(1);
+    assert!(run.stderr.contains("TMPDIR"), "{}", run.stderr);
+    assert!(!run.stderr.contains("--export"), "{}", run.stderr);
+}
+
+#[test]
+fn a_passphrase_that_nobody_can_be_asked_for_is_told() {
+    let lab = Lab::new();
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    let words = ["--batch", "--pinentry-mode", "loopback", "--passphrase", "secret"];
+    let key = ["--quick-gen-key", "locked@example.org", "ed25519", "sign", "never"];
+    ok(lab.gpg().args(words).args(key));
+    // The agent knows it still.
+    ok(command("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", lab.home()));
+    for words in [
+        &["repo", "r"][..],
+        &[
+            "dist",
+            "--manifest",
+            "kernels.toml",
+            "--target",
+            "gfx906_60",
+            "--format",
+            "rpm",
+            "--out",
+            "o",
+        ],
+    ] {
+        let words = [words, &["--sign-key", "locked@example.org"]].concat();
+        let run = lab.run(&words).expect_code(2);
+        assert!(run.stderr.contains("failed to ask for the passphrase"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("hint: on a terminal, `export GPG_TTY=$(tty)`"),
+            "{}",
+            run.stderr
+        );
+    }
 }
 
 #[test]

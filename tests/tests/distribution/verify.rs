@@ -1,9 +1,11 @@
 //! `gfxpack verify`: what is whole passes, and damage anywhere is told.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use gfxpack_package::Compression;
+use gfxpack_package::rpm::{self, RpmOptions};
 use gfxpack_package::tar::{self, TarOptions};
 use gfxpack_plan::package::Content;
 use gfxpack_tests::project::{binary, command, finish};
@@ -60,9 +62,18 @@ fn a_repository_is_checked_down_to_the_kernels() {
     assert!(unsigned.stdout.contains("it is not signed"), "{}", unsigned.stdout);
     fs::rename(&away, &signature).expect("renamed");
 
+    // apt needs one of the two.
     fs::remove_file(lab.path("r/dists/stable/InRelease")).expect("removed");
+    verify(&lab, "r").expect_code(0);
+    fs::remove_file(lab.path("r/dists/stable/Release.gpg")).expect("removed");
     let unsigned = verify(&lab, "r").expect_code(101);
-    assert!(unsigned.stdout.contains("there is no `InRelease`"), "{}", unsigned.stdout);
+    assert!(
+        unsigned.stdout.contains("neither `InRelease` nor `Release.gpg`"),
+        "{}",
+        unsigned.stdout
+    );
+    assert!(unsigned.stderr.contains("hint: sign with --sign-key"), "{}", unsigned.stderr);
+    assert!(!unsigned.stderr.contains("build the file again"), "{}", unsigned.stderr);
     lab.run(&["verify", "r"]).expect_code(0);
 }
 
@@ -91,8 +102,12 @@ fn damage_within_a_package_is_told() {
         assert!(run.stdout.contains(&format!("`{path}`: ")), "{}", run.stdout);
         assert!(run.stdout.contains("gfx906"), "{}", run.stdout);
     }
-    let neither = lab.run(&["verify", "kernels.toml"]).expect_code(2);
-    assert!(neither.stderr.contains("its name is no package's"), "{}", neither.stderr);
+    fs::write(lab.path("gfx906_60.db.txt"), "").expect("written");
+    for other in ["kernels.toml", "gfx906_60.db.txt"] {
+        let neither = lab.run(&["verify", other]).expect_code(2);
+        assert!(neither.stderr.contains("its name is no package's"), "{}", neither.stderr);
+        assert!(neither.stderr.contains("`gfxpack perfdb lint`"), "{}", neither.stderr);
+    }
 }
 
 #[test]
@@ -108,6 +123,7 @@ fn a_package_that_no_list_tells_of_must_be_signed() {
     assert!(run.stdout.contains(&format!("s/{deb}` is not listed")), "{}", run.stdout);
     let run = lab.run(&["verify", "s"]).expect_code(101);
     assert!(run.stdout.contains(&format!("s/{deb}` is not listed")), "{}", run.stdout);
+    assert!(run.stderr.contains("hint: index what was added"), "{}", run.stderr);
     // An index tells of it as well.
     lab.repo("s");
     verify(&lab, "s").expect_code(0);
@@ -127,7 +143,7 @@ fn lists_name_files_of_their_directory_and_nothing_else() {
     for (size, name, expected) in [
         (1, "../../../../../../../../../../dev/zero", "leads out of the suite"),
         (1, "/dev/zero", "leads out of the suite"),
-        (0, "fifo", "failed to"),
+        (0, "fifo", "failed to read"),
         (1, "Release", "is not what it says"),
     ] {
         fs::write(&release, format!("{whole} {sum} {size} {name}\n")).expect("written");
@@ -143,6 +159,73 @@ fn lists_name_files_of_their_directory_and_nothing_else() {
     assert!(run.stdout.contains("`../outside` leads out of the directory"), "{}", run.stdout);
     let run = lab.run(&["verify", "x.deb"]).expect_code(2);
     assert!(run.stderr.contains("neither file nor directory"), "{}", run.stderr);
+}
+
+#[test]
+fn what_links_lead_to_is_checked() {
+    let lab = Lab::new();
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    fs::create_dir(lab.path("pool")).expect("made");
+    let foreign = other("foreign", "1.0", "/opt/foreign", "theirs");
+    rpm::write(&foreign, &lab.path("pool"), &RpmOptions::default()).expect("written");
+    // Whoever makes indexes follows both.
+    let package = "foreign-1.0-1.noarch.rpm";
+    symlink(format!("../pool/{package}"), lab.path("r/linked.rpm")).expect("linked");
+    symlink("../pool", lab.path("r/deeper")).expect("linked");
+    symlink("nowhere.deb", lab.path("r/dangling.deb")).expect("linked");
+    lab.repo("r");
+    lab.run(&["verify", "r"]).expect_code(0);
+    let run = verify(&lab, "r").expect_code(101);
+    for name in ["r/linked.rpm", &format!("r/deeper/{package}")] {
+        assert!(
+            run.stdout.contains(&format!("{name}: it is not signed")),
+            "{name}: {}",
+            run.stdout
+        );
+    }
+}
+
+#[test]
+fn all_that_is_named_or_lies_below_is_looked_at() {
+    let lab = Lab::new();
+    let options = TarOptions { compression: Compression::Xz { level: 0 }, threads: 1 };
+    let spec = other("theirs", "1.0", "/opt/theirs", "theirs");
+    fs::create_dir_all(lab.path("o/sub")).expect("made");
+    let good = tar::write(&spec, &lab.path("o"), &options).expect("written").path;
+    lab.run(&["verify", "o"]).expect_code(0);
+    let bad = lab.path("o/sub/bad.tar.xz");
+    let whole = fs::read(&good).expect("read");
+    fs::write(&bad, &whole[..whole.len() / 2]).expect("written");
+    let run = lab.run(&["verify", "o"]).expect_code(101);
+    assert!(run.stdout.contains("o/sub/bad.tar.xz: failed to read"), "{}", run.stdout);
+
+    let words = ["verify", "o/sub/bad.tar.xz", "nothere.rpm", good.to_str().expect("UTF-8")];
+    let run = lab.run(&words).expect_code(101);
+    assert!(run.stdout.contains(&format!("{}: sound", good.display())), "{}", run.stdout);
+    assert!(run.stderr.contains("warning: failed to find `nothere.rpm`"), "{}", run.stderr);
+    let run = lab.run(&["verify", "nothere.rpm", good.to_str().expect("UTF-8")]).expect_code(2);
+    assert!(run.stdout.contains(": sound"), "{}", run.stdout);
+
+    fs::remove_file(&bad).expect("removed");
+    ok(command("mkfifo").arg(lab.path("o/SHA256SUMS")));
+    let run = lab.run(&["verify", "o"]).expect_code(101);
+    assert!(run.stdout.contains("o/SHA256SUMS: it is no file"), "{}", run.stdout);
+}
+
+#[test]
+fn names_tell_the_terminal_nothing() {
+    let lab = Lab::new();
+    let tree = lab.path("tree");
+    fs::create_dir(&tree).expect("made");
+    fs::write(tree.join("gfx\u{1b}[2J\nx.kdb"), "none").expect("written");
+    ok(command("tar").args(["-czf", "o.tar.gz", "-C", "tree", "."]).current_dir(lab.path(".")));
+    let run = lab.run(&["verify", "o.tar.gz"]).expect_code(101);
+    // The name in the package, and not that of a copy.
+    let told = "o.tar.gz: `/gfx\\u{1b}[2J\\nx.kdb`: failed to tell the target of \
+                `/gfx\\u{1b}[2J\\nx.kdb` by its name";
+    assert_eq!(run.stdout.lines().next(), Some(told), "{}", run.stdout);
+    let run = lab.run(&["verify", "\u{1b}[2J.deb"]).expect_code(2);
+    assert!(run.stderr.contains("failed to find `\\u{1b}[2J.deb`"), "{}", run.stderr);
 }
 
 #[test]

@@ -5,11 +5,11 @@ mod diff;
 mod object;
 mod stats;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{Layout, ReadError, Reader, VerifyOptions};
+use gfxpack_kdb::{FindingClass, Layout, ReadError, Reader, VerifyOptions};
 use gfxpack_plan::Target;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::args::{Kdb, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, counted, shown, size, to_file};
+use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -25,14 +25,17 @@ use crate::record;
 pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyhow::Result<()> {
     match kdb {
         Kdb::Verify { files, target } => {
-            let mut names = Vec::new();
+            let (mut names, mut hints) = (Vec::new(), BTreeSet::new());
             let mut unreadable = None;
             let cancel = cancel_on_signal(output)?;
             for file in &files {
                 match verify(file, target.as_ref(), &cancel, output) {
-                    Ok(true) => {}
+                    Ok(found) if found.is_empty() => {}
                     Err(error) if cancel.is_cancelled() => return Err(error),
-                    Ok(false) => names.push(format!("`{}`", file.display())),
+                    Ok(found) => {
+                        names.push(format!("`{}`", file.display()));
+                        hints.extend(found.into_iter().map(FindingClass::hint));
+                    }
                     // The others are checked all the same.
                     Err(error) => {
                         if let Some(before) = unreadable.replace(error) {
@@ -46,7 +49,8 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
                 None if names.is_empty() => Ok(()),
                 error => {
                     error.iter().for_each(|error| output.warn(&format!("{error:#}")));
-                    Err(Outcome::Unsound(names.join(", ")).into())
+                    let hint = hints.into_iter().collect::<Vec<_>>().join("; ");
+                    Err(Outcome::Unverified { what: names.join(", "), hint }.into())
                 }
             }
         }
@@ -77,13 +81,13 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
     }
 }
 
-/// Prints every finding; whether there were none.
+/// Prints every finding; gives their classes.
 fn verify(
     file: &Path,
     target: Option<&Target>,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Vec<FindingClass>> {
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
@@ -126,7 +130,7 @@ fn verify(
             ));
         }
     }
-    Ok(report.is_sound())
+    Ok(report.counts.into_keys().collect())
 }
 
 fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
@@ -178,7 +182,9 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
     let languages: Vec<String> =
         languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
     output.data(&file.display().to_string());
-    let line = |label: &str, value: String| output.data(&format!("  {label:<10} {value}"));
+    let line = |label: &str, value: String| {
+        output.data(&harmless(&format!("  {label:<10} {value}")));
+    };
     line("file", size(info.file_bytes));
     line(
         "kernels",

@@ -13,7 +13,8 @@ use serde_json::json;
 
 use crate::args::Verify;
 use crate::fail::{self, Outcome};
-use crate::output::{Output, counted, shown};
+use crate::finding::{Finding, Remedy};
+use crate::output::{Output, counted, harmless, shown};
 use crate::signing::Keyring;
 use crate::{packages, repository};
 
@@ -34,24 +35,13 @@ const NAME_MAX: usize = 255;
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
-    let mut checker = Checker { keyring, output, unsound: Vec::new() };
+    let mut checker =
+        Checker { keyring, output, unsound: Vec::new(), remedies: BTreeSet::new(), unread: None };
     for path in &args.paths {
-        let metadata = std::fs::metadata(path).map_err(fail::io("find", path))?;
-        if metadata.is_dir() {
-            checker.directory(path)?;
-        } else if metadata.is_file() {
-            checker.package(path, false)?;
-        } else {
-            return Err(fail::usage(
-                format!("failed to verify `{}`: it is neither file nor directory", path.display()),
-                "write what comes through a pipe or from a device to a file first",
-            ));
-        }
+        let checked = checker.path(path);
+        checker.note(checked);
     }
-    match checker.unsound.as_slice() {
-        [] => Ok(()),
-        unsound => Err(Outcome::Unsound(unsound.join(", ")).into()),
-    }
+    checker.end()
 }
 
 struct Checker<'a> {
@@ -59,21 +49,66 @@ struct Checker<'a> {
     output: &'a Output,
     /// What has findings, for the last line.
     unsound: Vec<String>,
+    /// What helps against all of them.
+    remedies: BTreeSet<Remedy>,
+    /// What could not be looked at last, and is still to be told.
+    unread: Option<anyhow::Error>,
 }
 
 impl Checker<'_> {
-    /// Tells what is wrong with one file; nothing where it is sound.
-    fn tell(&mut self, path: &Path, findings: &[String], sound: &str) {
-        for finding in findings {
-            self.output.message("finding", &json!({ "file": shown(path), "detail": finding }));
-            if !self.output.json {
-                self.output.data(&format!("{}: {finding}", path.display()));
+    fn path(&mut self, path: &Path) -> anyhow::Result<()> {
+        let metadata = std::fs::metadata(path).map_err(fail::io("find", path))?;
+        if metadata.is_dir() {
+            self.directory(path)
+        } else if metadata.is_file() {
+            self.package(path, false)
+        } else {
+            Err(fail::usage(
+                format!("failed to verify `{}`: it is neither file nor directory", path.display()),
+                "write what comes through a pipe or from a device to a file first",
+            ))
+        }
+    }
+
+    /// Keeps what could not be looked at: the others are checked all the same.
+    fn note(&mut self, checked: anyhow::Result<()>) {
+        if let Err(error) = checked
+            && let Some(before) = self.unread.replace(error)
+        {
+            self.output.warn(&format!("{before:#}"));
+        }
+    }
+
+    fn end(self) -> anyhow::Result<()> {
+        match self.unread {
+            Some(error) if self.unsound.is_empty() => Err(error),
+            None if self.unsound.is_empty() => Ok(()),
+            error => {
+                error.iter().for_each(|error| self.output.warn(&format!("{error:#}")));
+                let hints: Vec<&str> = self.remedies.iter().map(|remedy| remedy.hint()).collect();
+                let (what, hint) = (self.unsound.join(", "), hints.join("; "));
+                Err(Outcome::Unverified { what, hint }.into())
             }
         }
-        if !findings.is_empty() {
+    }
+
+    /// Tells what is wrong with one file; nothing where it is sound. Names in
+    /// it are somebody's, and a line is a file's.
+    fn tell(&mut self, path: &Path, findings: &[Finding], sound: &str) {
+        let line = |text: &str| {
+            if !self.output.json {
+                self.output.data(&harmless(&format!("{}: {text}", path.display())));
+            }
+        };
+        for Finding { detail, remedy } in findings {
+            self.output.message("finding", &json!({ "file": shown(path), "detail": detail }));
+            line(detail);
+            self.remedies.insert(*remedy);
+        }
+        if findings.is_empty() {
+            line(sound);
+        } else {
             self.unsound.push(format!("`{}`", path.display()));
-        } else if !self.output.json {
-            self.output.data(&format!("{}: {sound}", path.display()));
         }
         let body = json!({ "file": shown(path), "sound": findings.is_empty(), "findings": findings.len() });
         self.output.message("verified", &body);
@@ -85,7 +120,8 @@ impl Checker<'_> {
             fail::usage(
                 format!("failed to verify `{}`: its name is no package's", path.display()),
                 "give a .deb, .rpm, .tar.gz, .tar.xz or .tar.zst, or a directory; kdbs are \
-                 verified by `gfxpack kdb verify`",
+                 verified by `gfxpack kdb verify`, performance and find databases by \
+                 `gfxpack perfdb lint`",
             )
         })?;
         let scratch = fail::temporary_dir()?;
@@ -93,7 +129,7 @@ impl Checker<'_> {
         let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
         let mut in_databases = Vec::new();
         let mut kernels = 0;
-        let mut report = read::check(path, kind, &mut |inside, bytes| {
+        let report = read::check(path, kind, &mut |inside, bytes| {
             if !is_database(inside) {
                 return Ok(());
             }
@@ -115,18 +151,22 @@ impl Checker<'_> {
                 tuning(&copy).map_err(Into::into)
             };
             let found = found.unwrap_or_else(|error| vec![format!("{error:#}")]);
-            in_databases.extend(found.into_iter().map(|f| format!("`{inside}`: {f}")));
+            // Nobody knows the copy.
+            let named = |text: String| text.replace(&shown(&copy), inside);
+            in_databases.extend(found.into_iter().map(|f| format!("`{inside}`: {}", named(f))));
             std::fs::remove_file(&copy).map_err(fail::scratch(&copy))?;
             Ok(())
         })?;
-        report.findings.append(&mut in_databases);
+        let mut findings: Vec<Finding> =
+            report.findings.into_iter().chain(in_databases).map(Finding::from).collect();
         for (link, _) in report.links.iter().filter(|(link, _)| is_database(link)) {
-            report.findings.push(format!("`{link}` is a link, and its kernels are not looked at"));
+            let what = format!("`{link}` is a link, and its kernels are not looked at");
+            findings.push(what.into());
         }
         if let Some(keyring) = &self.keyring {
             match &report.signed {
                 Some(signed) if signed.signatures.is_empty() => {
-                    report.findings.push("it is not signed".to_owned());
+                    findings.push(Finding::unsigned("it is not signed"));
                 }
                 Some(signed) => {
                     let mut refused = Vec::new();
@@ -135,34 +175,35 @@ impl Checker<'_> {
                     }
                     // One that is good is enough: all are of the same bytes.
                     if refused.len() == signed.signatures.len() {
-                        let refused = refused.iter().map(|why| format!("its signature: {why}"));
-                        report.findings.extend(refused);
+                        findings.extend(refused.into_iter().map(|why| why.of("its signature")));
                     }
                 }
                 // A .deb without a signature may be in a signed index.
                 None if kind == Kind::Deb && listed && !signature_of(path).exists() => {}
-                None => report.findings.extend(detached(keyring, path)?),
+                None => findings.extend(detached(keyring, path)?),
             }
         }
         let sound =
             format!("sound, {}, {}", counted(report.files, "file"), counted(kernels, "kernel"));
-        self.tell(path, &report.findings, &sound);
+        self.tell(path, &findings, &sound);
         Ok(())
     }
 
     fn directory(&mut self, dir: &Path) -> anyhow::Result<()> {
-        let packages = packages_in(dir)?;
+        let there = repository::files(dir, |path| Kind::of(path).is_some())?;
         let list = dir.join(sums::FILE_NAME);
         let repository::Checked { indexes, mut listed } =
             repository::check(dir, self.keyring.as_ref())?;
-        if list.is_file() {
+        // A link that leads nowhere is one that somebody meant to lead there.
+        if list.symlink_metadata().is_ok() {
             let mut findings = self.sums(dir, &list, &mut listed)?;
             // What an index beside it tells of is told of.
-            let beside = packages.iter().filter(|path| path.parent() == Some(dir));
+            let beside = there.iter().filter(|path| path.parent() == Some(dir));
             let unlisted = beside.filter(|path| !listed.contains(*path));
-            findings.extend(unlisted.map(|path| format!("`{}` is not listed", path.display())));
+            let finding = |path: &PathBuf| format!("`{}` is not listed", path.display());
+            findings.extend(unlisted.map(|path| Finding::unlisted(finding(path))));
             self.tell(&list, &findings, "sound, all files are what it says");
-        } else if indexes.is_empty() && packages.is_empty() {
+        } else if indexes.is_empty() && there.is_empty() {
             return Err(fail::usage(
                 format!("failed to find a package below `{}`", dir.display()),
                 "give a repository, or a directory that `gfxpack dist` wrote packages into",
@@ -171,7 +212,14 @@ impl Checker<'_> {
         for (index, findings) in indexes {
             self.tell(&index, &findings, "sound, and so is every package it lists");
         }
-        packages.iter().try_for_each(|package| self.package(package, listed.contains(package)))
+        // What is listed may lie behind links to directories.
+        let reached = listed.iter().filter(|path| Kind::of(path).is_some() && path.is_file());
+        let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
+        for package in &packages {
+            let checked = self.package(package, listed.contains(package));
+            self.note(checked);
+        }
+        Ok(())
     }
 
     /// Checks a list of digests, and adds what it lists.
@@ -180,26 +228,31 @@ impl Checker<'_> {
         dir: &Path,
         path: &Path,
         listed: &mut BTreeSet<PathBuf>,
-    ) -> anyhow::Result<Vec<String>> {
-        let bytes = repository::read(path).map_err(fail::io("read", path))?;
+    ) -> anyhow::Result<Vec<Finding>> {
+        let bytes = match repository::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(vec![error.to_string().into()]),
+        };
         let text = String::from_utf8_lossy(&bytes);
-        let mut findings = Vec::new();
+        let mut findings: Vec<Finding> = Vec::new();
         if let Some(keyring) = &self.keyring {
             findings.extend(detached(keyring, path)?);
         }
         for line in text.lines() {
             let Some((sum, name)) = line.split_once("  ") else {
-                findings.push(format!("`{line}` is no line of checksums"));
+                findings.push(format!("`{line}` is no line of checksums").into());
                 continue;
             };
             let Some(path) = repository::within(dir, name) else {
-                findings.push(format!("`{name}` leads out of the directory"));
+                findings.push(format!("`{name}` leads out of the directory").into());
                 continue;
             };
             match sums::digest_file(&path) {
                 Ok(file) if file.sha256 == sum => {}
-                Ok(_) => findings.push(format!("`{name}` is not what it says")),
-                Err(error) => findings.push(format!("`{name}`: {}", fail::in_full(&error))),
+                Ok(_) => findings.push(format!("`{name}` is not what it says").into()),
+                Err(error) => {
+                    findings.push(format!("`{name}`: {}", fail::in_full(&error)).into());
+                }
             }
             listed.insert(path);
         }
@@ -230,27 +283,14 @@ fn signature_of(path: &Path) -> PathBuf {
 }
 
 /// What is wrong with that signature.
-fn detached(keyring: &Keyring, path: &Path) -> anyhow::Result<Option<String>> {
+fn detached(keyring: &Keyring, path: &Path) -> anyhow::Result<Option<Finding>> {
     match repository::read(&signature_of(path)) {
         Ok(signature) => {
             let refused = keyring.refuses(&signature, path)?;
-            Ok(refused.map(|why| format!("its signature: {why}")))
+            Ok(refused.map(|why| why.of("its signature")))
         }
-        Err(_) => Ok(Some("it is not signed".to_owned())),
+        Err(_) => Ok(Some(Finding::unsigned("it is not signed"))),
     }
-}
-
-/// All packages of a directory, tarballs among them.
-fn packages_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut packages = repository::packages(dir)?;
-    for entry in std::fs::read_dir(dir).map_err(fail::io("read", dir))? {
-        let path = entry.map_err(fail::io("read", dir))?.path();
-        if Kind::of(&path) == Some(Kind::Tar) && path.is_file() {
-            packages.push(path);
-        }
-    }
-    packages.sort();
-    Ok(packages)
 }
 
 /// What is wrong with a performance or find database.

@@ -10,6 +10,7 @@ use gfxpack_plan::Digest;
 
 use super::packages;
 use crate::fail;
+use crate::finding::Finding;
 use crate::signing::{self, Keyring};
 
 /// An index of all of Debian is 60 MB.
@@ -22,7 +23,7 @@ const NODES_MAX: u32 = 1 << 24;
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// Each index with what is wrong with it.
-    pub(crate) indexes: Vec<(PathBuf, Vec<String>)>,
+    pub(crate) indexes: Vec<(PathBuf, Vec<Finding>)>,
     /// The packages that they list.
     pub(crate) listed: BTreeSet<PathBuf>,
 }
@@ -45,7 +46,9 @@ pub(crate) fn check(dir: &Path, keyring: Option<&Keyring>) -> anyhow::Result<Che
         match checked.indexes.first_mut() {
             // Suites share what lies below.
             Some((_, findings)) => findings.extend(unlisted(dir, "deb", &checked.listed)?),
-            None => checked.indexes.push((suites, vec!["there is no suite in it".to_owned()])),
+            None => {
+                checked.indexes.push((suites, vec!["there is no suite in it".to_owned().into()]))
+            }
         }
     }
     if dir.join("repodata").is_dir() {
@@ -89,40 +92,38 @@ fn apt(
     top: &Path,
     keyring: Option<&Keyring>,
     listed: &mut BTreeSet<PathBuf>,
-) -> anyhow::Result<(PathBuf, Vec<String>)> {
+) -> anyhow::Result<(PathBuf, Vec<Finding>)> {
     let release = top.join("Release");
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
     let mut found = |name: &str| {
         let bytes = optional(&top.join(name));
         bytes.unwrap_or_else(|error| {
-            findings.push(format!("`{name}`: {error}"));
+            findings.push(format!("`{name}`: {error}").into());
             None
         })
     };
     let (plain, inline, detached) = (found("Release"), found("InRelease"), found("Release.gpg"));
     let within = match (&inline, keyring) {
         (Some(signed), Some(keyring)) => Some(keyring.text(signed)?),
-        (Some(signed), None) => Some(signing::clear_text(signed)),
+        (Some(signed), None) => Some(signing::clear_text(signed).map_err(Finding::from)),
         (None, _) => None,
     };
     match (&within, &plain) {
         (Some(Ok(text)), Some(plain)) if text != plain => {
-            findings.push("`InRelease` says something else".to_owned());
+            findings.push("`InRelease` says something else".to_owned().into());
         }
-        (Some(Ok(_)), _) => {}
-        (Some(Err(why)), _) => findings.push(format!("the signature of `InRelease`: {why}")),
-        (None, Some(_)) if keyring.is_some() => {
-            findings.push("it is not signed: there is no `InRelease`".to_owned());
-        }
-        (None, _) => {}
+        (Some(Err(why)), _) => findings.push(why.clone().of("the signature of `InRelease`")),
+        (Some(Ok(_)) | None, _) => {}
     }
     match (keyring, &plain, &detached) {
         (Some(keyring), Some(_), Some(signature)) => {
             let refused = keyring.refuses(signature, &release)?;
-            findings.extend(refused.map(|why| format!("its signature: {why}")));
+            findings.extend(refused.map(|why| why.of("its signature")));
         }
-        (Some(_), Some(_), None) => {
-            findings.push("it is not signed: there is no `Release.gpg`".to_owned());
+        // apt needs one of the two.
+        (Some(_), Some(_), None) if within.is_none() => {
+            let why = "it is not signed: there is neither `InRelease` nor `Release.gpg`";
+            findings.push(Finding::unsigned(why));
         }
         _ => {}
     }
@@ -130,11 +131,12 @@ fn apt(
         (Some(plain), _) => (release, plain),
         (None, Some(text)) => (top.join("InRelease"), text.unwrap_or_default()),
         (None, None) => {
-            findings.push("there is neither `Release` nor `InRelease` in it".to_owned());
+            findings.push("there is neither `Release` nor `InRelease` in it".to_owned().into());
             return Ok((top.to_owned(), findings));
         }
     };
-    findings.extend(listed_by(dir, top, &String::from_utf8_lossy(&bytes), listed));
+    let wrong = listed_by(dir, top, &String::from_utf8_lossy(&bytes), listed);
+    findings.extend(wrong.into_iter().map(Finding::from));
     Ok((index, findings))
 }
 
@@ -212,11 +214,12 @@ fn one(path: &Path, name: &str, size: Option<u64>, sha256: &str, index: &str) ->
     }
 }
 
-fn unlisted(dir: &Path, ending: &str, listed: &BTreeSet<PathBuf>) -> anyhow::Result<Vec<String>> {
+fn unlisted(dir: &Path, ending: &str, listed: &BTreeSet<PathBuf>) -> anyhow::Result<Vec<Finding>> {
     let found = packages(dir)?.into_iter().filter(|path| {
         path.extension().is_some_and(|extension| extension == ending) && !listed.contains(path)
     });
-    Ok(found.map(|path| format!("`{}` is not in the index", path.display())).collect())
+    let finding = |path: PathBuf| format!("`{}` is not in the index", path.display());
+    Ok(found.map(|path| Finding::unlisted(finding(path))).collect())
 }
 
 /// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
@@ -225,41 +228,44 @@ fn rpm(
     repomd: &Path,
     keyring: Option<&Keyring>,
     listed: &mut BTreeSet<PathBuf>,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let text = match read(repomd) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(vec!["there is none, and a `repodata`".to_owned()]);
+            return Ok(vec!["there is none, and a `repodata`".to_owned().into()]);
         }
-        Err(error) => return Ok(vec![error.to_string()]),
+        Err(error) => return Ok(vec![error.to_string().into()]),
     };
     if let Some(keyring) = keyring {
         match read(&dir.join("repodata/repomd.xml.asc")) {
             Ok(signature) => {
                 let refused = keyring.refuses(&signature, repomd)?;
-                findings.extend(refused.map(|why| format!("its signature: {why}")));
+                findings.extend(refused.map(|why| why.of("its signature")));
             }
-            Err(_) => findings.push("it is not signed: there is no `repomd.xml.asc`".to_owned()),
+            Err(_) => {
+                let why = "it is not signed: there is no `repomd.xml.asc`";
+                findings.push(Finding::unsigned(why));
+            }
         }
     }
     let index = match parsed(&text) {
         Ok(index) => index,
         Err(error) => {
-            findings.push(format!("it is no XML: {error}"));
+            findings.push(format!("it is no XML: {error}").into());
             return Ok(findings);
         }
     };
     for data in children(index.root_element(), "data") {
         let (name, sum) = location_and_sum(data);
         let Some(path) = within(dir, &name) else {
-            findings.push(format!("`{name}` leads out of the repository"));
+            findings.push(format!("`{name}` leads out of the repository").into());
             continue;
         };
         if let Some(finding) = one(&path, &name, None, &sum, "the index") {
-            findings.push(finding);
+            findings.push(finding.into());
         } else if data.attribute("type") == Some("primary") {
-            findings.extend(primary(dir, &path, listed));
+            findings.extend(primary(dir, &path, listed).into_iter().map(Finding::from));
         }
     }
     findings.extend(unlisted(dir, "rpm", listed)?);

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_package::read::Kind;
+
 use crate::fail;
 use crate::record;
 use crate::signing::Signer;
@@ -65,8 +67,15 @@ pub(crate) fn index(
     Ok(Indexed { debs: debs.len(), rpms: rpm_files.len(), left_out: left_out.collect() })
 }
 
-/// Every package below `dir`, sorted by path.
+/// Every .deb and .rpm below `dir`, sorted by path.
 pub(crate) fn packages(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    files(dir, |path| matches!(Kind::of(path), Some(Kind::Deb | Kind::Rpm)))
+}
+
+/// Every file below `dir` whose path is wanted, sorted. Links to files are
+/// followed, as those who make indexes follow them; those to directories may
+/// lead in a circle.
+pub(crate) fn files(dir: &Path, is_wanted: impl Fn(&Path) -> bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
@@ -74,10 +83,9 @@ pub(crate) fn packages(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
             let entry = entry.map_err(fail::io("read", &dir))?;
             let kind = entry.file_type().map_err(fail::io("read", &dir))?;
             let path = entry.path();
-            let package = path.extension().is_some_and(|e| e == "deb" || e == "rpm");
             if kind.is_dir() {
                 pending.push(path);
-            } else if package && kind.is_file() {
+            } else if is_wanted(&path) && path.is_file() {
                 found.push(path);
             }
         }

@@ -55,6 +55,8 @@ pub(super) enum Found<'a> {
 pub(super) enum Root {
     /// Wherever somebody is; no link may leave that.
     Anywhere,
+    /// A directory of dpkg's, which knows fewer kinds of entries.
+    Control,
     /// The system's root, which absolute links are below.
     System,
 }
@@ -82,8 +84,10 @@ pub(super) fn files(
         left.set(EXTENSION_MAX);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(failed)?;
-        left.set(u64::MAX);
         let kind = entry.header().entry_type();
+        if kind != ::tar::EntryType::XGlobalHeader {
+            left.set(u64::MAX);
+        }
         let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let target = entry.link_name_bytes().unwrap_or_default();
         let target = String::from_utf8_lossy(&target).into_owned();
@@ -105,6 +109,14 @@ pub(super) fn files(
                 seen.insert(path);
             }
             ::tar::EntryType::Directory => {}
+            // `git archive` notes its commit in one.
+            ::tar::EntryType::XGlobalHeader if root == Root::Anywhere => {
+                let mut records = Vec::new();
+                entry.read_to_end(&mut records).map_err(failed)?;
+                if !is_comment(&records) {
+                    outcome.finding(format!("`/{path}` changes what is said of all files"));
+                }
+            }
             ::tar::EntryType::Symlink => {
                 if !stays_inside(&path, &target, root) {
                     outcome.finding(format!("`/{path}` is a link that leads out: `{target}`"));
@@ -144,6 +156,27 @@ pub(super) fn files(
         outcome.finding(format!("{what} has no end"));
     }
     Ok(())
+}
+
+/// Whether attributes of a tar say nothing that anyone acts upon. The library
+/// stops at empty lines, which others may not.
+///
+/// Source: POSIX.1-2017, pax, "pax Header Block": `LENGTH KEY=VALUE` lines.
+fn is_comment(mut records: &[u8]) -> bool {
+    while !records.is_empty() {
+        let length = records.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let number = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+        let Some((record, rest)) = number.and_then(|number| records.split_at_checked(number))
+        else {
+            return false;
+        };
+        let Some(pair) = record.get(length.len()..) else { return false };
+        if !pair.starts_with(b" comment=") || !pair.ends_with(b"\n") {
+            return false;
+        }
+        records = rest;
+    }
+    true
 }
 
 /// The path without `.` and empty parts; none if it is absolute or leads up.
@@ -197,6 +230,26 @@ impl<R: Read> Read for Metered<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_comments_change_nothing() {
+        for plain in ["", "16 comment=abcd\n", "16 comment=a\nbc\n13 comment=x\n"] {
+            assert!(is_comment(plain.as_bytes()), "{plain:?}");
+        }
+        for other in [
+            "\n",
+            "13 path=../x\n",
+            "13 comment=x\n\n13 path=../x\n",
+            "13 comment=x",
+            "0 ",
+            "2 comment=x\n",
+            "99 comment=x\n",
+            "-1 comment=x\n",
+            "13comment=xx\n",
+        ] {
+            assert!(!is_comment(other.as_bytes()), "{other:?}");
+        }
+    }
 
     #[test]
     fn names_and_links_stay_below_the_root() {

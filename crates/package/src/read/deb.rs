@@ -13,7 +13,7 @@ use crate::output::hex;
 /// Control data are small, unpacked too; what is larger is none.
 const CONTROL_MAX: u64 = 64 << 20;
 
-/// The format's version is four bytes.
+/// The format's version is four bytes; more lines may follow.
 const VERSION_MAX: u64 = 64;
 
 /// MD5 digests by path, without leading slash.
@@ -36,12 +36,13 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
             }
             Some(("data", codec)) => data(codec, &mut member, sums.as_mut(), outcome)?,
             _ if name == "debian-binary" => {
-                let mut version = String::new();
+                let mut version = Vec::new();
                 (&mut member)
                     .take(VERSION_MAX)
-                    .read_to_string(&mut version)
+                    .read_to_end(&mut version)
                     .map_err(|e| damaged(&name, &e))?;
-                if !version.starts_with("2.") {
+                if !is_version_2(&version) {
+                    let version = String::from_utf8_lossy(&version);
                     return Err(Stop::Damaged(format!("its format is `{}`", version.trim())));
                 }
             }
@@ -64,6 +65,21 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
         outcome.finding(format!("`/{path}` is in md5sums and not in the package"));
     }
     Ok(())
+}
+
+/// Whether `debian-binary` says 2 and any minor number, on a line.
+///
+/// Source: dpkg 1.21, lib/dpkg/deb-version.c, `deb_version_parse`;
+/// dpkg-deb/extract.c.
+fn is_version_2(text: &[u8]) -> bool {
+    let mut lines = text.splitn(2, |byte| *byte == b'\n');
+    let (Some(line), Some(_)) = (lines.next(), lines.next()) else { return false };
+    let number = |digits: &[u8]| -> Option<i32> {
+        let digits = std::str::from_utf8(digits).ok()?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let mut numbers = line.splitn(2, |byte| *byte == b'.').map(number);
+    numbers.next() == Some(Some(2)) && numbers.next().flatten().is_some()
 }
 
 /// Name and size of the next member, if there is one.
@@ -94,7 +110,7 @@ fn control(
     let stream = archive::unpacked(codec, member, CONTROL_MAX);
     let stream = stream.map_err(|error| damaged("control", &error))?;
     let links = outcome.report.links.len();
-    archive::files("control", Root::Anywhere, stream, outcome, |path, found, _| {
+    archive::files("control", Root::Control, stream, outcome, |path, found, _| {
         let Found::File(bytes) = found else { return Ok(()) };
         let mut text = String::new();
         bytes.read_to_string(&mut text).map_err(|error| damaged(path, &error))?;
@@ -147,4 +163,36 @@ fn data(
         digests.insert(path.to_owned(), sum);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_version_2;
+
+    #[test]
+    fn the_format_is_a_line_with_two_numbers() {
+        for taken in ["2.0\n", "2.1\n", "02.10\nmore\n", "2.0\n\n"] {
+            assert!(is_version_2(taken.as_bytes()), "{taken:?}");
+        }
+        for refused in [
+            "2.0",
+            "2.\n",
+            "2\n",
+            ".0\n",
+            "2.0 \n",
+            "2.0x\n",
+            "2.x\n",
+            "2,0\n",
+            "3.0\n",
+            "+2.0\n",
+            "2.+0\n",
+            "2.0.0\n",
+            "2.99999999999\n",
+            "\n",
+            "",
+        ] {
+            assert!(!is_version_2(refused.as_bytes()), "{refused:?}");
+        }
+        assert!(!is_version_2(b"2.\xff\n"));
+    }
 }

@@ -13,6 +13,9 @@ const DATA_MAX: u32 = 256 << 20;
 
 const MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
 const LEAD: u64 = 96;
+const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
+/// `RPMSIGTYPE_HEADERSIG`: the signatures stand in a header.
+const HEADER_SIGNATURES: [u8; 2] = [0, 5];
 const INTRO: usize = 16;
 const ENTRY: usize = 16;
 
@@ -34,12 +37,30 @@ pub(super) fn read(file: &mut impl BufRead) -> Result<Headers, Stop> {
     let mut bytes = Vec::new();
     let failed = |error: io::Error| damaged("the header", &error);
     exactly(file, LEAD, &mut bytes).map_err(failed)?;
+    lead(&bytes).map_err(failed)?;
     let data = one(file, &mut bytes).map_err(failed)?;
     exactly(file, u64::from(data.next_multiple_of(8) - data), &mut bytes).map_err(failed)?;
     let start = bytes.len();
     one(file, &mut bytes).map_err(failed)?;
     let main = start..bytes.len();
     Ok(Headers { bytes, main })
+}
+
+/// What rpm asks of the lead, whose other fields nobody reads.
+///
+/// Source: rpm 4.18, lib/rpmlead.c, `rpmLeadCheck`.
+fn lead(bytes: &[u8]) -> io::Result<()> {
+    let wrong = |what: String| Err(io::Error::other(what));
+    if !bytes.starts_with(&LEAD_MAGIC) {
+        return wrong("it begins with no known mark".to_owned());
+    }
+    if bytes[78..80] != HEADER_SIGNATURES {
+        return wrong("its signatures are of no known type".to_owned());
+    }
+    match bytes[4] {
+        3 | 4 => Ok(()),
+        version => wrong(format!("its format is {version}, not 3 or 4")),
+    }
 }
 
 /// Reads no more into memory than there is, whatever was promised.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ::tar::{EntryType, Header};
 use flate2::Compression as Level;
@@ -180,6 +181,68 @@ fn archives_that_write_elsewhere_are_told() {
     // Below the system's root, which a tarball need not be unpacked in.
     let [tarball, deb] = told(&[symlink("usr/x", "/etc/x")]);
     assert_eq!((tarball.len(), deb.len()), (1, 0), "{tarball:?} {deb:?}");
+}
+
+/// `git archive` begins so; dpkg takes no such entries.
+#[test]
+fn what_is_said_of_all_files_may_be_a_comment() {
+    let dir = temp();
+    let comment = format!("52 comment={:040}\n", 1);
+    for (records, sound) in [(&*comment, true), ("16 path=../../x\n", false)] {
+        let global = Entry {
+            kind: EntryType::XGlobalHeader,
+            ..file("pax_global_header", records.as_bytes())
+        };
+        let [tarball, deb] = both(dir.path(), &tar(&[global, file("./usr/x", b"x")]));
+        assert_eq!(check(&tarball).findings.is_empty(), sound, "{records}");
+        let listed = run(tool("tar").arg("-tzf").arg(&tarball));
+        assert_eq!(listed.contains("./usr/x"), sound, "{records}: {listed}");
+        assert!(!check(&deb).findings.is_empty(), "{records}");
+    }
+}
+
+/// Whether a program ends well.
+fn takes(command: &mut Command) -> bool {
+    command.output().expect("it starts").status.success()
+}
+
+#[test]
+fn what_rpm_and_dpkg_do_not_take_is_told() {
+    let dir = temp();
+    let written = rpm::write(&plain_spec(vec![7; 100]), dir.path(), &RpmOptions::default());
+    let whole = fs::read(written.expect("written").path).expect("read");
+    let package = dir.path().join("other.rpm");
+    for (at, byte, sound) in [
+        (0, 0xec, false),
+        (3, 0xda, false),
+        (4, 2, false),
+        (4, 4, true),
+        (4, 5, false),
+        (5, 1, true),
+        (78, 1, false),
+        (79, 4, false),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        fs::write(&package, bytes).expect("written");
+        let findings = check(&package).findings;
+        assert_eq!(findings.is_empty(), sound, "{byte} at {at}: {findings:?}");
+        assert_eq!(takes(tool("rpm").arg("-K").arg(&package)), sound, "{byte} at {at}");
+    }
+    let package = dir.path().join("other.deb");
+    let whole = deb(&control(), &tar(&[file("./usr/x", b"x")]));
+    let at = 8 + 60;
+    assert_eq!(whole[at..at + 4], *b"2.0\n");
+    for (version, sound) in
+        [("2.0\n", true), ("2.9\n", true), ("2.0 ", false), ("2..\n", false), ("2.x\n", false)]
+    {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(version.as_bytes());
+        fs::write(&package, bytes).expect("written");
+        let findings = check(&package).findings;
+        assert_eq!(findings.is_empty(), sound, "{version:?}: {findings:?}");
+        assert_eq!(takes(tool("dpkg-deb").arg("--info").arg(&package)), sound, "{version:?}");
+    }
 }
 
 #[test]

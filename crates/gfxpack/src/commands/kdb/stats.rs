@@ -8,7 +8,7 @@ use gfxpack_kdb::{Layout, Reader, Stats, Sums};
 use serde_json::{Value, json};
 
 use crate::fail;
-use crate::output::{Output, counted, shown, size};
+use crate::output::{Output, counted, harmless, shown, size};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
@@ -131,11 +131,12 @@ fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
     ));
     for (name, sums) in &kernels {
         output.data(&format!(
-            "  {:>7} {:>10} {:>10} {:>6}  {name}",
+            "  {:>7} {:>10} {:>10} {:>6}  {}",
             sums.rows,
             size(sums.stored_bytes),
             size(sums.object_bytes),
-            ratio(sums)
+            ratio(sums),
+            harmless(name)
         ));
     }
     if stats.kernels.len() > kernels.len() {
