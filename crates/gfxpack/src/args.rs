@@ -8,9 +8,10 @@ mod remote;
 mod repository;
 mod runtime;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_plan::Target;
@@ -398,15 +399,14 @@ pub(crate) struct Targets {
 }
 
 /// A file that is written whole, so no stream.
-pub(crate) fn parse_whole_file(text: &str) -> Result<PathBuf, String> {
-    if text == "-" {
-        return Err(
-            "it is written as a whole, not to stdout\nhint: name a file; ./- is one of that \
-                    name"
-                .to_owned(),
-        );
-    }
-    Ok(PathBuf::from(text))
+pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        if path == Path::new("-") {
+            return Err("it is written as a whole, not to stdout\nhint: name a file; ./- is one \
+                        of that name");
+        }
+        Ok(path)
+    })
 }
 
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {

@@ -6,9 +6,11 @@ use std::fs;
 use gfxpack_tests::project::{Project, Run};
 
 /// The real hipcc, but for faults that a define asks for. Each kernel that it
-/// is asked for leaves a line in `bin/calls`.
+/// is asked for leaves a line in `bin/calls`, unless it shall only tell what
+/// it would do.
 const STAND_IN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
+case " $* " in *" -### "*) exec hipcc "$@" ;; esac
 once() { if [ -e "$here/$1" ]; then return 1; else : > "$here/$1"; return 0; fi; }
 for word in "$@"; do
     case $word in

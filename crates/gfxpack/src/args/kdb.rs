@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_plan::Target;
 
-use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, parse_whole_file};
+use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, whole_file};
 use crate::quantity::parse_size;
 
 #[derive(Debug, Subcommand)]
@@ -58,7 +58,7 @@ pub(crate) enum Kdb {
         #[arg(required = true, value_name = "KDB")]
         files: Vec<PathBuf>,
         /// Where to write it
-        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
+        #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
         out: PathBuf,
         /// What to do where files have different code objects for one key
         #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
@@ -84,7 +84,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to put the parts
-        #[arg(long, short, value_name = "DIR", value_parser = parse_whole_file)]
+        #[arg(long, short, value_name = "DIR", value_parser = whole_file())]
         out: PathBuf,
         /// A part for each kernel name, or files up to a size: 100MB, 64MiB
         #[arg(long, value_name = "kernel|SIZE", value_parser = parse_split)]
@@ -98,7 +98,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to write it; may be the kdb itself
-        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
+        #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
         out: PathBuf,
         #[command(flatten)]
         copy: Copy,
@@ -121,7 +121,7 @@ pub(crate) enum Kdb {
         #[arg(value_name = "KDB")]
         file: PathBuf,
         /// Where to write what is saved
-        #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
+        #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
         out: PathBuf,
         #[command(flatten)]
         copy: Copy,

@@ -7,7 +7,7 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
-use super::{parse_target, parse_whole_file};
+use super::{parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Detect {
@@ -91,7 +91,7 @@ pub(crate) struct Lookup {
     #[arg(long)]
     pub(crate) user_first: bool,
     /// Write the code object to this file
-    #[arg(long, short, value_name = "FILE", value_parser = parse_whole_file)]
+    #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
     pub(crate) out: Option<PathBuf>,
 }
 

@@ -7,7 +7,7 @@ use gfxpack_plan::Target;
 use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
 use serde_json::json;
 
-use crate::args::{parse_target, parse_whole_file};
+use crate::args::{parse_target, whole_file};
 use crate::destination;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, shown};
@@ -25,7 +25,7 @@ pub(crate) enum Perfdb {
         inputs: Vec<PathBuf>,
         /// The database to write; in a directory, under the name that MIOpen
         /// looks for in the system
-        #[arg(long, short, value_name = "FILE|DIR", value_parser = parse_whole_file)]
+        #[arg(long, short, value_name = "FILE|DIR", value_parser = whole_file())]
         out: PathBuf,
         /// Merge databases of different devices too
         #[arg(long)]
