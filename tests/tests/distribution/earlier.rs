@@ -213,6 +213,14 @@ fn a_repository_lists_what_there_is_and_tells_what_is_none() {
         let told = format!("/{name}` is left out: it can't be read as a package");
         assert!(run.stderr.contains(&told), "{}", run.stderr);
     }
+    // A killed createrepo_c left this, and others come at the same time.
+    fs::create_dir(lab.path("packages/.repodata")).expect("made");
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| lab.run(&["repo", "packages"]).expect_code(0));
+        }
+    });
+    assert!(!lab.path("packages/.repodata").exists());
     for ending in [".deb", ".rpm"] {
         files(&lab.path("packages"), ending).iter().for_each(|file| fs::remove_file(file).unwrap());
     }
