@@ -254,6 +254,11 @@ fn stats_say_what_the_bytes_are() {
     project.run(&["kdb", "stats", PLAIN, "--html", &page]).expect_code(0);
     let text = tool("python3", &["-c", READ_PAGE, &page, "3"], project.path());
     assert!(text.contains("add.cpp.o") && text.contains("gfx906_60.kdb"), "{text}");
+    let stdout = project.run(&["kdb", "stats", PLAIN, "--html", "-"]).expect_code(0).stdout;
+    assert!(stdout == project.text(&page));
+    let json = ["kdb", "stats", PLAIN, "--html", "-", "--message-format", "json"];
+    project.run(&json).expect_code(2);
+    assert!(!project.path().join("-").exists());
 }
 
 #[test]
