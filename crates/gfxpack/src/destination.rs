@@ -65,7 +65,11 @@ pub(crate) fn database(path: &Path) -> anyhow::Result<PathBuf> {
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => "it is no regular file".into(),
         _ => match Destination::of(path) {
             Ok(Destination::File(path)) => {
-                let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+                let above = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                    Some(path.as_path())
+                } else {
+                    path.parent().filter(|above| !above.as_os_str().is_empty())
+                };
                 match above.filter(|above| !above.is_dir()) {
                     None => return Ok(path),
                     Some(above) => format!("`{}` is no directory", above.display()),
@@ -110,7 +114,7 @@ mod tests {
             assert!(database(stream).is_err());
         }
         assert!(database(Path::new("new.kdb")).is_ok());
-        for none in [path("none/x.kdb"), path("file/x.kdb")] {
+        for none in [path("none/x.kdb"), path("none/"), path("file/x.kdb")] {
             assert!(database(&none).is_err(), "{none:?}");
         }
         for none in [path("sub"), path("loop")] {

@@ -447,6 +447,11 @@ pub(crate) fn write(
         beside.push(describe(written.file_name.clone(), &written));
         files.push(written);
     }
+    // The same in one run as in several.
+    for entry in entries.values_mut() {
+        sort(&mut entry.packages, &mut entry.beside);
+    }
+    sort(&mut families, &mut family_files);
     let manifest = Manifest {
         format: FORMAT,
         generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -518,6 +523,11 @@ fn entry(
             })
             .collect(),
     })
+}
+
+fn sort(packages: &mut [Package], beside: &mut [File]) {
+    packages.sort_by(|a, b| (&a.format, &a.file.file).cmp(&(&b.format, &b.file.file)));
+    beside.sort_by(|a, b| a.file.cmp(&b.file));
 }
 
 /// A name from a manifest that stays within its directory.

@@ -114,6 +114,18 @@ fn other_targets_and_their_families_stay_as_far_as_they_lie_there() {
         ]
     );
     sums_hold(&lab, "out");
+
+    // Manifests of before that was written there do not say what a family is of.
+    let manifest = lab.path("out/manifest.json");
+    let mut older: Value =
+        serde_json::from_slice(&fs::read(&manifest).expect("there")).expect("JSON");
+    for family in older["families"].as_array_mut().expect("families") {
+        assert!(family.as_object_mut().expect("a package").remove("depends").is_some());
+    }
+    fs::write(&manifest, older.to_string()).expect("written");
+    dist("gfx1030", &["--format", "deb", "--package-version", "2"]);
+    let there = names(&lab, "out", ".deb");
+    assert!(there.contains(&deb("gfx10")) && !there.contains(&deb("gfx1030")), "{there:?}");
 }
 
 /// The archives that the only bill of material of a directory names.
@@ -139,10 +151,10 @@ fn a_bill_is_of_all_packages_that_lie_there() {
         let manifest = lab.path("out/manifest.json");
         [bill, manifest].map(|file| fs::read_to_string(file).expect("there"))
     };
-    dist(&["--format", "deb,rpm,tar.gz", "--with-perfdb", database]);
+    dist(&["--format", "deb,rpm,tar.zst,tar.xz", "--with-perfdb", database]);
     let before = bytes();
-    dist(&["--format", "deb", "--with-perfdb", database]);
-    assert_eq!(billed(&lab, "out").len(), 3);
+    dist(&["--format", "tar.xz", "--with-perfdb", database]);
+    assert_eq!(billed(&lab, "out").len(), 4);
     assert_eq!(bytes(), before, "step by step as at once");
 
     // One name and version is one content.

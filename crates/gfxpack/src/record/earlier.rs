@@ -42,7 +42,6 @@ pub(super) fn keep(out: &Path, new: &mut Entry, old: Entry, made: &Made) -> Kept
         new.tuning = old.tuning;
     }
     new.packages.append(&mut kept.packages);
-    new.packages.sort_by(|a, b| (&a.format, &a.file.file).cmp(&(&b.format, &b.file.file)));
     new.beside.append(&mut kept.beside);
     kept
 }
