@@ -161,6 +161,12 @@ fn a_bill_is_of_all_packages_that_lie_there() {
     let said = dist(&["--format", "deb"]).stderr;
     assert!(said.contains("removed miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm"), "{said}");
     assert_eq!(billed(&lab, "out").len(), 1);
+    let before = bytes()[0].clone();
+    dist(&["--format", "rpm"]);
+    fs::remove_file(files(&lab.path("out"), ".rpm").remove(0)).expect("there");
+    let build = ["build", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx906_60"];
+    lab.run(&build).expect_code(0);
+    assert_eq!(bytes()[0], before, "as if it had never been there");
     dist(&["--format", "rpm"]);
     dist(&["--format", "deb", "--layout", "fhs"]);
     assert_eq!(billed(&lab, "out"), ["miopen-hip-gfx906-60kdb_1.2.3-1_all.deb"]);

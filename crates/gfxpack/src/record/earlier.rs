@@ -80,8 +80,9 @@ pub(super) fn still_there(out: &Path, entry: &mut Entry) -> Vec<Written> {
         written.is_some()
     };
     entry.packages.retain(|package| there(&package.file));
-    let packages = &entry.packages;
-    entry.beside.retain(|file| is_of(file, packages) && there(file));
+    let beside = std::mem::take(&mut entry.beside).into_iter();
+    let beside = beside.filter_map(|file| still_beside(out, file, &entry.packages));
+    entry.beside = beside.filter(|file| there(file)).collect();
     if !there(&entry.kdb) {
         // As one that was packaged from elsewhere, it is named alone.
         let name = entry.kdb.file.rsplit('/').next().unwrap_or_default();
@@ -112,12 +113,11 @@ fn parted(
             }
         }
     }
-    for file in beside {
-        // What is made anew is listed as new.
-        let stays = is_of(&file, &kept.packages) && !is_made(&file, made);
-        match lies_there(out, &file).filter(|_| stays) {
-            Some(written) => {
-                kept.files.push(written);
+    // What is made anew is listed as new.
+    for file in beside.into_iter().filter(|file| !is_made(file, made)) {
+        match still_beside(out, file.clone(), &kept.packages) {
+            Some(file) => {
+                kept.files.extend(lies_there(out, &file));
                 kept.beside.push(file);
             }
             None => {
@@ -128,11 +128,16 @@ fn parted(
     kept
 }
 
-/// Whether the signature or bill of material is of one of the packages.
-fn is_of(file: &File, packages: &[Package]) -> bool {
+/// The signature or bill of material, if it is of one of the packages and
+/// lies there.
+fn still_beside(out: &Path, file: File, packages: &[Package]) -> Option<File> {
+    lies_there(out, &file)?;
     match file.file.strip_suffix(".asc") {
-        Some(signed) => packages.iter().any(|package| package.file.file == signed),
-        None => packages.iter().any(|package| bills::file_name(package) == file.file),
+        Some(signed) => packages.iter().any(|package| package.file.file == signed).then_some(file),
+        None => packages
+            .iter()
+            .any(|package| bills::file_name(package) == file.file)
+            .then(|| bills::trimmed(out, file, packages)),
     }
 }
 
