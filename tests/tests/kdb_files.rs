@@ -2,9 +2,9 @@
 //! them: nothing is replaced that should not be, and nothing lost unsaid.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Reader, Row, WriteOptions, write};
@@ -46,6 +46,24 @@ fn what_a_repair_could_not_save_is_said() {
     }
     assert!(!run.stderr.contains(" of 60"), "nobody knows how many: {}", run.stderr);
 
+    // The last row is in the log alone.
+    fs::write(&path, &whole).unwrap();
+    let python = "import os, sqlite3\n\
+                  db = sqlite3.connect('gfx906_60.kdb')\n\
+                  db.execute('PRAGMA journal_mode = WAL')\n\
+                  db.execute(\"INSERT INTO kern_db SELECT NULL, 'new.o', kernel_args, kernel_blob, \
+                  kernel_hash, uncompressed_size FROM kern_db LIMIT 1\")\n\
+                  db.commit()\n\
+                  os._exit(0)";
+    tool("python3", &["-c", python], project.path());
+    let run = project.run(&repair).expect_code(101);
+    assert!(run.stderr.contains("gfx906_60.kdb-wal` has"), "{}", run.stderr);
+    assert!(run.stderr.contains("wal_checkpoint"), "{}", run.stderr);
+    let log = project.path().join("gfx906_60.kdb-wal");
+    fs::write(&log, &fs::read(&log).unwrap()[..32]).unwrap();
+    project.run(&repair).expect_code(0);
+    fs::remove_file(log).unwrap();
+
     fs::remove_file(&path).unwrap();
     let sql = "CREATE TABLE other (a, b); INSERT INTO other VALUES (1, 2)";
     tool("sqlite3", &["gfx906_60.kdb", sql], project.path());
@@ -64,14 +82,31 @@ fn devices_stay_and_links_are_followed() {
     fs::create_dir(path("real")).unwrap();
     let into =
         |command: &str, out: &str| project.run(&["kdb", command, "gfx906_60.kdb", "-o", out]);
+    let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
     for command in ["merge", "convert", "repair"] {
+        let run = into(command, "none/x.kdb").expect_code(2);
+        assert!(run.stderr.contains("`none` is no directory"), "{}", run.stderr);
+        assert!(!run.stderr.contains(".tmp"), "{}", run.stderr);
         for out in ["/dev/null", "null", "pipe", "real"] {
             let run = into(command, out).expect_code(2);
             assert!(run.stderr.contains(&format!("failed to write `{out}`")), "{}", run.stderr);
         }
         into(command, "link.kdb").expect_code(0);
         assert!(path("link.kdb").is_symlink() && Reader::open(path("real/out.kdb")).is_ok());
+        // Who could not read the old file can't read the new one.
+        for rights in [0o600, 0o444] {
+            fs::set_permissions(path("real/out.kdb"), Permissions::from_mode(rights)).unwrap();
+            into(command, "link.kdb").expect_code(0);
+            assert_eq!(mode("real/out.kdb"), rights, "{command}");
+        }
+        fs::remove_file(path("real/out.kdb")).unwrap();
     }
+    fs::write(path("gfx906_60.db.txt"), "a=ConvAsm1x1U:1\n").unwrap();
+    fs::set_permissions(path("gfx906_60.db.txt"), Permissions::from_mode(0o640)).unwrap();
+    let perfdb = |out: &str| project.run(&["perfdb", "merge", "gfx906_60.db.txt", "-o", out]);
+    perfdb("gfx906_60.db.txt").expect_code(0);
+    assert_eq!(mode("gfx906_60.db.txt"), 0o640);
+    perfdb("none/gfx906_60.db.txt").expect_code(2);
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     assert!(fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
 

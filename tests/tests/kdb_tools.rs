@@ -263,6 +263,11 @@ fn stats_say_what_the_bytes_are() {
     let run = project.run(&["kdb", "stats", &named]).expect_code(0);
     assert!(run.stdout.contains("\\u{1b}add.cpp.o"), "{}", run.stdout);
     assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
+    let stdout = project.run(&["kdb", "stats", PLAIN, "--html", "-"]).expect_code(0).stdout;
+    assert!(stdout == project.text(&page));
+    let json = ["kdb", "stats", PLAIN, "--html", "-", "--message-format", "json"];
+    project.run(&json).expect_code(2);
+    assert!(!project.path().join("-").exists());
 }
 
 #[test]

@@ -64,7 +64,17 @@ pub(crate) fn database(path: &Path) -> anyhow::Result<PathBuf> {
     let why = match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => "it is no regular file".into(),
         _ => match Destination::of(path) {
-            Ok(Destination::File(path)) => return Ok(path),
+            Ok(Destination::File(path)) => {
+                let above = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                    Some(path.as_path())
+                } else {
+                    path.parent().filter(|above| !above.as_os_str().is_empty())
+                };
+                match above.filter(|above| !above.is_dir()) {
+                    None => return Ok(path),
+                    Some(above) => format!("`{}` is no directory", above.display()),
+                }
+            }
             Ok(Destination::Stream(_)) => "it is no regular file".into(),
             Err(error) => error.to_string(),
         },
@@ -102,6 +112,10 @@ mod tests {
         for stream in [Path::new("/dev/null"), &path("null")] {
             assert!(matches!(Destination::of(stream), Ok(Destination::Stream(_))));
             assert!(database(stream).is_err());
+        }
+        assert!(database(Path::new("new.kdb")).is_ok());
+        for none in [path("none/x.kdb"), path("none/"), path("file/x.kdb")] {
+            assert!(database(&none).is_err(), "{none:?}");
         }
         for none in [path("sub"), path("loop")] {
             assert!(Destination::of(&none).is_err() && database(&none).is_err(), "{none:?}");

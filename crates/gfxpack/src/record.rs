@@ -1,6 +1,7 @@
 //! The JSON manifest and the checksums that lie beside what was built: what
 //! was made from what, by which compiler, and what is missing.
 
+mod bills;
 mod earlier;
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
@@ -13,12 +14,13 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
 use gfxpack_plan::{Digest, KernelKey, Target};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha1::{Digest as _, Sha1};
 
 use crate::build::MadeKdb;
 use crate::destination::Destination;
 use crate::fail;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::prepare::{Library, Licenses, Prepared};
 use crate::signing::Signer;
 use crate::writers::Made;
@@ -120,6 +122,13 @@ struct Package {
     version: String,
     #[serde(flatten)]
     file: File,
+    /// Where it installs the kdb and what is shipped with it; none in what
+    /// holds no kdb, and in manifests of before this was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    installs: Vec<String>,
+    /// The packages that a metapackage depends on; likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    depends: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -291,14 +300,21 @@ fn listed(
             name: package.name.clone(),
             version: package.version.clone(),
             file,
+            installs: package.installs.clone(),
+            depends: package.depends.clone(),
         }
     })
     .collect()
 }
 
-/// What lies beside those packages; likewise.
-fn beside(out: &Path, made: &Made, target: Option<&Target>, files: &mut Vec<Written>) -> Vec<File> {
-    let own = made.beside.iter().filter(|(of, _)| of.as_ref() == target);
+/// The signatures beside those packages; likewise.
+fn signatures(
+    out: &Path,
+    made: &Made,
+    target: Option<&Target>,
+    files: &mut Vec<Written>,
+) -> Vec<File> {
+    let own = made.signatures.iter().filter(|(of, _)| of.as_ref() == target);
     own.map(|(_, written)| {
         let written = Written { path: out.join(&written.file_name), ..written.clone() };
         let file = describe(written.file_name.clone(), &written);
@@ -309,11 +325,6 @@ fn beside(out: &Path, made: &Made, target: Option<&Target>, files: &mut Vec<Writ
 }
 
 impl Entry {
-    /// The packages and what lies beside them.
-    fn packed(&self) -> impl Iterator<Item = &File> {
-        self.packages.iter().map(|package| &package.file).chain(&self.beside)
-    }
-
     /// The keys that are missing from the kdb, with the reason.
     pub(crate) fn missing(&self) -> Vec<(KernelKey, String)> {
         let key = |missing: &Missing| KernelKey {
@@ -371,7 +382,9 @@ pub(crate) fn of_kdb(kdb: &Path) -> anyhow::Result<Option<Entry>> {
 
 /// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
 /// them at the same time. What earlier runs left there stays listed while it
-/// holds ([`earlier`]); what does not hold any more is removed, and told.
+/// holds ([`earlier`]); what does not hold any more is removed, and told. Bills
+/// of material name the packages of earlier runs that stay, so they are written
+/// here too.
 /// The checksums are signed where there is a signer.
 pub(crate) fn write(
     out: &Path,
@@ -380,7 +393,8 @@ pub(crate) fn write(
     signer: Option<&Signer>,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let out = &std::fs::canonicalize(out).map_err(fail::io("find", out))?;
+    let given = out;
+    let out = &std::fs::canonicalize(given).map_err(fail::io("find", given))?;
     let directory = std::fs::File::open(out).map_err(fail::io("open", out))?;
     // Where locks are not known, one run at a time is all there can be.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
@@ -391,10 +405,10 @@ pub(crate) fn write(
         entries.insert(kdb.target.to_string(), entry);
     }
     let mut families = listed(out, made, None, &mut files);
-    let mut family_files = beside(out, made, None, &mut files);
+    let mut family_files = signatures(out, made, None, &mut files);
     if let Some(old) = read(out) {
-        let mut removed = BTreeSet::new();
-        for old in old.targets {
+        let mut removed = Vec::new();
+        for mut old in old.targets {
             match entries.entry(old.target.to_string()) {
                 btree_map::Entry::Occupied(mut new) => {
                     let kept = earlier::keep(out, new.get_mut(), old, made);
@@ -402,22 +416,42 @@ pub(crate) fn write(
                     removed.extend(kept.removed);
                 }
                 btree_map::Entry::Vacant(place) => {
-                    if let Some(kept) = unchanged(out, &old) {
-                        files.extend(kept);
+                    let there = earlier::still_there(out, &mut old);
+                    if !there.is_empty() {
+                        files.extend(there);
                         place.insert(old);
                     }
                 }
             }
         }
-        let kept = earlier::keep_families(out, old.families, old.beside, made, !removed.is_empty());
+        let kept = earlier::keep_families(out, old.families, old.beside, made, &removed);
         files.extend(kept.files);
         families.extend(kept.packages);
         family_files.extend(kept.beside);
         removed.extend(kept.removed);
-        for file in removed {
+        for Package { file: File { file, .. }, .. } in removed {
+            output.message("package-removed", &json!({ "file": shown(given.join(&file)) }));
             output.say(&format!("removed {file}, which is out of date"));
         }
     }
+    for bill in &made.bills {
+        let target = bill.target.as_ref().map(ToString::to_string);
+        let (packages, beside) = match target {
+            None => (&families, &mut family_files),
+            Some(target) => match entries.get_mut(&target) {
+                Some(entry) => (&entry.packages, &mut entry.beside),
+                None => continue,
+            },
+        };
+        let written = bills::write(out, bill, packages)?;
+        beside.push(describe(written.file_name.clone(), &written));
+        files.push(written);
+    }
+    // The same in one run as in several.
+    for entry in entries.values_mut() {
+        sort(&mut entry.packages, &mut entry.beside);
+    }
+    sort(&mut families, &mut family_files);
     let manifest = Manifest {
         format: FORMAT,
         generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -472,7 +506,7 @@ fn entry(
         origin: kdb.origin.clone(),
         kdb: describe(path.display().to_string(), &written),
         packages: listed(out, made, Some(&kdb.target), files),
-        beside: beside(out, made, Some(&kdb.target), files),
+        beside: signatures(out, made, Some(&kdb.target), files),
         tuning: made
             .tuning
             .iter()
@@ -491,18 +525,15 @@ fn entry(
     })
 }
 
+fn sort(packages: &mut [Package], beside: &mut [File]) {
+    packages.sort_by(|a, b| (&a.format, &a.file.file).cmp(&(&b.format, &b.file.file)));
+    beside.sort_by(|a, b| a.file.cmp(&b.file));
+}
+
 /// A name from a manifest that stays within its directory.
 fn within(out: &Path, name: &str) -> Option<PathBuf> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
-}
-
-/// The files of an entry, if all lie there with the size they had; a kdb that
-/// was packaged from elsewhere is named alone, and does not.
-fn unchanged(out: &Path, old: &Entry) -> Option<Vec<Written>> {
-    let elsewhere = !old.kdb.file.contains('/') && !out.join(&old.kdb.file).exists();
-    let kdb = Some(&old.kdb).filter(|_| !elsewhere);
-    old.packed().chain(kdb).map(|file| lies_there(out, file)).collect()
 }
 
 /// A file of a manifest, if it has the size it had.

@@ -1,5 +1,5 @@
 //! Writes planned packages in every format asked for, several at once as
-//! memory allows, with their bills of material and signatures.
+//! memory allows, with the signatures beside them.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
+use gfxpack_package::sbom::Making;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, rpm, sbom, sums, tar};
+use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 use gfxpack_plan::Target;
-use gfxpack_plan::package::{Content, PackageSpec};
+use gfxpack_plan::package::{Content, PackageSpec, RelationKind};
 use serde_json::json;
 
 use crate::args::{Format, Packaging};
@@ -30,14 +31,29 @@ pub(crate) struct MadePackage {
     pub(crate) version: String,
     pub(crate) format: &'static str,
     pub(crate) written: Written,
+    /// Where it installs the kdb and what is shipped with it.
+    pub(crate) installs: Vec<String>,
+    /// The names of packages that it can't be installed without.
+    pub(crate) depends: Vec<String>,
+}
+
+/// What the bill of material of a package says, but for its archives: those
+/// of earlier runs are known only when the directory's manifest is written.
+pub(crate) struct Bill {
+    /// The target of the package; none for a family's.
+    pub(crate) target: Option<Target>,
+    pub(crate) spec: PackageSpec,
+    pub(crate) making: Making,
 }
 
 /// What was written.
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) packages: Vec<MadePackage>,
-    /// Bills of material and signatures, by the target of their package.
-    pub(crate) beside: Vec<(Option<Target>, Written)>,
+    /// Signatures, by the target of their package.
+    pub(crate) signatures: Vec<(Option<Target>, Written)>,
+    /// Bills of material that are still to be written.
+    pub(crate) bills: Vec<Bill>,
     /// Performance and find databases, by the target of the package that holds
     /// them.
     pub(crate) tuning: Vec<(Option<Target>, Written)>,
@@ -125,12 +141,18 @@ pub(crate) fn write(
             Some(Ok((written, new))) => {
                 let verb = if new { "packaged" } else { "unchanged" };
                 output.say(&format!("{verb} {} ({})", written.file_name, size(written.size)));
+                let spec = &planned.spec;
+                let shipped =
+                    spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
+                let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
                 made.packages.push(MadePackage {
                     target: planned.target.clone(),
-                    name: planned.spec.name.clone(),
-                    version: format!("{}-{}", planned.spec.version, planned.spec.revision),
+                    name: spec.name.clone(),
+                    version: format!("{}-{}", spec.version, spec.revision),
                     format: writer.format,
                     written,
+                    installs: shipped.map(|file| file.path.clone()).collect(),
+                    depends: needed.map(|it| it.name.clone()).collect(),
                 });
             }
             Some(Err(error)) => {
@@ -143,7 +165,14 @@ pub(crate) fn write(
         return Err(error);
     }
     for planned in planned {
-        beside(planned, &mut made, signer, out)?;
+        if let Some(signer) = signer {
+            sign(planned, &mut made, signer, out)?;
+        }
+        made.bills.push(Bill {
+            target: planned.target.clone(),
+            spec: planned.spec.clone(),
+            making: planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default(),
+        });
         for (name, path) in &planned.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
             made.tuning.push((planned.target.clone(), written));
@@ -185,31 +214,18 @@ fn share(jobs: &[(&Planned<'_>, Writer)], memory: u64) -> (usize, usize) {
     (at_once, threads)
 }
 
-/// The bill of material of one package and the signatures that lie beside it.
-fn beside(
-    planned: &Planned<'_>,
-    made: &mut Made,
-    signer: Option<&Signer>,
-    out: &Path,
-) -> anyhow::Result<()> {
+/// The signatures that lie beside one package: of the formats that have no
+/// place for one.
+fn sign(planned: &Planned<'_>, made: &mut Made, signer: &Signer, out: &Path) -> anyhow::Result<()> {
     let own = |package: &&MadePackage| {
         package.name == planned.spec.name && package.target == planned.target
     };
-    let mut added = Vec::new();
-    let archives: Vec<Written> =
-        made.packages.iter().filter(own).map(|package| package.written.clone()).collect();
-    let making = planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default();
-    added.push(sbom::write(&planned.spec, &archives, &making, out)?);
-    if let Some(signer) = signer {
-        // The formats that have no place for a signature.
-        for package in made.packages.iter().filter(own).filter(|p| p.format != "rpm") {
-            let signature = signer.armoured_file(&package.written.path)?;
-            let path = out.join(format!("{}.asc", package.written.file_name));
-            record::replace(&path, &signature).map_err(fail::io("write", &path))?;
-            added.push(sums::digest_file(&path)?);
-        }
+    for package in made.packages.iter().filter(own).filter(|package| package.format != "rpm") {
+        let signature = signer.armoured_file(&package.written.path)?;
+        let path = out.join(format!("{}.asc", package.written.file_name));
+        record::replace(&path, &signature).map_err(fail::io("write", &path))?;
+        made.signatures.push((planned.target.clone(), sums::digest_file(&path)?));
     }
-    made.beside.extend(added.into_iter().map(|written| (planned.target.clone(), written)));
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! A file while it is written: beside its destination, locked against the
 //! sweep of other writers, and removed unless it gets into its place.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -44,6 +46,12 @@ fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
     }
 }
 
+/// Who may do what with the file that is to be replaced, if there is one.
+fn rights_of(path: &Path) -> Option<u32> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
 /// The file while it is written: beside its destination, removed unless it
 /// gets there.
 pub(crate) struct Temp {
@@ -66,12 +74,10 @@ impl Temp {
         prefix.push(".");
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(TEMP_SUFFIX).rand_bytes(RANDOM_CHARACTERS);
-        #[cfg(unix)]
-        {
-            // What any new file has; the umask takes from it.
-            use std::os::unix::fs::PermissionsExt as _;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
+        // What any new file has, and the umask takes from; in place of a file,
+        // no more than that has.
+        let rights = rights_of(path);
+        builder.permissions(Permissions::from_mode(rights.map_or(0o666, |mode| mode | 0o600)));
         sweep(&directory, &prefix);
         loop {
             let file = builder.tempfile_in(&directory).map_err(io)?;
@@ -144,6 +150,10 @@ impl Temp {
         let destination = &path;
         let io =
             |action| move |source| WriteError::Io { action, path: destination.clone(), source };
+        if let Some(mode) = rights_of(destination) {
+            let rights = Permissions::from_mode(mode);
+            file.as_file().set_permissions(rights).map_err(io("store"))?;
+        }
         file.as_file().sync_all().map_err(io("store"))?;
         let bytes = file.as_file().metadata().map_err(io("store"))?.len();
         file.persist(destination).map_err(|error| io("put in place")(error.error))?;

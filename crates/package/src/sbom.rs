@@ -3,6 +3,7 @@
 //! It says what is installed, from which sources and by which tools it was
 //! made, and which archives hold it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -71,13 +72,83 @@ pub fn write(
     making: &Making,
     dir: &Path,
 ) -> Result<Written, Error> {
-    let document = document(spec, archives, making)?;
-    let mut output = Output::create(dir, &file_name(spec))?;
+    put(&document(spec, archives, making)?, dir, &file_name(spec))
+}
+
+/// Takes those archives out of a bill in `dir` that are not among `there`, by
+/// their names, so that it is as if it had been written without them. None
+/// where there is nothing to take out, or the file is no bill.
+///
+/// # Errors
+/// [`Error::Read`]; [`Error::Write`].
+pub fn retain(dir: &Path, file_name: &str, there: &[&str]) -> Result<Option<Written>, Error> {
+    let path = dir.join(file_name);
+    let text = std::fs::read(&path).map_err(|e| Error::read(&path, e))?;
+    let document = serde_json::from_slice(&text).ok();
+    match document.and_then(|document| retained(document, there)) {
+        Some(document) => put(&document, dir, file_name).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn put(document: &Value, dir: &Path, file_name: &str) -> Result<Written, Error> {
+    let mut output = Output::create(dir, file_name)?;
     let path = output.path();
     let mut text = format!("{document:#}");
     text.push('\n');
     output.write_all(text.as_bytes()).map_err(|e| Error::write(&path, e))?;
     output.commit()
+}
+
+fn retained(mut document: Value, there: &[&str]) -> Option<Value> {
+    let id_of = |entry: &Value, field: &str| {
+        entry[field].as_str().filter(|id| id.starts_with(ARCHIVE)).map(str::to_owned)
+    };
+    let packages = document.get_mut("packages")?.as_array_mut()?;
+    let before = packages.len();
+    // Archives are numbered.
+    let mut ids = BTreeMap::new();
+    packages.retain_mut(|package| {
+        let Some(id) = id_of(package, "SPDXID") else { return true };
+        let stays = package["packageFileName"].as_str().is_some_and(|name| there.contains(&name));
+        if stays {
+            let new = format!("{ARCHIVE}{}", ids.len());
+            package["SPDXID"] = new.clone().into();
+            ids.insert(id, new);
+        }
+        stays
+    });
+    if packages.len() == before {
+        return None;
+    }
+    document.get_mut("relationships")?.as_array_mut()?.retain_mut(|relation| {
+        let Some(id) = id_of(relation, "spdxElementId") else { return true };
+        let new = ids.get(&id);
+        if let Some(new) = new {
+            relation["spdxElementId"] = new.clone().into();
+        }
+        new.is_some()
+    });
+    document["documentNamespace"] = name_space(&document).into();
+    Some(document)
+}
+
+/// The document's alone, and the same every time: by the name, and by the
+/// files and archives that it names.
+fn name_space(document: &Value) -> String {
+    let mut all = Sha256::new();
+    let entries = ["files", "packages"].into_iter().filter_map(|list| document[list].as_array());
+    for entry in entries.flatten() {
+        let name = ["fileName", "packageFileName"].into_iter().find_map(|it| entry[it].as_str());
+        let mut checksums = entry["checksums"].as_array().into_iter().flatten();
+        let sha256 = checksums.find(|checksum| checksum["algorithm"] == "SHA256");
+        let sha256 = sha256.and_then(|checksum| checksum["checksumValue"].as_str());
+        if let (Some(name), Some(sha256)) = (name, sha256) {
+            all.update(format!("{sha256}  {name}\n"));
+        }
+    }
+    let (name, unique) = (document["name"].as_str(), hex(&all.finalize()));
+    format!("https://spdx.org/spdxdocs/{}-{unique}", name.unwrap_or_default())
 }
 
 fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result<Value, Error> {
@@ -87,10 +158,8 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
 
     let mut sha1s = Vec::new();
-    let mut all = Sha256::new();
     for (number, file) in spec.files.iter().enumerate() {
         let (sha1, sha256) = digests(&file.content)?;
-        all.update(format!("{sha256}  {}\n", file.path));
         let id = format!("SPDXRef-Installed-{number}");
         relations.push(relation(PACKAGE, "CONTAINS", &id));
         // What is in memory was written by gfxpack itself, and what is no kdb
@@ -118,8 +187,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
     packages.push(package);
 
     for (number, archive) in archives.iter().enumerate() {
-        all.update(format!("{}  {}\n", archive.sha256, archive.file_name));
-        let id = format!("SPDXRef-Archive-{number}");
+        let id = format!("{ARCHIVE}{number}");
         let mut entry = package_entry(&id, &spec.name, &full);
         entry["packageFileName"] = archive.file_name.clone().into();
         entry["checksums"] = checksum(&archive.sha256);
@@ -128,7 +196,6 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
     }
     for (number, source) in making.sources.iter().enumerate() {
-        all.update(format!("{}  {}\n", source.sha256, source.path));
         let id = format!("SPDXRef-Source-{number}");
         let mut entry =
             file_entry(&id, &format!("./{}", source.path), &source.sha1, &source.sha256);
@@ -154,15 +221,13 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         relations.push(relation(&id, "BUILD_TOOL_OF", PACKAGE));
     }
 
-    // The name space is this document's alone and the same every time.
-    let unique = hex(&all.finalize());
     let known = [&spec.license].into_iter().chain(making.sources.iter().flat_map(|s| &s.license));
     let mut document = json!({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": format!("{}-{full}", spec.name),
-        "documentNamespace": format!("https://spdx.org/spdxdocs/{}-{full}-{unique}", spec.name),
+        "documentNamespace": null,
         "creationInfo": {
             "created": text::rfc3339(spec.source_date_epoch),
             "creators": [
@@ -175,6 +240,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         "relationships": relations,
     });
     let references = own_licenses(known.map(String::as_str));
+    document["documentNamespace"] = name_space(&document).into();
     if !references.is_empty() {
         document["hasExtractedLicensingInfos"] = references.into();
     }
@@ -182,6 +248,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
 }
 
 const PACKAGE: &str = "SPDXRef-Package";
+const ARCHIVE: &str = "SPDXRef-Archive-";
 const UNKNOWN: &str = "NOASSERTION";
 
 fn package_entry(id: &str, name: &str, version: &str) -> Value {

@@ -1,8 +1,9 @@
 //! The files behind databases: what they are by their first bytes, and how
 //! one is written whole or not at all.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufReader, Read as _, Seek as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tempfile::NamedTempFile;
@@ -50,6 +51,12 @@ pub(crate) fn open(path: &Path, storage: Storage) -> Result<BufReader<File>, Rea
     Ok(BufReader::with_capacity(1 << 16, file))
 }
 
+/// Who may do what with the file that is to be replaced, if there is one.
+fn rights_of(path: &Path) -> Option<u32> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
 /// A file beside its destination, which is removed unless it gets there.
 pub(crate) fn beside(path: &Path) -> Result<NamedTempFile, WriteError> {
     let io = |source| WriteError::Io { path: path.to_owned(), source };
@@ -61,18 +68,19 @@ pub(crate) fn beside(path: &Path) -> Result<NamedTempFile, WriteError> {
     prefix.push(name);
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(".tmp");
-    #[cfg(unix)]
-    {
-        // What any new file has; the umask takes from it.
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
+    // What any new file has, and the umask takes from; in place of a file, no
+    // more than that has.
+    let rights = rights_of(path);
+    builder.permissions(Permissions::from_mode(rights.map_or(0o666, |mode| mode | 0o600)));
     builder.tempfile_in(directory).map_err(io)
 }
 
 /// Puts the file on disk and in its place.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), WriteError> {
     let io = |source| WriteError::Io { path: path.to_owned(), source };
+    if let Some(mode) = rights_of(path) {
+        file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(io)?;
+    }
     file.as_file().sync_all().map_err(io)?;
     file.persist(path).map(drop).map_err(|error| io(error.error))
 }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -131,7 +133,7 @@ impl SqliteDatabase {
     pub fn save(&self, path: &Path) -> Result<(), WriteError> {
         let absolute = std::path::absolute(path)
             .map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
-        if let Some(beside) = ["-wal", "-journal"].iter().find_map(|end| pending(&absolute, end)) {
+        if let Some(beside) = pending(&absolute, "-wal").or_else(|| unplayed(&absolute)) {
             return Err(WriteError::Pending { path: path.to_owned(), beside });
         }
         let file = file::beside(path)?;
@@ -185,10 +187,11 @@ impl SqliteDatabase {
 fn connect(path: &Path) -> Result<Connection, ReadError> {
     file::open(path, Storage::Sqlite)?;
     let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
-    let absolute = std::path::absolute(path)
+    // Logs and journals are named after the file, not after a link to it.
+    let absolute = std::fs::canonicalize(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
     let live = pending(&absolute, "-wal").is_some();
-    if let Some(journal) = pending(&absolute, "-journal") {
+    if let Some(journal) = unplayed(&absolute) {
         return Err(ReadError::Unfinished { path: path.to_owned(), journal });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -217,6 +220,28 @@ fn pending(path: &Path, end: &str) -> Option<PathBuf> {
     beside.push(end);
     let beside = PathBuf::from(beside);
     std::fs::metadata(&beside).is_ok_and(|beside| beside.len() > 0).then_some(beside)
+}
+
+/// How a rollback journal begins that is still to be played back.
+/// `journal_mode=PERSIST` writes zeros over it when all is done.
+///
+/// Source: SQLite, "Database File Format", section 3.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// The journal of a database that is still to be played back, if there is one.
+fn unplayed(path: &Path) -> Option<PathBuf> {
+    let journal = pending(path, "-journal")?;
+    // Nothing but a file is opened: a pipe would block.
+    if !std::fs::metadata(&journal).is_ok_and(|journal| journal.is_file()) {
+        return None;
+    }
+    let mut first = Vec::new();
+    let length = JOURNAL_MAGIC.len() as u64;
+    match File::open(&journal).and_then(|file| file.take(length).read_to_end(&mut first)) {
+        Ok(_) if first != JOURNAL_MAGIC => None,
+        // One that can't be read is there all the same.
+        _ => Some(journal),
+    }
 }
 
 fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
@@ -392,7 +417,12 @@ mod tests {
         assert!(error.hint().contains("wal_checkpoint"), "{}", error.hint());
         drop(user);
         database.save(&path).expect("the log is gone with its last user");
-        std::fs::write(dir.path().join("x.udb-journal"), "half").expect("written");
+        let journal = dir.path().join("x.udb-journal");
+        // What `journal_mode=PERSIST` leaves when all is done.
+        std::fs::write(&journal, [0; 512]).expect("written");
+        assert_eq!(SqliteDatabase::read(&path).expect("whole"), database);
+        database.save(&path).expect("nobody's journal");
+        std::fs::write(&journal, JOURNAL_MAGIC).expect("written");
         let error = SqliteDatabase::read(&path).expect_err("not whole");
         assert!(matches!(error, ReadError::Unfinished { .. }), "{error}");
         let error = database.save(&path).expect_err("another's journal");

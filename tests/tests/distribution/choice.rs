@@ -43,16 +43,21 @@ fn the_package_of_the_gpu_is_taken_from_a_directory() {
     assert!(none.stderr.contains(said), "{}", none.stderr);
 }
 
+/// rpm takes names of files for patterns.
+const PACKAGES: &str = "br[1] {y}";
+
 #[test]
 fn a_directory_gives_the_newest_with_what_it_depends_on() {
     let lab = Lab::new();
     let sysfs = sysfs(&lab, MI210);
     for version in ["1.9", "1.10"] {
         let more = ["--target", "gfx90a", "--rocm-version", "6.4.1", "--package-version", version];
-        lab.dist(&format!("packages/{version}"), &more);
+        lab.dist(&format!("{PACKAGES}/{version}"), &more);
     }
-    fs::write(lab.path("packages/miopen-hip-gfx90akdb_9_all.deb"), "junk").expect("written");
-    let dir = lab.path("packages/1.10");
+    for name in ["miopen-hip-gfx90akdb_9_all.deb", "miopen-hip-gfx90akdb-9.noarch.rpm"] {
+        fs::write(lab.path(PACKAGES).join(name), "junk").expect("written");
+    }
+    let dir = lab.path(PACKAGES).join("1.10");
     for (manager, files) in [
         (
             "apt",
@@ -70,7 +75,9 @@ fn a_directory_gives_the_newest_with_what_it_depends_on() {
         ),
     ] {
         let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
-        let run = lab.run(&[&words[..], &["--from", "packages"]].concat()).expect_code(0);
+        let run = lab.run(&[&words[..], &["--from", PACKAGES]].concat()).expect_code(0);
+        let junk = run.stderr.matches("` is left out: it can't be read as a package").count();
+        assert_eq!(junk, 1, "{}", run.stderr);
         let files = files.map(|file| dir.join(file).display().to_string()).join(" ");
         assert!(run.stdout.ends_with(&format!(" {files}\n")), "{}", run.stdout);
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::thread;
 
 use gfxpack_tests::project::command;
+use serde_json::Value;
 
 use crate::lab::{Lab, files, ok};
 
@@ -65,6 +66,126 @@ fn packages_stay_while_their_kdb_is_the_same() {
 }
 
 #[test]
+fn other_targets_and_their_families_stay_as_far_as_they_lie_there() {
+    let lab = Lab::new();
+    let dist = |target: &str, more: &[&str]| {
+        let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", target];
+        lab.run(&[&words[..], more].concat()).expect_code(0)
+    };
+    let deb = |name: &str| format!("miopen-hip-{name}kdb_1.2.3-1_all.deb");
+    dist("gfx906", &["--meta", "gfx9", "--format", "deb,tar.gz"]);
+    dist("gfx1030", &["--meta", "gfx10,all", "--format", "deb"]);
+    // Of a kdb that has not changed.
+    let package = ["package", "out/kdb/gfx906.kdb", "--out", "out", "--format", "deb"];
+    let said = lab.run(&package).expect_code(0).stderr;
+    assert!(!said.contains("removed"), "{said}");
+    let all = ["gfx10", "gfx1030", "gfx906", "gfx9", "all"].map(deb);
+    let there = names(&lab, "out", ".deb");
+    assert!(all.iter().all(|name| there.contains(name)) && there.len() == 5, "{there:?}");
+
+    // What somebody took away is not listed any more, and nothing else is lost.
+    fs::remove_file(lab.path("out/miopen-hip-gfx906kdb-1.2.3-1.tar.gz")).expect("there");
+    fs::remove_dir_all(lab.path("out/kdb")).expect("there");
+    dist("gfx908", &["--format", "deb"]);
+    let held = sums_hold(&lab, "out");
+    for name in all.iter().chain([&deb("gfx908")]) {
+        assert!(held.contains(&format!("{name}: OK")), "{name}: {held}");
+        let bill = name.replace("kdb_", "kdb-").replace("_all.deb", ".spdx.json");
+        assert!(held.contains(&format!("{bill}: OK")), "{bill}: {held}");
+    }
+    let manifest = fs::read_to_string(lab.path("out/manifest.json")).expect("there");
+    assert!(!manifest.contains(".tar.gz") && !manifest.contains("kdb/gfx906.kdb"), "{manifest}");
+
+    // A family goes with the packages that it depends on.
+    let more = ["--format", "deb", "--meta", "all", "--package-version", "2"];
+    let run = dist("gfx906", &[&more[..], &["--message-format", "json"]].concat());
+    let file = |message: &Value| message["file"].as_str().expect("a path").to_owned();
+    let mut removed: Vec<String> = run.of_type("package-removed").iter().map(file).collect();
+    removed.sort();
+    assert_eq!(removed, ["all", "gfx906", "gfx9"].map(|name| format!("out/{}", deb(name))));
+    assert_eq!(
+        names(&lab, "out", ".deb"),
+        [
+            "miopen-hip-allkdb_2-1_all.deb",
+            "miopen-hip-gfx1030kdb_1.2.3-1_all.deb",
+            "miopen-hip-gfx10kdb_1.2.3-1_all.deb",
+            "miopen-hip-gfx906kdb_2-1_all.deb",
+            "miopen-hip-gfx908kdb_1.2.3-1_all.deb",
+        ]
+    );
+    sums_hold(&lab, "out");
+
+    // Manifests of before that was written there do not say what a family is of.
+    let manifest = lab.path("out/manifest.json");
+    let mut older: Value =
+        serde_json::from_slice(&fs::read(&manifest).expect("there")).expect("JSON");
+    for family in older["families"].as_array_mut().expect("families") {
+        assert!(family.as_object_mut().expect("a package").remove("depends").is_some());
+    }
+    fs::write(&manifest, older.to_string()).expect("written");
+    dist("gfx1030", &["--format", "deb", "--package-version", "2"]);
+    let there = names(&lab, "out", ".deb");
+    assert!(there.contains(&deb("gfx10")) && !there.contains(&deb("gfx1030")), "{there:?}");
+}
+
+/// The archives that the only bill of material of a directory names.
+fn billed(lab: &Lab, dir: &str) -> Vec<String> {
+    let bills = files(&lab.path(dir), ".spdx.json");
+    let [bill] = &bills[..] else { panic!("{bills:?}") };
+    let bill: Value = serde_json::from_slice(&fs::read(bill).expect("there")).expect("JSON");
+    let packages = bill["packages"].as_array().expect("packages").iter();
+    packages.filter_map(|one| one["packageFileName"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_bill_is_of_all_packages_that_lie_there() {
+    let lab = Lab::new();
+    let database = "gfx906_60.db.txt";
+    lab.project.write(database, "k=ConvAsm1x1U:1\n");
+    let dist = |more: &[&str]| {
+        let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx906_60"];
+        lab.run(&[&words[..], more].concat()).expect_code(0)
+    };
+    let bytes = || {
+        let bill = files(&lab.path("out"), ".spdx.json").remove(0);
+        let manifest = lab.path("out/manifest.json");
+        [bill, manifest].map(|file| fs::read_to_string(file).expect("there"))
+    };
+    dist(&["--format", "deb,rpm,tar.zst,tar.xz", "--with-perfdb", database]);
+    let before = bytes();
+    dist(&["--format", "tar.xz", "--with-perfdb", database]);
+    assert_eq!(billed(&lab, "out").len(), 4);
+    assert_eq!(bytes(), before, "step by step as at once");
+
+    // One name and version is one content.
+    let said = dist(&["--format", "deb"]).stderr;
+    assert!(said.contains("removed miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm"), "{said}");
+    assert_eq!(billed(&lab, "out").len(), 1);
+    let before = bytes()[0].clone();
+    dist(&["--format", "rpm"]);
+    fs::remove_file(files(&lab.path("out"), ".rpm").remove(0)).expect("there");
+    let build = ["build", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx906_60"];
+    lab.run(&build).expect_code(0);
+    assert_eq!(bytes()[0], before, "as if it had never been there");
+    dist(&["--format", "rpm"]);
+    dist(&["--format", "deb", "--layout", "fhs"]);
+    assert_eq!(billed(&lab, "out"), ["miopen-hip-gfx906-60kdb_1.2.3-1_all.deb"]);
+    sums_hold(&lab, "out");
+
+    thread::scope(|scope| {
+        for format in ["deb", "rpm", "tar.gz", "tar.xz", "tar.zst"] {
+            let lab = &lab;
+            scope.spawn(move || {
+                let kdb = "out/kdb/gfx906_60.kdb";
+                lab.run(&["package", kdb, "--out", "all", "--format", format]).expect_code(0);
+            });
+        }
+    });
+    assert_eq!(billed(&lab, "all").len(), 5);
+    sums_hold(&lab, "all");
+}
+
+#[test]
 fn runs_at_once_in_one_directory_all_stay_listed() {
     let lab = Lab::new();
     let targets = ["gfx906", "gfx908", "gfx90a", "gfx1030"];
@@ -110,6 +231,14 @@ fn a_repository_lists_what_there_is_and_tells_what_is_none() {
         let told = format!("/{name}` is left out: it can't be read as a package");
         assert!(run.stderr.contains(&told), "{}", run.stderr);
     }
+    // A killed createrepo_c left this, and others come at the same time.
+    fs::create_dir(lab.path("packages/.repodata")).expect("made");
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| lab.run(&["repo", "packages"]).expect_code(0));
+        }
+    });
+    assert!(!lab.path("packages/.repodata").exists());
     for ending in [".deb", ".rpm"] {
         files(&lab.path("packages"), ending).iter().for_each(|file| fs::remove_file(file).unwrap());
     }

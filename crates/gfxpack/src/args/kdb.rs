@@ -108,7 +108,8 @@ pub(crate) enum Kdb {
         /// The kdb
         #[arg(value_name = "KDB")]
         file: PathBuf,
-        /// Write a page with plots to this file, which needs no other
+        /// Write a page with plots to this file, which needs no other; `-` is
+        /// stdout
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
         /// How many kernels are listed, those with the most bytes first

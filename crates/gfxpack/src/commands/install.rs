@@ -71,10 +71,11 @@ pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
         return Err(Outcome::NoGpu.into());
     }
     let commands = commands(args.with)?;
+    let given = args.from.as_deref().map(|dir| described(dir, &commands, output)).transpose()?;
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
     for device in &detection.devices {
-        let found = of_device(device, args, &commands)?;
+        let found = of_device(device, args, given.as_deref(), &commands)?;
         output.say(&format!("{}: {}", detect::in_words(device), told(&found)));
         if found.is_empty() {
             without.push(device.target().to_string());
@@ -136,10 +137,15 @@ fn commands(chosen: Option<Manager>) -> anyhow::Result<Commands> {
 }
 
 /// What there is for a device: names, or files of the directory given.
-fn of_device(device: &Device, args: &Install, commands: &Commands) -> anyhow::Result<Vec<String>> {
+fn of_device(
+    device: &Device,
+    args: &Install,
+    given: Option<&[Described]>,
+    commands: &Commands,
+) -> anyhow::Result<Vec<String>> {
     let names = detect::names(std::slice::from_ref(device), Which::Both, &args.name_template);
-    match &args.from {
-        Some(dir) => from_directory(dir, &names, commands),
+    match given {
+        Some(given) => newest(given, &names),
         None => {
             let mut there = Vec::new();
             for name in names {
@@ -177,13 +183,8 @@ fn shared<'a>(words: &'a [String], known: &[&str]) -> Vec<&'a str> {
     taken
 }
 
-/// The files of a directory that hold the packages of these names, the newest
-/// of each, with those below it that they depend on.
-fn from_directory(
-    dir: &Path,
-    names: &[String],
-    commands: &Commands,
-) -> anyhow::Result<Vec<String>> {
+/// The packages of a directory and below it that the installer takes.
+fn described(dir: &Path, commands: &Commands, output: &Output) -> anyhow::Result<Vec<Described>> {
     let dir = std::path::absolute(dir).map_err(fail::io("find", dir))?;
     let there = repository::packages(&dir)?;
     let there: Vec<PathBuf> = there
@@ -192,9 +193,17 @@ fn from_directory(
         .collect();
     let mut described: Vec<Described> = Vec::new();
     for path in there {
-        // What is none says so when it is installed, if anybody wants it.
-        described.extend(repository::describe(&path)?);
+        match repository::describe(&path)? {
+            Some(package) => described.push(package),
+            None => output.warn(&repository::left_out(&path)),
+        }
     }
+    Ok(described)
+}
+
+/// The files that hold the packages of these names, the newest of each, with
+/// those that they depend on.
+fn newest(described: &[Described], names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut pending: Vec<String> = names.iter().rev().cloned().collect();
     while let Some(name) = pending.pop() {

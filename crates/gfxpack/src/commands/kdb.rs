@@ -70,7 +70,7 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
         Kdb::Convert { file, out, copy } => {
             copy::convert(&file, &out, &copy, &cancel_on_signal(output)?, output)
         }
-        Kdb::Stats { file, html, top } => stats::run(&file, html.as_deref(), top, output),
+        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, output),
         Kdb::Repair { file, out, copy } => {
             copy::repair(&file, &out, &copy, &cancel_on_signal(output)?, output)
         }

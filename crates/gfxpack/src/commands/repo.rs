@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
     });
     output.message("repository", &body);
     for path in &indexed.left_out {
-        output.warn(&format!("`{}` is left out: it can't be read as a package", path.display()));
+        output.warn(&repository::left_out(path));
     }
     if signer.is_none() {
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");

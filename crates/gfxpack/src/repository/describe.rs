@@ -1,5 +1,6 @@
 //! What a package says of itself, as the tools of its system read it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::tools::{self, Tool};
@@ -21,13 +22,15 @@ pub(crate) struct Described {
 
 /// What a .deb or .rpm says; `None` where it can't be read.
 pub(crate) fn describe(path: &Path) -> anyhow::Result<Option<Described>> {
-    let file = path.display().to_string();
     let deb = path.extension().is_some_and(|extension| extension == "deb");
     let (tool, words) = if deb {
-        (DPKG_DEB, ["-W", "--showformat=${Package}\\n${Version}\\n${Depends}\\n", &file])
+        (DPKG_DEB, &["-W", "--showformat=${Package}\\n${Version}\\n${Depends}\\n"][..])
     } else {
-        (RPM, ["-qp", "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME}\\n]", &file])
+        let format = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME}\\n]";
+        // The name is that file's, whatever is in it, and so is what it says.
+        (RPM, &["-qp", "--noglob", "--nomanifest", format][..])
     };
+    let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
     let (status, text, _) = tools::capture(tool, &words, Path::new("."), &[])?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().map(str::to_owned);

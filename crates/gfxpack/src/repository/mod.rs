@@ -31,13 +31,16 @@ pub(crate) struct Indexed {
     pub(crate) left_out: Vec<PathBuf>,
 }
 
-/// Indexes all packages below `dir`.
+/// Indexes all packages below `dir`, one run at a time.
 pub(crate) fn index(
     dir: &Path,
     suite: &Suite,
     signer: Option<&Signer>,
     epoch: u64,
 ) -> anyhow::Result<Indexed> {
+    let lock = std::fs::File::open(dir).map_err(fail::io("open", dir))?;
+    // Where locks are not known, one run at a time is all there can be.
+    let lock = rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map(|()| lock);
     let found = packages(dir)?;
     let there = |ending: &str| {
         found.iter().any(|path| path.extension().is_some_and(|extension| extension == ending))
@@ -55,7 +58,7 @@ pub(crate) fn index(
         debs = apt::index(dir, suite, signer, epoch)?;
     }
     if rpms || there("rpm") {
-        rpm_files = rpm::index(dir, signer, epoch)?;
+        rpm_files = rpm::index(dir, signer, epoch, lock.ok().as_ref())?;
     }
     if let Some(signer) = signer {
         put(&dir.join(KEY_FILE), &signer.public_key()?)?;
@@ -65,6 +68,11 @@ pub(crate) fn index(
         !debs.contains(name) && !rpm_files.contains(name)
     });
     Ok(Indexed { debs: debs.len(), rpms: rpm_files.len(), left_out: left_out.collect() })
+}
+
+/// What is said of a file that is called a package and is none.
+pub(crate) fn left_out(path: &Path) -> String {
+    format!("`{}` is left out: it can't be read as a package", path.display())
 }
 
 /// Every .deb and .rpm below `dir`, sorted by path.

@@ -1,9 +1,12 @@
 //! The index that dnf and zypper read: `repodata`, by createrepo_c.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_package::read;
+use rustix::io::FdFlags;
 
 use super::check::INDEX_MAX;
 use super::{put, remove};
@@ -19,18 +22,47 @@ pub(super) fn is_there(dir: &Path) -> bool {
     dir.join("repodata/repomd.xml").exists()
 }
 
+/// Where createrepo_c writes until all is done; while that is there, another
+/// one refuses to start.
+const UNDERWAY: &str = ".repodata";
+
 /// Brings the index up to date; gives the packages in it, by their names below
-/// `dir`. Packages whose size and time are as before
-/// are not read again.
+/// `dir`. Packages whose size and time are as before are not read again. What
+/// a killed run left is removed by who holds the `lock` of the directory.
 pub(super) fn index(
     dir: &Path,
     signer: Option<&Signer>,
     epoch: u64,
+    lock: Option<&File>,
 ) -> anyhow::Result<BTreeSet<PathBuf>> {
     let revision = epoch.to_string();
     let words = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let words = [&words[..], &["--revision", &revision, "."]].concat();
-    tools::output(CREATEREPO, &words, dir, &[])?;
+    let underway = dir.join(UNDERWAY);
+    match lock {
+        Some(lock) => {
+            match std::fs::remove_dir_all(&underway) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(fail::io("remove", &underway)(error));
+                }
+                _ => {}
+            }
+            // It goes on after a kill of gfxpack alone, and holds the lock too.
+            rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
+            let done = tools::output(CREATEREPO, &words, dir, &[]);
+            rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
+            done?;
+        }
+        None if underway.exists() => {
+            return Err(fail::usage(
+                format!("failed to index `{}`: `{UNDERWAY}` lies there", dir.display()),
+                "let the createrepo_c that runs there end; if none does, remove that directory",
+            ));
+        }
+        None => {
+            tools::output(CREATEREPO, &words, dir, &[])?;
+        }
+    }
     let index = dir.join("repodata/repomd.xml");
     let (signature, key) =
         (dir.join("repodata/repomd.xml.asc"), dir.join("repodata/repomd.xml.key"));

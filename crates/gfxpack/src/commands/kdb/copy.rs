@@ -125,12 +125,11 @@ pub(super) fn repair(
             "write to another file: what can't be saved now may be saved in another way",
         ));
     }
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    if std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+    let log = unread_log(file);
+    if let Some(log) = &log {
         output.warn(&format!(
-            "`{}` has rows that are not in the file yet, and is not read",
-            Path::new(&log).display()
+            "`{}` may have rows that are not in the file yet, and is not read",
+            log.display()
         ));
     }
     output.building();
@@ -166,14 +165,27 @@ pub(super) fn repair(
             .warn(&format!("the file is cut short: {} of {pages} pages are there", repaired.pages));
     }
     said(out, &repaired.written, "saved", output);
-    match what_is_lost(&repaired) {
+    match what_is_lost(&repaired, log.as_deref()) {
         None => Ok(()),
         Some((what, hint)) => Err(Outcome::Lost { file: shown(file), what, hint }.into()),
     }
 }
 
+/// Bytes before the first page of a write-ahead log.
+///
+/// Source: SQLite, "Database File Format", section 4.1.
+const LOG_HEADER_BYTES: u64 = 32;
+
+/// The write-ahead log of a file, if there are pages in it.
+fn unread_log(file: &Path) -> Option<PathBuf> {
+    let mut log = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
+    log.push("-wal");
+    let pages = |metadata: std::fs::Metadata| metadata.len() > LOG_HEADER_BYTES;
+    std::fs::metadata(&log).is_ok_and(pages).then(|| log.into())
+}
+
 /// What a repair could not save, and what to do about it.
-fn what_is_lost(repaired: &Repaired) -> Option<(String, &'static str)> {
+fn what_is_lost(repaired: &Repaired, log: Option<&Path>) -> Option<(String, &'static str)> {
     let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
     let build = "what could be saved is written; build the others again";
     if pages > 0 {
@@ -184,6 +196,11 @@ fn what_is_lost(repaired: &Repaired) -> Option<(String, &'static str)> {
     }
     if lost > 0 {
         return Some((format!("{lost} of {}", counted(saved + lost, "kernel")), build));
+    }
+    if let Some(log) = log {
+        let hint = "copy both files, let SQLite bring them together with `sqlite3 COPY 'pragma \
+                    wal_checkpoint(truncate)'`, and repair the copy";
+        return Some((format!("what only `{}` has", log.display()), hint));
     }
     (saved == 0 && !repaired.blank).then(|| {
         let hint =

@@ -2,34 +2,46 @@
 
 mod page;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Layout, Reader, Stats, Sums};
 use serde_json::{Value, json};
 
 use crate::fail;
-use crate::output::{Output, counted, harmless, shown, size};
+use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
 /// Prints the sums.
 pub(super) fn run(
     file: &Path,
-    html: Option<&Path>,
+    html: Option<&PathBuf>,
     top: usize,
     output: &Output,
 ) -> anyhow::Result<()> {
+    let to_stdout = html.is_some() && to_file(html).is_none();
+    if to_stdout && output.json {
+        return Err(fail::usage(
+            "failed to write the page to stdout: the messages go there",
+            "name a file with --html",
+        ));
+    }
     let stats = {
         let bar = Bar::new(output, "reading", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
         Reader::open(file)?.stats(progress)?
     };
-    if let Some(path) = html {
+    if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let page = page::render(&name, &stats, &largest(&stats, usize::MAX));
-        record::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
-        output.say(&path.display().to_string());
+        match to_file(html) {
+            Some(path) => {
+                record::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
+                output.say(&path.display().to_string());
+            }
+            None => output.bytes(page.as_bytes()),
+        }
     }
     if output.json {
         let kernels: Vec<Value> = largest(&stats, usize::MAX)
