@@ -37,6 +37,20 @@ fn same_both_ways(project: &Project, arguments: &[&str]) -> Run {
     short
 }
 
+/// Builds into `out`, with a cache of its own, what is refused in part; gives
+/// the arguments of each refused kernel and the compiler's words, sorted.
+fn refusals(project: &Project, out: &str, arguments: &[&str]) -> Vec<(String, String)> {
+    let run = build(project, out, &format!("{out}-cache"), arguments);
+    let failed = run.expect_code(100).of_type("job-failed");
+    let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+    let mut words: Vec<_> = failed
+        .iter()
+        .map(|message| (text(message, "kernel_args"), text(message, "output")))
+        .collect();
+    words.sort();
+    words
+}
+
 fn files(project: &Project, dir: &str, ending: &str) -> usize {
     project.tree(dir).iter().filter(|(name, _)| name.ends_with(ending)).count()
 }
@@ -210,17 +224,7 @@ fn refused_kernels_are_told_in_the_drivers_words() {
         + "[[kernel]]\nsource = \"bad.cl\"\n";
     project.write("kernels.toml", &text);
     let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
-    let words = |via: &[&str], out: &str| -> Vec<(String, String)> {
-        let run = build(&project, out, &format!("{out}-cache"), &[&arguments, via].concat());
-        let failed = run.expect_code(100).of_type("job-failed");
-        let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
-        let mut words: Vec<_> = failed
-            .iter()
-            .map(|message| (text(message, "kernel_args"), text(message, "output")))
-            .collect();
-        words.sort();
-        words
-    };
+    let words = |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
     let driver = words(&["--via", "hipcc"], "driver");
     assert_eq!(driver.len(), 2);
     assert!(driver.iter().all(|(_, words)| words.contains("undeclared identifier")), "{driver:?}");
@@ -296,17 +300,7 @@ fn what_only_a_driver_understands_is_left_to_it() {
     project.write("keys.jsonl", &lines.collect::<String>());
     let arguments =
         ["--keys", "keys.jsonl", "--source-dir", ".", "--source-dir", "src", "--target", "gfx906"];
-    let words_of = |via: &[&str], out: &str| -> Vec<(String, String)> {
-        let run = build(&project, out, &format!("{out}-cache"), &[&arguments, via].concat());
-        let failed = run.expect_code(100).of_type("job-failed");
-        let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
-        let mut words: Vec<_> = failed
-            .iter()
-            .map(|message| (text(message, "kernel_args"), text(message, "output")))
-            .collect();
-        words.sort();
-        words
-    };
+    let words_of = |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
     let driver = words_of(&["--via", "hipcc"], "driver");
     assert_eq!(driver.len(), refused.len(), "{driver:?}");
     assert_eq!(words_of(&[], "short"), driver);

@@ -16,8 +16,6 @@ use crate::process::End;
 /// Compilers from clang 16 on take two of them from SOURCE_DATE_EPOCH, earlier
 /// ones none.
 const MACROS: [&str; 3] = ["__TIME__", "__DATE__", "__TIMESTAMP__"];
-/// With a number behind it, what each of them is made to stand for.
-const MARK: &str = "gfxpack_clock_";
 
 /// Whether a text names one of the macros anywhere.
 pub(crate) fn is_named_in(text: &[u8]) -> bool {
@@ -45,7 +43,7 @@ pub(crate) fn asked_for(
 ) -> Result<Option<&'static str>, CompileError> {
     let file = scratch.join("clock");
     let marks: Vec<String> =
-        (0..MACROS.len()).map(|number| format!("-D{}={MARK}{number}_", MACROS[number])).collect();
+        (0..MACROS.len()).map(|number| format!("-D{}={}", MACROS[number], mark(number))).collect();
     // That they are redefined is no fault of the job's.
     let more: Vec<&str> = marks.iter().map(String::as_str).chain(["-w"]).collect();
     match engine.preprocess(starter, job, stage, scratch, &more, &file)? {
@@ -56,9 +54,13 @@ pub(crate) fn asked_for(
     }
     let text = fs::read(&file).map_err(CompileError::io("read", &file))?;
     fs::remove_file(&file).ok();
-    let found = memchr::memmem::find(&text, MARK.as_bytes());
-    let number = found.and_then(|at| text.get(at + MARK.len())).map(|digit| digit - b'0');
-    Ok(number.and_then(|number| MACROS.get(usize::from(number)).copied()))
+    let stands = |number: &usize| memchr::memmem::find(&text, mark(*number).as_bytes()).is_some();
+    Ok((0..MACROS.len()).find(stands).map(|number| MACROS[number]))
+}
+
+/// What stands for a macro.
+fn mark(number: usize) -> String {
+    format!("gfxpack_clock_{number}_")
 }
 
 #[cfg(test)]
