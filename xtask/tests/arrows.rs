@@ -107,9 +107,20 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["gfxpack-plan", "gfxpack-compile"],
         &["clap", "indicatif", "rayon", "rusqlite", "walkdir"],
     ),
+    ("gfxpack-standin", &[], &["clap", "rusqlite", "rayon", "tokio"]),
+    (
+        "gfxpack-miopen-probe",
+        &["gfxpack-standin"],
+        // Its SQLite would take the place of the one that it pretends to be.
+        &["clap", "rusqlite", "rayon", "tokio"],
+    ),
+    ("gfxpack-debian", &[], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
+    ("gfxpack-miopen", &["gfxpack-plan", "gfxpack-tuning"], &["clap", "indicatif", "tokio"]),
     (
         "gfxpack",
         &[
+            "gfxpack-debian",
+            "gfxpack-miopen",
             "gfxpack-plan",
             "gfxpack-kdb",
             "gfxpack-compile",
