@@ -150,6 +150,7 @@ pub(crate) fn connect_to_write(
     let mut connection = Connection::open_with_flags(path, flags)?;
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
+    keep_in_memory(&connection)?;
     harden(connection, max_object_bytes)
 }
 
@@ -191,6 +192,7 @@ pub(crate) fn connect_to_look(
     let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
+    keep_in_memory(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     harden(connection, max_object_bytes)
 }
@@ -226,6 +228,12 @@ pub(crate) fn connect_to_bytes(
     harden(connection, max_object_bytes)
 }
 
+/// Has SQLite make no files of its own: a variable would say in which
+/// directory, TMPDIR or SQLITE_TMPDIR. What is done to a user's kdb needs little.
+fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
 /// Sets what holds for every file that somebody else may have written.
 fn harden(
     mut connection: Connection,
@@ -238,8 +246,6 @@ fn harden(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
-    // Else a variable would say in which directory SQLite makes its own files.
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     let budget = Budget::of(&mut connection, TIME_PER_STEP)?;

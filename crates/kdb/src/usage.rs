@@ -1,7 +1,7 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use gfxpack_plan::KernelKey;
 
@@ -156,9 +156,8 @@ impl Bytes {
         Self::within(&lock::begin(reader.connection())?)
     }
 
-    fn within(transaction: &Transaction<'_>) -> Result<Self, rusqlite::Error> {
-        let pragma =
-            |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    fn within(transaction: &Connection) -> Result<Self, rusqlite::Error> {
+        let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let size = pragma("page_size")?;
         let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
         let bytes = |pages: i64| u64::try_from(pages.saturating_mul(size)).unwrap_or(0);
