@@ -34,10 +34,6 @@ pub const DEVICE_LIBS: &str = "{device-libs}";
 /// In planned arguments: the directory that holds HIP's `include`.
 pub const ROCM: &str = "{rocm}";
 
-/// Macros that every job of a language gets, whatever its key says.
-pub const OWN_MACROS: [&str; 3] =
-    ["HIP_PACKAGE_VERSION_FLAT", "CK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT", "__AMD__"];
-
 /// Options that a key may carry, by how they begin: macros, relative include
 /// directories, warnings, code generation. All others could write files, read
 /// files that no digest covers, or change what is made.
