@@ -323,8 +323,10 @@ impl Reader {
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
         // Of many keys this takes as long as reading them.
-        let mut refused: Vec<Option<Problem>> =
-            keys.par_iter().map(|key| arguments::words(key.options()).err()).collect();
+        let mut refused: Vec<Option<Problem>> = keys
+            .par_iter()
+            .map(|key| arguments::words(key.language, key.options()).err())
+            .collect();
         let mut checked: Vec<Option<Result<usize, Reason>>> = vec![None; keys.len()];
         let mut sources: HashMap<&Path, Result<usize, Reason>> = HashMap::new();
         let mut told = vec![false; none.len()];

@@ -144,10 +144,26 @@ pub enum Problem {
     #[error("failed to split options `{0}` into words")]
     Options(String),
     /// An option that gfxpack must not pass on.
-    #[error(
-        "failed to accept option `{0}`: it could change what is made, or touch files that no digest covers"
-    )]
+    #[error("failed to accept option `{0}`: it is not one of those that a key may carry")]
     ForbiddenOption(String),
+    /// An option of more bytes than a program can be given.
+    #[error("failed to accept option `{option}`: it has {size} bytes, the limit is {limit}")]
+    LongOption {
+        /// Its beginning.
+        option: String,
+        /// Its bytes.
+        size: usize,
+        /// Most bytes of one.
+        limit: usize,
+    },
+    /// More options than a program can be given.
+    #[error("failed to accept the options: they take {size} bytes, the limit is {limit}")]
+    LongOptions {
+        /// What they take on a command line.
+        size: usize,
+        /// What they may take.
+        limit: usize,
+    },
 }
 
 impl InputError {
@@ -196,9 +212,13 @@ impl InputError {
             }
             Problem::Key(error) => error.hint().to_owned(),
             Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
-            Problem::ForbiddenOption(_) => "take it out: options may set macros, relative include directories, warnings and code generation; \
-                 target, output and other files are gfxpack's to choose"
+            Problem::ForbiddenOption(_) => "take it out: options may set macros, include directories below the source's, warnings and \
+                 code generation, as docs/options.md lists them; target, output and other files are gfxpack's \
+                 to choose"
                     .to_owned(),
+            Problem::LongOption { .. } | Problem::LongOptions { .. } => {
+                "no program can be started with so much; put it into a header".to_owned()
+            }
         }
     }
 }
