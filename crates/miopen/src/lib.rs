@@ -1,8 +1,10 @@
 //! Asks the stock libMIOpen which kernels it would compile for a GPU that is
 //! not there.
 
+mod elf;
 mod library;
 mod problem;
 
-pub use library::Library;
+pub use elf::ElfError;
+pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
 pub use problem::{Convolution, DataType, Directions, Layout, Problem};
