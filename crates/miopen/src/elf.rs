@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn, ElfFile64, FileHeader, Sym};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, Sym};
 use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 
 /// Bytes of constants that are looked through; libMIOpen has 6 MB of them.
@@ -33,6 +33,14 @@ pub enum ElfError {
         path: PathBuf,
         /// The cause.
         source: object::Error,
+    },
+    /// The symbol table promises what the file does not hold.
+    #[error("`{path}` does not hold all of its symbol `{symbol}`")]
+    Symbol {
+        /// The file.
+        path: PathBuf,
+        /// The symbol.
+        symbol: String,
     },
 }
 
@@ -86,6 +94,38 @@ impl Library {
     pub(crate) fn shared_object(&self) -> Result<SharedObject, ElfError> {
         let origin = self.path.parent().unwrap_or(Path::new("/"));
         self.with(|file| shared_object(&file, origin))
+    }
+
+    /// The bytes of every data symbol whose name begins with `prefix`, each
+    /// with its name without that, in the order of the symbol table.
+    pub(crate) fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
+        let places = self.with(|file| {
+            let endian = file.endian();
+            let table = file.elf_dynamic_symbol_table();
+            let mut places = Vec::new();
+            for symbol in table.iter() {
+                let name = text(symbol.name(endian, table.strings())?);
+                let Some(name) = name.strip_prefix(prefix) else { continue };
+                if symbol.st_type() == elf::STT_OBJECT && !symbol.is_undefined(endian) {
+                    let size = symbol.st_size(endian);
+                    places.push((
+                        name.to_owned(),
+                        offset(&file, symbol.st_value(endian), size),
+                        size,
+                    ));
+                }
+            }
+            Ok(places)
+        })?;
+        let bytes = |offset: Option<u64>, size| (&self.cache).read_bytes_at(offset?, size).ok();
+        let found = places.into_iter().map(|(name, offset, size)| match bytes(offset, size) {
+            Some(bytes) => Ok((name, bytes.to_vec())),
+            None => {
+                let symbol = format!("{prefix}{name}");
+                Err(ElfError::Symbol { path: self.path.clone(), symbol })
+            }
+        });
+        found.collect()
     }
 
     /// The bytes of the sections of constants, one after the other.
@@ -163,6 +203,22 @@ fn run_path<'a>(value: &'a str, origin: &'a Path) -> impl Iterator<Item = PathBu
         .split(':')
         .filter(|dir| !dir.is_empty())
         .map(move |dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
+}
+
+/// Where in the file the bytes of an address lie. A segment may be larger
+/// than memory: device code lies in the same one.
+fn offset<'a, R: ReadRef<'a>>(
+    file: &ElfFile64<'a, Endianness, R>,
+    address: u64,
+    size: u64,
+) -> Option<u64> {
+    let endian = file.endian();
+    let loaded = file.elf_program_headers().iter().filter(|s| s.p_type(endian) == elf::PT_LOAD);
+    loaded.into_iter().find_map(|segment| {
+        let within = address.checked_sub(segment.p_vaddr(endian))?;
+        let fits = within.checked_add(size)? <= segment.p_filesz(endian);
+        fits.then(|| segment.p_offset(endian).checked_add(within))?
+    })
 }
 
 fn text(bytes: &[u8]) -> &str {
