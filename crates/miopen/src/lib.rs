@@ -5,4 +5,4 @@ mod library;
 mod problem;
 
 pub use library::Library;
-pub use problem::{Convolution, DataType, Directions, Layout, Problem};
+pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
