@@ -7,8 +7,6 @@ mod problem;
 mod sources;
 
 pub use elf::ElfError;
-pub use library::Library;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
 pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
-pub use problem::{Convolution, DataType, Directions, Layout, Problem};
 pub use sources::{Sources, SourcesError, is_left_out_by_debian};
