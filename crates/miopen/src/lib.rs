@@ -8,5 +8,5 @@ mod sources;
 
 pub use elf::ElfError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
-pub use problem::{Convolution, DataType, Directions, Layout, Problem};
+pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
 pub use sources::{Sources, SourcesError, is_left_out_by_debian};
