@@ -3,6 +3,11 @@
 
 mod library;
 mod problem;
+mod problems;
 
 pub use library::Library;
 pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
+pub use problems::{
+    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    read_problems,
+};
