@@ -51,7 +51,9 @@ pub enum ReadError {
     },
     /// A file that can only be read from a copy, since another program has it
     /// open in WAL mode or it seems damaged, and is too large for one.
-    #[error("failed to read kdb `{path}`: its {size} bytes are too many to copy, the limit is {limit}")]
+    #[error(
+        "failed to read kdb `{path}`: its {size} bytes are too many to copy, the limit is {limit}"
+    )]
     TooLargeToCopy {
         /// The file.
         path: PathBuf,

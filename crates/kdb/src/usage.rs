@@ -157,8 +157,7 @@ impl Bytes {
     }
 
     fn within(transaction: &Transaction<'_>) -> Result<Self, rusqlite::Error> {
-        let pragma =
-            |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let size = pragma("page_size")?;
         let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
         let bytes = |pages: i64| u64::try_from(pages.saturating_mul(size)).unwrap_or(0);
