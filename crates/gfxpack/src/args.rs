@@ -241,8 +241,8 @@ pub(crate) struct Build {
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut not to take: direct, fork-server, precompiled-header,
-    /// reduced-library or huge-pages; repeatable, or with commas
+    /// A shortcut not to take: direct, fork-server or precompiled-header;
+    /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
 use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{InputError, Language, TargetId};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,8 @@ pub(crate) struct Library {
     pub(crate) maintainer: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) homepage: Option<String>,
+    #[serde(default, skip_serializing_if = "Reader::is_miopen")]
+    pub(crate) reader: Reader,
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub(crate) licenses: Licenses,
 }

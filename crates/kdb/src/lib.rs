@@ -22,9 +22,6 @@ mod fault;
 mod header;
 mod info;
 mod layout;
-mod md5_lanes;
-#[cfg(test)]
-mod md5_lanes_tests;
 mod merge;
 mod open;
 mod origin;
@@ -42,7 +39,6 @@ mod turn;
 mod usage;
 mod user;
 mod verify;
-mod vfs;
 mod write;
 
 pub use copy::{CopyOptions, convert};

@@ -261,7 +261,8 @@ pub(crate) fn command(
     toolchain: &PlanToolchain,
     id: &TargetId,
 ) -> Result<Command, InputError> {
-    let words = arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
+    let words = arguments::words(key.language, key.options())
+        .map_err(|problem| key.location.error(problem))?;
     let (program, arguments) = arguments::arguments(
         key.language,
         &words,

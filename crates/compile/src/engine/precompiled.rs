@@ -389,26 +389,15 @@ impl Recipe {
     }
 }
 
-/// Adds every C identifier of a text.
-pub(crate) fn add_identifiers(text: &[u8], to: &mut HashSet<String>) {
-    let of_identifier = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    for word in text.split(|byte| !of_identifier(byte)) {
-        if word.first().is_some_and(|byte| !byte.is_ascii_digit())
-            && let Ok(word) = std::str::from_utf8(word)
-            && !to.contains(word)
-        {
-            to.insert(word.to_owned());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn header(text: &str, defines: &[Define]) -> PrecompiledHeader {
         let mut identifiers = HashSet::new();
-        add_identifiers(text.as_bytes(), &mut identifiers);
+        preamble::exposed_names(text.as_bytes(), &mut |name| {
+            identifiers.insert(name.to_owned());
+        });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             deps: Vec::new(),

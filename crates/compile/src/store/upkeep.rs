@@ -14,8 +14,7 @@ use super::{LOCK, ObjectStore, TEMP, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 8] =
-    ["objects", "deps", "preprocessed", "twins", "history", "sources", "headers", "libraries"];
+const KINDS: [&str; 4] = ["objects", "deps", "history", "headers"];
 /// The same beside the store: what toolchains said, and what was written.
 const BESIDE: [&str; 2] = ["answers", "outputs"];
 
