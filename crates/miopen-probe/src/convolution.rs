@@ -1,11 +1,12 @@
-//! A convolution as gfxpack words it, and the sizes of its tensors.
+//! A convolution as gfxpack words it, which has checked its sizes.
 //!
 //! Numbers separated by blanks: type (0 fp32, 1 fp16, 2 bf16, 3 int8), axes
-//! (2 or 3), images, input channels, output channels, groups, whether it is
-//! transposed, whether it has a bias; then depth, height and width of input,
-//! filter, padding, stride and dilation; then the layouts of input, filter and
-//! output (0 channels first, 1 channels last); then directions (the sum of 1
-//! forward, 2 backward data, 4 backward weights).
+//! (2 or 3), groups, whether it is transposed, whether it has a bias, and
+//! directions (the sum of 1 forward, 2 backward data, 4 backward weights);
+//! then padding, stride, dilation and the output's padding, each a number for
+//! each axis; then the lengths of input, filter and output, each two numbers
+//! and one for each axis; then the layouts of these three (0 channels first, 1
+//! channels last).
 
 use crate::settings::number;
 
@@ -13,18 +14,18 @@ use crate::settings::number;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Convolution {
     pub(crate) data_type: DataType,
-    /// 2 or 3.
-    pub(crate) axes: usize,
+    pub(crate) groups: i32,
     pub(crate) transposed: bool,
     pub(crate) bias: bool,
-    pub(crate) groups: i32,
-    pub(crate) pad: [i32; 3],
-    pub(crate) stride: [i32; 3],
-    pub(crate) dilation: [i32; 3],
+    pub(crate) directions: Vec<Direction>,
+    /// Each of these has a number for each axis.
+    pub(crate) pad: Vec<i32>,
+    pub(crate) stride: Vec<i32>,
+    pub(crate) dilation: Vec<i32>,
+    pub(crate) output_pad: Vec<i32>,
     pub(crate) input: Tensor,
     pub(crate) filter: Tensor,
     pub(crate) output: Tensor,
-    pub(crate) directions: Vec<Direction>,
 }
 
 /// The type of input and filter.
@@ -52,6 +53,8 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
+    const ALL: [Self; 3] = [Self::Forward, Self::BackwardData, Self::BackwardWeights];
+
     /// MIOpen's letter.
     pub(crate) fn letter(self) -> char {
         match self {
@@ -62,115 +65,83 @@ impl Direction {
     }
 }
 
-/// Numbers of a convolution.
-const NUMBERS: usize = 27;
+impl DataType {
+    /// `miopenDataType_t`.
+    pub(crate) fn of_input(self) -> i32 {
+        match self {
+            Self::Fp16 => 0,
+            Self::Fp32 => 1,
+            Self::Int8 => 3,
+            Self::Bf16 => 5,
+        }
+    }
+
+    /// `miopenDataType_t` of the output: products of eight-bit integers are
+    /// summed in 32 bits.
+    pub(crate) fn of_output(self) -> i32 {
+        match self {
+            Self::Int8 => 2,
+            other => other.of_input(),
+        }
+    }
+}
 
 impl Convolution {
-    /// The convolution of that wording; `None` where it is none, or too large
-    /// for MIOpen's interface, which would fault.
+    /// The convolution of that wording.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let numbers: Vec<usize> =
             text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;
-        let numbers: &[usize; NUMBERS] = numbers.as_slice().try_into().ok()?;
-        let &[data_type, axes, batch, in_channels, out_channels, groups, transposed, bias, ..] =
-            numbers;
-        let triple = |at: usize| [numbers[at], numbers[at + 1], numbers[at + 2]];
-        let (input, filter, pad) = (triple(8), triple(11), triple(14));
-        let (stride, dilation) = (triple(17), triple(20));
-        let data_type = match data_type {
-            0 => DataType::Fp32,
-            1 => DataType::Fp16,
-            2 => DataType::Bf16,
-            3 => DataType::Int8,
-            _ => return None,
+        let rest = &mut numbers.as_slice();
+        let &[data_type, axes, groups, transposed, bias, directions] = take(rest, 6)? else {
+            return None;
         };
-        let some = |values: &[usize]| values.iter().all(|&value| value > 0);
-        if !matches!(axes, 2 | 3)
-            || !some(&[batch, in_channels, out_channels, groups])
-            || !some(&input)
-            || !some(&filter)
-            || !some(&stride)
-            || !some(&dilation)
-            || in_channels % groups != 0
-            || out_channels % groups != 0
-        {
+        if !matches!(axes, 2 | 3) {
             return None;
         }
-        let transposed = transposed != 0;
-        let first = 3 - axes;
-        let mut output = [1; 3];
-        for axis in first..3 {
-            output[axis] = length_of_output(
-                transposed,
-                input[axis],
-                filter[axis],
-                pad[axis],
-                stride[axis],
-                dilation[axis],
-            )?;
-        }
-        // A transposed convolution's filter lies the other way round.
-        let (k, c) =
-            if transposed { (in_channels, out_channels) } else { (out_channels, in_channels) };
-        let tensor = |outer: usize, channels: usize, spatial: &[usize; 3], layout: usize| {
-            Tensor::new(outer, channels, &spatial[first..], layout != 0)
+        let mut ints = || -> Option<Vec<i32>> {
+            take(rest, axes)?.iter().map(|&value| i32::try_from(value).ok()).collect()
         };
-        let ints = |values: [usize; 3]| -> Option<[i32; 3]> {
-            let [a, b, c] = values.map(|value| i32::try_from(value).ok());
-            Some([a?, b?, c?])
-        };
-        let [input_layout, filter_layout, output_layout] = triple(23);
-        let directions = [Direction::Forward, Direction::BackwardData, Direction::BackwardWeights];
-        Some(Self {
-            data_type,
-            axes,
-            transposed,
-            bias: bias != 0,
+        let (pad, stride, dilation, output_pad) = (ints()?, ints()?, ints()?, ints()?);
+        let mut lengths = || take(rest, axes + 2);
+        let (input, filter, output) = (lengths()?, lengths()?, lengths()?);
+        let &[input_layout, filter_layout, output_layout] = take(rest, 3)? else { return None };
+        let convolution = Self {
+            data_type: match data_type {
+                0 => DataType::Fp32,
+                1 => DataType::Fp16,
+                2 => DataType::Bf16,
+                3 => DataType::Int8,
+                _ => return None,
+            },
             groups: i32::try_from(groups).ok()?,
-            pad: ints(pad)?,
-            stride: ints(stride)?,
-            dilation: ints(dilation)?,
-            input: tensor(batch, in_channels, &input, input_layout)?,
-            filter: tensor(k, c / groups, &filter, filter_layout)?,
-            output: tensor(batch, out_channels, &output, output_layout)?,
+            transposed: transposed != 0,
+            bias: bias != 0,
             directions: (0..3)
-                .filter(|bit| numbers[26] & (1 << bit) != 0)
-                .map(|bit| directions[bit])
+                .filter(|bit| directions & (1 << bit) != 0)
+                .map(|bit| Direction::ALL[bit])
                 .collect(),
-        })
-    }
-
-    /// The values of the axes that there are.
-    pub(crate) fn axes_of<'a>(&self, values: &'a [i32; 3]) -> &'a [i32] {
-        &values[3 - self.axes..]
+            pad,
+            stride,
+            dilation,
+            output_pad,
+            input: Tensor::new(input, input_layout != 0)?,
+            filter: Tensor::new(filter, filter_layout != 0)?,
+            output: Tensor::new(output, output_layout != 0)?,
+        };
+        rest.is_empty().then_some(convolution)
     }
 }
 
-/// Source: ROCm/MIOpen 2d1fd997a, `ConvolutionDescriptor::GetForwardOutputTensor`.
-fn length_of_output(
-    transposed: bool,
-    input: usize,
-    filter: usize,
-    pad: usize,
-    stride: usize,
-    dilation: usize,
-) -> Option<usize> {
-    let reach = dilation.checked_mul(filter - 1)?.checked_add(1)?;
-    let pads = pad.checked_mul(2)?;
-    let length = if transposed {
-        stride.checked_mul(input - 1)?.checked_add(reach)?.checked_sub(pads)?
-    } else {
-        input.checked_add(pads)?.checked_sub(reach)? / stride + 1
-    };
-    (length > 0).then_some(length)
+/// Takes numbers off the beginning.
+fn take<'a>(rest: &mut &'a [usize], count: usize) -> Option<&'a [usize]> {
+    let (taken, after) = rest.split_at_checked(count)?;
+    *rest = after;
+    Some(taken)
 }
 
 impl Tensor {
-    fn new(outer: usize, channels: usize, spatial: &[usize], channels_last: bool) -> Option<Self> {
-        let lengths: Vec<usize> = [outer, channels].iter().chain(spatial).copied().collect();
-        if lengths.iter().any(|&length| i32::try_from(length).is_err()) {
-            return None;
-        }
+    /// A densely packed tensor.
+    fn new(lengths: &[usize], channels_last: bool) -> Option<Self> {
         // From the innermost dimension outwards.
         let order: Vec<usize> = if channels_last {
             std::iter::once(1).chain((2..lengths.len()).rev()).chain([0]).collect()
@@ -183,8 +154,7 @@ impl Tensor {
             strides[dimension] = stride;
             stride = stride.checked_mul(lengths[dimension])?;
         }
-        // Elements have up to eight bytes.
-        (stride < usize::MAX >> 4).then_some(Self { lengths, strides })
+        Some(Self { lengths: lengths.to_vec(), strides })
     }
 }
 
@@ -192,60 +162,53 @@ impl Tensor {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Option<Convolution> {
-        Convolution::parse(text.as_bytes())
-    }
+    const HEAD: &str = "1 2 2 0 1 5 3 3 2 2 1 1 0 0";
 
     #[test]
-    fn tensors_follow_from_the_sizes() {
-        let conv = parse("0 2 32 3 64 1 0 0 1 224 224 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7").unwrap();
+    fn numbers_stand_in_their_order() {
+        let conv = format!("{HEAD} 32 4 224 224 64 2 7 7 32 64 112 112 0 0 0");
+        let conv = Convolution::parse(conv.as_bytes()).unwrap();
+        assert_eq!(conv.data_type, DataType::Fp16);
+        assert_eq!((conv.groups, conv.transposed, conv.bias), (2, false, true));
+        assert_eq!(conv.directions, [Direction::Forward, Direction::BackwardWeights]);
+        assert_eq!((conv.pad, conv.stride), (vec![3, 3], vec![2, 2]));
+        assert_eq!(conv.input.lengths, [32, 4, 224, 224]);
+        assert_eq!(conv.input.strides, [4 * 224 * 224, 224 * 224, 224, 1]);
+        assert_eq!(conv.filter.lengths, [64, 2, 7, 7]);
         assert_eq!(conv.output.lengths, [32, 64, 112, 112]);
-        assert_eq!(conv.filter.lengths, [64, 3, 7, 7]);
-        assert_eq!(conv.input.strides, [3 * 224 * 224, 224 * 224, 224, 1]);
-        assert_eq!(conv.directions.len(), 3);
-        assert_eq!(conv.axes_of(&conv.pad), [3, 3]);
     }
 
     #[test]
     fn channels_last_is_a_matter_of_strides() {
-        let conv = parse("1 2 2 8 16 2 0 1 1 5 6 1 3 3 0 1 1 1 1 1 1 1 1 1 1 1 1").unwrap();
-        assert_eq!(conv.input.lengths, [2, 8, 5, 6]);
+        let conv = format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0");
+        let conv = Convolution::parse(conv.as_bytes()).unwrap();
         assert_eq!(conv.input.strides, [8 * 5 * 6, 1, 6 * 8, 8]);
-        assert_eq!(conv.filter.lengths, [16, 4, 3, 3]);
         assert_eq!(conv.filter.strides, [4 * 9, 1, 3 * 4, 4]);
-        assert!(conv.bias);
-        assert_eq!(conv.directions, [Direction::Forward]);
+        assert_eq!(conv.output.strides, [16 * 30, 30, 6, 1]);
     }
 
     #[test]
-    fn a_transposed_filter_lies_the_other_way_round() {
-        let conv = parse("0 2 1 8 16 2 1 0 1 5 5 1 3 3 0 1 1 1 2 2 1 1 1 0 0 0 1").unwrap();
-        assert_eq!(conv.filter.lengths, [8, 8, 3, 3]);
-        assert_eq!(conv.output.lengths, [1, 16, 9, 9]);
+    fn three_axes_have_more_numbers() {
+        let conv = "0 3 1 1 0 7 1 1 0 2 1 1 1 1 1 0 0 0 1 4 9 8 7 4 8 3 3 3 1 8 17 8 9 0 0 0";
+        let conv = Convolution::parse(conv.as_bytes()).unwrap();
+        assert!(conv.transposed);
+        assert_eq!(conv.stride, [2, 1, 1]);
+        assert_eq!(conv.output.strides, [8 * 17 * 72, 17 * 72, 72, 9, 1]);
     }
 
     #[test]
-    fn a_third_axis_is_the_first() {
-        let conv = parse("0 3 1 4 8 1 0 0 9 8 7 3 3 3 1 1 0 2 1 1 1 1 1 0 0 0 7").unwrap();
-        assert_eq!(conv.output.lengths, [1, 8, 5, 8, 5]);
-        assert_eq!(conv.axes_of(&conv.stride), [2, 1, 1]);
-    }
-
-    #[test]
-    fn what_miopen_would_fault_on_is_refused() {
+    fn other_texts_are_no_convolutions() {
         for wrong in [
             "",
-            "0 2 32",
-            "0 2 0 3 64 1 0 0 1 224 224 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7", // no image
-            "0 2 32 3 64 1 0 0 1 224 224 1 7 7 0 3 3 1 0 2 1 1 1 0 0 0 7", // stride 0
-            "0 2 32 3 64 2 0 0 1 224 224 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7", // groups
-            "0 2 32 3 64 1 0 0 1 2 2 1 7 7 0 0 0 1 2 2 1 1 1 0 0 0 7",    // no output
-            "0 2 4294967296 3 64 1 0 0 1 9 9 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7",
-            "0 2 2147483647 2147483647 64 1 0 0 1 9 9 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7",
-            "0 4 32 3 64 1 0 0 1 224 224 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7", // axes
-            "9 2 32 3 64 1 0 0 1 224 224 1 7 7 0 3 3 1 2 2 1 1 1 0 0 0 7", // type
+            HEAD,
+            "0 4 1 0 0 7",
+            &format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1"),
+            &format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0 0"),
+            &format!("{HEAD} 2 8 5 x 16 4 3 3 2 16 5 6 1 1 0"),
+            &format!("{HEAD} 2 -8 5 6 16 4 3 3 2 16 5 6 1 1 0"),
+            &format!("9{} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0", &HEAD[1..]),
         ] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(Convolution::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

@@ -7,8 +7,7 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `ready VERSION MIOPEN` | this program's version, and the library's |
-//! | `unloadable SONAME REASON` | a library that the library needs can't be loaded |
-//! | `missing SYMBOL…` | symbols that the library wants, and nobody defines |
+//! | `missing SYMBOL` | the library does not have this function |
 //! | `failed REASON` | anything else |
 //!
 //! Then gfxpack sends sockets over the first, and a worker serves each.

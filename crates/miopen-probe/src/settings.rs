@@ -3,8 +3,7 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `library PATH` | the libMIOpen to load |
-//! | `needs SONAME` | a library that it needs, which is no stand-in's |
-//! | `imports SYMBOL` | a symbol that it wants of others |
+//! | `stub PATH` | an empty library, to be loaded before with the name of one that is stood in for |
 //! | `device ARCHITECTURE COUNT` | the device to claim: HIP's `gcnArchName` and `multiProcessorCount` |
 //! | `sqlite PATH` | the real SQLite |
 //! | `kernels answered` or `kernels real` | who answers lookups of kernels |
@@ -25,8 +24,7 @@ use crate::steps::Step;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) library: PathBuf,
-    pub(crate) needs: Vec<CString>,
-    pub(crate) imports: Vec<CString>,
+    pub(crate) stubs: Vec<CString>,
     pub(crate) architecture: CString,
     pub(crate) compute_units: u32,
     pub(crate) sqlite: Option<PathBuf>,
@@ -54,8 +52,7 @@ impl Settings {
     pub(crate) fn parse(lines: &[Vec<Vec<u8>>]) -> Result<Self, String> {
         let mut settings = Self {
             library: PathBuf::new(),
-            needs: Vec::new(),
-            imports: Vec::new(),
+            stubs: Vec::new(),
             architecture: CString::default(),
             compute_units: 0,
             sqlite: None,
@@ -83,8 +80,7 @@ impl Settings {
         let fields: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
         match fields[..] {
             [b"library", library] => self.library = path(library),
-            [b"needs", name] => self.needs.push(text(name)?),
-            [b"imports", symbol] => self.imports.push(text(symbol)?),
+            [b"stub", path] => self.stubs.push(text(path)?),
             [b"device", architecture, count] => {
                 self.architecture = text(architecture)?;
                 self.compute_units = number(count)?;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::convolution::{Convolution, DataType, Direction, Tensor};
+use crate::convolution::{Convolution, Direction, Tensor};
 use crate::library::Loaded;
 use crate::miopen::{Found, Functions, MiOpen, Object, Solution, Status};
 use crate::notes::{note, step};
@@ -113,15 +113,8 @@ pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
 impl<'a> Problem<'a> {
     fn new(loaded: &'a Loaded, convolution: &'a Convolution) -> Result<Self, Refused> {
         let api = loaded.api();
-        let data_type = match convolution.data_type {
-            DataType::Fp16 => 0,
-            DataType::Fp32 => 1,
-            DataType::Int8 => 3,
-            DataType::Bf16 => 5,
-        };
-        // Products of eight-bit integers are summed in 32 bits.
-        let output_type = if convolution.data_type == DataType::Int8 { 2 } else { data_type };
-        let axes = |values: &[i32; 3]| convolution.axes_of(values).as_ptr();
+        let data_type = convolution.data_type;
+        let axes = c_int::try_from(convolution.pad.len()).expect("2 or 3");
         let mut descriptor = ptr::null_mut();
         // SAFETY: the descriptor is written to where it belongs; the arrays have as many numbers as
         // there are axes.
@@ -134,10 +127,10 @@ impl<'a> Problem<'a> {
                 "miopenInitConvolutionNdDescriptor",
                 (api.init_convolution)(
                     descriptor,
-                    c_int::try_from(convolution.axes).expect("2 or 3"),
-                    axes(&convolution.pad),
-                    axes(&convolution.stride),
-                    axes(&convolution.dilation),
+                    axes,
+                    convolution.pad.as_ptr(),
+                    convolution.stride.as_ptr(),
+                    convolution.dilation.as_ptr(),
                     c_int::from(convolution.transposed),
                 ),
             )?;
@@ -145,14 +138,20 @@ impl<'a> Problem<'a> {
                 "miopenSetConvolutionGroupCount",
                 (api.set_groups)(descriptor, convolution.groups),
             )?;
+            if convolution.output_pad.iter().any(|&pad| pad != 0) {
+                check(
+                    "miopenSetTransposeConvNdOutputPadding",
+                    (api.set_output_pad)(descriptor, axes, convolution.output_pad.as_ptr()),
+                )?;
+            }
         }
         Ok(Self {
             loaded,
             convolution,
             descriptor,
-            input: Buffer::new(api, &convolution.input, data_type)?,
-            filter: Buffer::new(api, &convolution.filter, data_type)?,
-            output: Buffer::new(api, &convolution.output, output_type)?,
+            input: Buffer::new(api, &convolution.input, data_type.of_input())?,
+            filter: Buffer::new(api, &convolution.filter, data_type.of_input())?,
+            output: Buffer::new(api, &convolution.output, data_type.of_output())?,
             workspace: allocate(WORKSPACE)?,
         })
     }
@@ -367,18 +366,12 @@ impl<'a> Problem<'a> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let (one, zero) = ((&raw const one).cast(), (&raw const zero).cast());
         let channels = self.convolution.output.lengths[1];
-        let mut lengths = vec![1; self.convolution.axes + 2];
+        let mut lengths = vec![1; self.convolution.output.lengths.len()];
         lengths[1] = channels;
         let mut strides = vec![1; lengths.len()];
         strides[0] = channels;
         let handle = self.loaded.handle(0);
-        let data_type = if self.convolution.data_type == DataType::Fp16 {
-            0
-        } else if self.convolution.data_type == DataType::Bf16 {
-            5
-        } else {
-            1
-        };
+        let data_type = self.convolution.data_type.of_output();
         step("bias", '-');
         let Ok(bias) = Buffer::new(api, &Tensor { lengths, strides }, data_type) else { return };
         let (output, bias) = (self.output, bias);

@@ -22,6 +22,7 @@ use crate::steps::{self, Step};
 /// Workers go on when this process dies; each ends when its socket is closed.
 pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
     ignore_children(true);
+    let directory = env::current_dir();
     let mut number = 0_u32;
     while let Ok(Some(socket)) = receive_socket(control) {
         number += 1;
@@ -36,6 +37,10 @@ pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
             // The other side sees the socket closed.
             _ => drop(socket),
         }
+    }
+    // Where gfxpack was killed, nobody else removes it.
+    if let Ok(directory) = directory {
+        let _ = fs::remove_dir_all(directory);
     }
 }
 
