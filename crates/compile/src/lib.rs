@@ -43,6 +43,7 @@ mod toolchain;
 mod trial;
 mod twins;
 mod usage;
+mod verdict;
 mod witness;
 mod work;
 
