@@ -13,13 +13,12 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
-use crate::engine::{Compilers, Engine, Environments, Prepared, Shortcuts};
+use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
-use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
@@ -27,7 +26,6 @@ use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
-use crate::twins::Twins;
 use crate::usage::Usage;
 use crate::work::WorkDir;
 
@@ -84,10 +82,8 @@ pub enum Event {
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(usize, Duration)>,
     },
-    /// Something was made that several of the jobs share.
+    /// HIP's headers were precompiled for several of the jobs.
     Prepared {
-        /// What.
-        what: Prepared,
         /// One of the jobs that it is for.
         job: usize,
         /// Where and when; nothing else ran there meanwhile.
@@ -149,9 +145,6 @@ pub struct Summary {
     pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
-    /// Jobs that were given an earlier object, since their source differs in
-    /// text only.
-    pub reused: usize,
 }
 
 /// All that a plan's jobs run with.
@@ -265,13 +258,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
-        compilers: Compilers::new(missing.len(), options.shortcuts.huge_pages),
-        environments: toolchains
-            .iter()
-            .map(|toolchain| Environments::of(toolchain, options.shortcuts))
-            .collect(),
+        compilers: Compilers::default(),
+        environments: toolchains.iter().map(compiler_environment).collect(),
         headers: Default::default(),
-        libraries: Default::default(),
         shadows: Default::default(),
     };
     let remote = options.remote.as_ref();
@@ -281,9 +270,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let preparations = if here > 0 { engine.preparations(&missing) } else { Vec::new() };
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: here + elsewhere, jobs });
-    let earlier = Earlier::of(plan, &missing, store, digests);
-    let twins = Twins::of(plan, sources, &missing, store, digests);
-    let shop = Shop::new(engine, earlier, twins, &work, &missing);
+    let shop = Shop::new(engine, &work, &missing);
     let crew = Crew {
         plan,
         store,
@@ -333,7 +320,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             }
             for message in receiver {
                 match message {
-                    Ok(Done { event, object, reused }) => {
+                    Ok(Done { event, object }) => {
                         match &event {
                             Event::Finished { job, built, .. } => {
                                 made.push(*job);
@@ -342,11 +329,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                                 }
                                 let here = built.site == Site::Here;
                                 summary.remote += usize::from(!here);
-                                summary.compiled += usize::from(!reused);
-                                summary.reused += usize::from(reused);
+                                summary.compiled += 1;
                                 summary.objects[*job] = object;
                                 // What a job costs elsewhere, it does not cost here.
-                                if !reused && here {
+                                if here {
                                     costs.push(Record::new(plan, &plan.jobs[*job], built));
                                 }
                                 if costs.len() >= COSTS_AT_ONCE {

@@ -13,7 +13,6 @@ use gfxpack_plan::plan::Job;
 use gfxpack_plan::{Digest, Language, include};
 
 use crate::answers::Moment;
-use crate::clock;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
 use crate::file_digest::Identity;
@@ -67,8 +66,6 @@ pub enum FailureKind {
     NoOutput,
     /// It wrote something that is no code object.
     NoCodeObject(String),
-    /// Its text asks with this macro when it is compiled.
-    AsksForTheTime(&'static str),
     /// The object is for other targets than asked.
     WrongTarget {
         /// What was asked for.
@@ -89,7 +86,6 @@ impl FailureKind {
             Self::TooLong => "too-long",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
-            Self::AsksForTheTime(_) => "asks-for-time",
             Self::WrongTarget { .. } => "wrong-target",
         }
     }
@@ -109,9 +105,6 @@ impl fmt::Display for FailureKind {
             Self::NoOutput => f.write_str("the compiler reported success and wrote no object"),
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
-            }
-            Self::AsksForTheTime(name) => {
-                write!(f, "it asks for `{name}`, which no two builds agree on")
             }
             Self::WrongTarget { expected, found } => {
                 write!(f, "the object is for {found}, not for {expected}")
@@ -152,8 +145,7 @@ pub(crate) fn run(
             // Whatever failed by a shortcut is for the driver to say.
             Some(Err(failure)) if way == Way::Short => {
                 tracing::debug!(%failure.kind, failure.output, "a shortcut failed");
-                if matches!(failure.kind, FailureKind::TimedOut(_) | FailureKind::AsksForTheTime(_))
-                {
+                if matches!(failure.kind, FailureKind::TimedOut(_)) {
                     return Ok(Err(failure));
                 }
             }
@@ -240,19 +232,7 @@ fn attempt(
                 // What a precompiled header was made of is named by its text.
                 let headers = engine.headers_dir();
                 let paths = paths.into_iter().filter(|path| !path.starts_with(&headers));
-                let outside = outside_deps(engine, job, paths, started)?;
-                let OutsideDeps { mut deps, fresh, names_clock } = outside;
-                if (names_clock || clock::is_named_by(engine, job))
-                    && let Some(name) = clock::asked_for(engine, starter, job, stage, scratch)?
-                {
-                    let output = format!(
-                        "`{}`, or a header of its, asks for `{name}`; define a macro of your own \
-                         instead, and say it in the options",
-                        engine.plan.sources[job.source].main
-                    );
-                    let (kind, site) = (FailureKind::AsksForTheTime(name), Site::Here);
-                    return Ok(Some(Err(Failure { kind, output, duration, usage, site })));
-                }
+                let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =
                     deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
@@ -417,7 +397,6 @@ pub(crate) fn outside_deps(
     let late = shadows.late.iter();
     let late = late.map(|(path, identity)| (path.clone(), *identity));
     found.fresh.extend(late.map(|(path, identity)| Fresh { path, identity, digest: absent() }));
-    found.names_clock = shadows.names_clock;
     Ok(found)
 }
 
@@ -428,8 +407,6 @@ pub(crate) struct OutsideDeps {
     /// Those that changed while the compiler ran or shortly before, as they
     /// are now.
     pub(crate) fresh: Vec<Fresh>,
-    /// Whether one of them names a macro that tells the time.
-    pub(crate) names_clock: bool,
 }
 
 /// A file that has just changed.

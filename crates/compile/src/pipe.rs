@@ -23,7 +23,6 @@ pub(crate) struct Capture {
     pipe: File,
     /// Where all of it goes, instead of being kept.
     file: Option<File>,
-    limit: usize,
     pub(crate) kept: Vec<u8>,
     dropped: bool,
     pub(crate) open: bool,
@@ -31,18 +30,13 @@ pub(crate) struct Capture {
 
 impl Capture {
     pub(crate) fn new(pipe: impl Into<OwnedFd>) -> Self {
-        Self::up_to(OUTPUT_LIMIT, pipe)
-    }
-
-    /// One that keeps so many bytes.
-    pub(crate) fn up_to(limit: usize, pipe: impl Into<OwnedFd>) -> Self {
         let pipe = File::from(pipe.into());
-        Self { pipe, file: None, limit, kept: Vec::new(), dropped: false, open: true }
+        Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
     }
 
     /// One that keeps nothing and writes all of it to a file.
     pub(crate) fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
-        Self { file: Some(file), ..Self::up_to(0, pipe) }
+        Self { file: Some(file), ..Self::new(pipe) }
     }
 
     fn read_once(&mut self) -> io::Result<()> {
@@ -56,7 +50,7 @@ impl Capture {
         if let Some(file) = &mut self.file {
             return file.write_all(&buffer[..count]);
         }
-        let room = self.limit - self.kept.len();
+        let room = OUTPUT_LIMIT - self.kept.len();
         self.kept.extend_from_slice(&buffer[..count.min(room)]);
         self.dropped |= count > room;
         Ok(())

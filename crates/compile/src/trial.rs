@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_plan::clock::Clock;
 use gfxpack_plan::code_object::{self, UnfitError};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::processors::PROCESSORS;
@@ -68,8 +69,9 @@ impl<'a> Trial<'a> {
         })?;
         let target = TargetId::new(processor.name);
         let facts = toolchain.for_plan().facts;
+        let (options, clock) = (Words::default(), Clock::at(0));
         let (_, words) =
-            arguments::arguments(language, &Words::default(), &target, &facts, file, &[]);
+            arguments::arguments(language, &options, &target, &facts, file, &[], &clock);
         let arguments = words.iter().map(|word| toolchain.fill(word)).collect();
         Some(Self { toolchain, source, file, target, language, words, arguments })
     }

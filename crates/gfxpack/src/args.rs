@@ -241,8 +241,8 @@ pub(crate) struct Build {
     /// What runs the jobs; the bytes are the same
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut not to take: direct, fork-server, precompiled-header,
-    /// reduced-library or huge-pages; repeatable, or with commas
+    /// A shortcut not to take: direct, fork-server or precompiled-header;
+    /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
     /// Say what would be done, and do nothing
@@ -368,6 +368,9 @@ pub(crate) enum CacheCommand {
         /// For how long a file may lie unused, as 30d
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         max_age: Option<Duration>,
+        /// Remove what earlier versions of gfxpack kept, which nothing reads
+        #[arg(long)]
+        old: bool,
         /// Say what would be removed, and remove nothing
         #[arg(long, short = 'n')]
         dry_run: bool,

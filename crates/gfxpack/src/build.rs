@@ -110,7 +110,6 @@ fn run(
         prepared.cache.digests.save();
         History::record(
             plan,
-            &prepared.sources,
             &prepared.toolchains,
             &prepared.cache.store,
             &prepared.cache.digests,

@@ -9,7 +9,7 @@ use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
-use gfxpack_plan::manifest::{self, Manifest};
+use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{
     InputError, KernelKey, Location, Problem, Target, arguments, include, processors,
@@ -85,6 +85,7 @@ pub(crate) fn read(
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
         files: inputs.manifest.len() + inputs.keys.len(),
+        for_miopen: !inputs.keys.is_empty(),
     };
     for file in &inputs.manifest {
         reader.manifest(file)?;
@@ -157,6 +158,8 @@ struct Reader {
     warnings: Vec<String>,
     /// Manifests and key lists.
     files: usize,
+    /// Whether keys of MIOpen's are among the inputs.
+    for_miopen: bool,
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> anyhow::Error {
@@ -312,6 +315,9 @@ impl Reader {
             self.library.maintainer = said.maintainer.clone();
             self.library.description = said.description.clone();
             self.library.homepage = said.homepage.clone();
+            self.library.reader = if self.for_miopen { KernelReader::Miopen } else { said.reader };
+        } else if said.reader.is_miopen() {
+            self.library.reader = KernelReader::Miopen;
         }
     }
 

@@ -10,6 +10,9 @@ use crate::estimate::Estimator;
 use crate::output::Output;
 use crate::progress::{Progress, language_class};
 
+/// What is made before jobs.
+pub(crate) const PREPARED: &str = "precompiled-headers";
+
 /// Tells machines of a build.
 pub(crate) struct Messages<'a> {
     output: &'a Output,
@@ -95,10 +98,10 @@ impl Progress for Messages<'_> {
                     }),
                 );
             }
-            Event::Prepared { what, job, run, duration, usage } => {
+            Event::Prepared { job, run, duration, usage } => {
                 let job = &plan.jobs[*job];
                 let mut body = json!({
-                    "what": what.name(), "language": what.language(), "target": job.target_id,
+                    "what": PREPARED, "language": job.language, "target": job.target_id,
                 });
                 self.place(&mut body, run);
                 used(&mut body, *duration, *usage);

@@ -64,8 +64,13 @@ pub(crate) fn release(
         );
         UNKNOWN_MAINTAINER.to_owned()
     });
+    let name = library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned());
+    let name_template = args
+        .name_template
+        .clone()
+        .unwrap_or_else(|| kernel_package::default_name_template(library.reader, &name));
     Ok(Release {
-        library: library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned()),
+        library: name,
         description: library.description.clone().unwrap_or_default(),
         homepage: library.homepage.clone().unwrap_or_default(),
         version: args
@@ -77,7 +82,8 @@ pub(crate) fn release(
         maintainer,
         licenses,
         layout,
-        name_template: args.name_template.clone(),
+        reader: library.reader,
+        name_template,
         source_date_epoch: environment.epoch()?,
     })
 }

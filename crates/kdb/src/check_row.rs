@@ -5,7 +5,7 @@ use std::error::Error as _;
 use gfxpack_plan::code_object::{self, CodeObjectError, UnfitError};
 use gfxpack_plan::{KernelKey, KeyError, Target, TargetId};
 
-use crate::codec::{self, Unpacked};
+use crate::codec;
 use crate::error::RowError;
 use crate::report::{Finding, FindingClass};
 use crate::row::{self, MAX_SHOWN_BYTES};
@@ -13,18 +13,13 @@ use crate::schema::MAX_KEY_BYTES;
 
 /// A row taken out of SQLite, so that another thread can look at it.
 pub(crate) struct StoredRow {
-    text: StoredText,
-    blob: Result<Vec<u8>, RowError>,
-    size: Result<i64, RowError>,
-}
-
-/// What a row has beside its code object.
-struct StoredText {
     number: u64,
     name: Result<String, RowError>,
     args: Result<String, RowError>,
     shown: KernelKey,
+    blob: Result<Vec<u8>, RowError>,
     hash: Result<String, RowError>,
+    size: Result<i64, RowError>,
 }
 
 /// What became of a row.
@@ -38,7 +33,7 @@ pub(crate) struct Checked {
 impl StoredRow {
     /// Copies a row of `SELECT_ALL`.
     pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64) -> Self {
-        let text = StoredText {
+        Self {
             number,
             name: row::text(row, 0, "kernel_name").map(str::to_owned),
             args: row::text(row, 1, "kernel_args").map(str::to_owned),
@@ -46,82 +41,32 @@ impl StoredRow {
                 kernel_name: row::lossy_text(row, 0),
                 kernel_args: row::lossy_text(row, 1),
             },
-            hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
-        };
-        Self {
-            text,
             blob: row::blob(row, 2, "kernel_blob").map(<[u8]>::to_vec),
+            hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
             size: row::integer(row, 4, "uncompressed_size"),
         }
     }
 
-    /// Whether the code object is stored as it is.
-    pub(crate) fn is_raw(&self) -> bool {
-        matches!(self.size, Ok(0))
-    }
-
     /// Bytes that checking this row may take.
     pub(crate) fn cost(&self, max_object_bytes: u64) -> u64 {
-        let StoredText { name, args, hash, .. } = &self.text;
+        let Self { name, args, blob, hash, size, .. } = self;
         let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
-        let blob = self.blob.as_ref().map_or(0, Vec::len) as u64;
-        let declared = *self.size.as_ref().unwrap_or(&0);
+        let blob = blob.as_ref().map_or(0, Vec::len) as u64;
+        let declared = *size.as_ref().unwrap_or(&0);
         let unpacked = u64::try_from(declared).unwrap_or(0).min(max_object_bytes);
         blob + unpacked + text(name) + text(args) + text(hash)
     }
-
-    /// The row's code object, or all that keeps it from having one.
-    fn unpack(
-        self,
-        max_object_bytes: u64,
-    ) -> (StoredText, Checked, Result<Unpacked, Vec<RowError>>) {
-        let raw = self.is_raw();
-        let Self { text, blob, size } = self;
-        let checked = Checked {
-            raw,
-            stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
-            object_bytes: 0,
-            findings: Vec::new(),
-        };
-        let object = match (size, blob) {
-            (Ok(size), Ok(blob)) => {
-                Unpacked::of(blob, size, max_object_bytes).map_err(|fault| vec![fault])
-            }
-            (size, blob) => Err(size.err().into_iter().chain(blob.err()).collect()),
-        };
-        (text, checked, object)
-    }
 }
 
-/// Checks rows, and lists everything that is wrong with each.
-pub(crate) fn check(
-    rows: &mut dyn Iterator<Item = StoredRow>,
-    target: Option<&Target>,
-    max_object_bytes: u64,
-) -> Vec<Checked> {
-    let (rows, objects): (Vec<_>, Vec<_>) = rows
-        .map(|row| {
-            let (text, checked, object) = row.unpack(max_object_bytes);
-            ((text, checked), object)
-        })
-        .unzip();
-    rows.into_iter()
-        .zip(codec::digest_each(objects, Unpacked::object))
-        .map(|((text, mut checked), object)| {
-            check_one(text, object, target, &mut checked);
-            checked
-        })
-        .collect()
-}
-
-/// Checks one row with its code object and that one's MD5.
-fn check_one(
-    text: StoredText,
-    object: Result<(Unpacked, [u8; 16]), Vec<RowError>>,
-    target: Option<&Target>,
-    checked: &mut Checked,
-) {
-    let StoredText { number, name, args, shown, hash } = text;
+/// Checks a row, and lists everything that is wrong with it.
+pub(crate) fn check(row: StoredRow, target: Option<&Target>, max_object_bytes: u64) -> Checked {
+    let StoredRow { number, name, args, shown, blob, hash, size } = row;
+    let mut checked = Checked {
+        raw: matches!(size, Ok(0)),
+        stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
+        object_bytes: 0,
+        findings: Vec::new(),
+    };
     let mut found = |class, detail| {
         let key = Some(shown.clone());
         checked.findings.push(Finding { class, row: Some(number), key, detail });
@@ -136,17 +81,21 @@ fn check_one(
         }
     };
     let hash = hash.map_err(&mut usable).ok();
-    let object = object.map_err(|faults| faults.into_iter().for_each(&mut usable)).ok();
-    if let (Some((_, digest)), Some(hash)) = (&object, &hash) {
-        codec::check_digest(digest, hash).unwrap_or_else(&mut usable);
+    let size = size.map_err(&mut usable).ok();
+    let blob = blob.map_err(&mut usable).ok();
+    let object = size.zip(blob.as_deref()).and_then(|(size, blob)| {
+        codec::unpack(blob, size, max_object_bytes).map_err(&mut usable).ok()
+    });
+    if let (Some(object), Some(hash)) = (&object, &hash) {
+        codec::check_hash(object, hash).unwrap_or_else(&mut usable);
     }
 
     let device = key.as_ref().and_then(|key| check_key(key, target, &mut found));
-    if let Some((unpacked, _)) = &object {
-        let object = unpacked.object();
-        check_target(object, target, device, &mut found);
+    if let Some(object) = object {
+        check_target(&object, target, device, &mut found);
         checked.object_bytes = object.len() as u64;
     }
+    checked
 }
 
 /// Checks the key's text, and returns the device it names.

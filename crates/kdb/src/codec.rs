@@ -9,7 +9,6 @@ use gfxpack_plan::KernelKey;
 use md5::{Digest as _, Md5};
 
 use crate::error::RowError;
-use crate::md5_lanes;
 use crate::write::Blob;
 
 /// bzip2's block size in units of 100 kB, and its work factor.
@@ -127,64 +126,7 @@ pub(crate) fn unpack(
     }
 }
 
-/// A stored blob with the code object in it.
-pub(crate) struct Unpacked {
-    blob: Vec<u8>,
-    /// Unless the blob is the object.
-    object: Option<Vec<u8>>,
-}
-
-impl Unpacked {
-    /// What [`unpack`] gives.
-    ///
-    /// # Errors
-    /// [`RowError`] of the size and bzip2 kinds.
-    pub(crate) fn of(blob: Vec<u8>, uncompressed_size: i64, limit: u64) -> Result<Self, RowError> {
-        let object = match unpack(&blob, uncompressed_size, limit)? {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(object) => Some(object),
-        };
-        Ok(Self { blob, object })
-    }
-
-    /// The code object.
-    pub(crate) fn object(&self) -> &[u8] {
-        self.object.as_ref().unwrap_or(&self.blob)
-    }
-
-    /// The blob as it was stored.
-    pub(crate) fn into_blob(self) -> Vec<u8> {
-        self.blob
-    }
-
-    /// The code object alone.
-    pub(crate) fn into_object(self) -> Vec<u8> {
-        self.object.unwrap_or(self.blob)
-    }
-}
-
-/// Each item with the MD5 of its code object: those of many together take a
-/// fraction of the time. Errors are passed on in their places.
-pub(crate) fn digest_each<T, E>(
-    items: Vec<Result<T, E>>,
-    object: impl Fn(&T) -> &[u8],
-) -> impl Iterator<Item = Result<(T, [u8; 16]), E>> {
-    let objects: Vec<&[u8]> = items.iter().flatten().map(object).collect();
-    let mut digests = md5_lanes::digests(&objects).into_iter();
-    items.into_iter().map(move |item| {
-        item.map(|item| (item, digests.next().expect("one digest for each object")))
-    })
-}
-
 /// Holds a code object against its stored hash.
-///
-/// # Errors
-/// [`RowError::HashForm`] or [`RowError::HashMismatch`].
-pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
-    check_digest(&Md5::digest(object), stored)
-}
-
-/// Holds a code object's MD5 against its stored hash.
 ///
 /// MIOpen compares text, so upper-case digits are a mismatch to it.
 ///
@@ -192,12 +134,12 @@ pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
 ///
 /// # Errors
 /// [`RowError::HashForm`] or [`RowError::HashMismatch`].
-pub(crate) fn check_digest(digest: &[u8], stored: &str) -> Result<(), RowError> {
+pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     if stored.len() != 32 || !stored.bytes().all(digit) {
         return Err(RowError::HashForm(stored.chars().take(64).collect()));
     }
-    let computed = hex(digest);
+    let computed = md5_hex(object);
     if computed == stored {
         Ok(())
     } else {
@@ -301,31 +243,6 @@ mod tests {
             Err(RowError::HashMismatch { .. })
         ));
         assert!(matches!(check_hash(b"abc", ""), Err(RowError::HashForm(_))));
-    }
-
-    #[test]
-    fn digests_stand_beside_their_objects_and_errors_in_their_places() {
-        let items = |count| (0..count).map(|n| if n % 3 == 1 { Err(n) } else { Ok(noise(n)) });
-        for count in [0, 1, 2, 4, 200] {
-            let each: Vec<_> = digest_each(items(count).collect(), Vec::as_slice).collect();
-            let alone: Vec<_> = items(count)
-                .map(|item| item.map(|item| (Md5::digest(&item).into(), item)))
-                .map(|item| item.map(|(digest, item)| (item, digest)))
-                .collect();
-            assert_eq!(each, alone);
-        }
-    }
-
-    #[test]
-    fn an_unpacked_blob_gives_the_blob_or_the_object() {
-        for object in [vec![7; 5000], noise(5000)] {
-            let Encoded { blob, uncompressed_size, .. } = encode(object.clone(), Blob::Auto);
-            let unpacked =
-                || Unpacked::of(blob.clone(), uncompressed_size as i64, 1 << 20).unwrap();
-            assert_eq!(unpacked().object(), object);
-            assert_eq!(unpacked().into_object(), object);
-            assert_eq!(unpacked().into_blob(), blob);
-        }
     }
 
     #[test]

@@ -221,7 +221,6 @@ impl Run<'_> {
         let mut number = 0;
         pipeline::in_order(
             window_bytes,
-            |row: &StoredRow| pipeline::batch_of(row.is_raw()),
             || {
                 if cancelled.is_some_and(|cancelled| cancelled()) {
                     return Err(ReadError::Interrupted { path: path.to_owned() });
@@ -237,7 +236,7 @@ impl Run<'_> {
                 let cost = row.cost(max_object_bytes);
                 Ok(Some((row, cost)))
             },
-            |rows| check_row::check(rows, target.as_ref(), max_object_bytes),
+            |row| check_row::check(row, target.as_ref(), max_object_bytes),
             |checked| {
                 report.rows += 1;
                 report.raw_rows += u64::from(checked.raw);

@@ -1,8 +1,17 @@
 //! Asks the stock libMIOpen which kernels it would compile for a GPU that is
 //! not there.
 
+mod elf;
 mod library;
 mod problem;
+mod problems;
+mod sources;
 
-pub use library::Library;
-pub use problem::{Convolution, DataType, Directions, Layout, Problem};
+pub use elf::ElfError;
+pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
+pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
+pub use problems::{
+    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    read_problems,
+};
+pub use sources::{Sources, SourcesError, is_left_out_by_debian};

@@ -79,6 +79,9 @@ pub enum Problem {
         /// What is wrong with it.
         reason: String,
     },
+    /// A library that MIOpen does not read, whose name no package can have.
+    #[error("failed to accept the library's name `{0}`: its packages and its directory bear it")]
+    LibraryName(String),
     /// A define's name is no identifier.
     #[error("failed to accept define `{0}`: it is no identifier")]
     DefineName(String),
@@ -181,6 +184,9 @@ impl InputError {
                 "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or !gfx90c".to_owned()
             }
             Problem::License { .. } => license::HINT.to_owned(),
+            Problem::LibraryName(_) => {
+                "use lowercase letters, digits, +, - and .; or leave out `reader`".to_owned()
+            }
             Problem::DefineName(_) => "use letters, digits and _".to_owned(),
             Problem::DefineValue { language: Language::Assembly, .. } => {
                 "assembly symbols (-defsym) take integers".to_owned()

@@ -11,7 +11,6 @@ use gfxpack_plan::{Language, include};
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::answers::Moment;
-use crate::clock;
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
@@ -134,13 +133,13 @@ impl Runner for Remote<'_> {
             return Ok(Outcome::Here(None));
         }
         // Headers that are not here are not those that decide here.
-        let Ok(OutsideDeps { deps, fresh, names_clock }) =
+        let Ok(OutsideDeps { deps, fresh }) =
             job::outside_deps(engine, job, paths.into_iter(), self.shop.since)
         else {
             return Ok(Outcome::Here(None));
         };
-        // Another text may have been sent, and only here is it asked what it is of.
-        if !fresh.is_empty() || names_clock || clock::is_named_by(engine, job) {
+        // Another text may have been sent.
+        if !fresh.is_empty() {
             return Ok(Outcome::Here(None));
         }
         Ok(Outcome::Made(Object {
@@ -150,9 +149,5 @@ impl Runner for Remote<'_> {
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
         }))
-    }
-
-    fn stored(&mut self, _index: usize) -> Result<(), CompileError> {
-        Ok(())
     }
 }

@@ -74,11 +74,6 @@ impl ObjectInfo {
         self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
     }
 
-    /// What was read for it besides source and toolchain, as one digest.
-    pub(crate) fn deps_digest(&self) -> Option<Digest> {
-        self.deps
-    }
-
     /// Bytes of the file with a header of that length.
     pub(super) fn length(&self, header: u64) -> Option<u64> {
         header.checked_add(self.size)?.checked_add(self.about)

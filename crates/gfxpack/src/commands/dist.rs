@@ -154,7 +154,7 @@ fn summarise(
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
-        "reused": summary.reused, "failed": summary.failures.len(),
+        "reused": 0, "failed": summary.failures.len(),
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
@@ -167,10 +167,6 @@ fn summarise(
         0 => String::new(),
         count => format!("; {}, {}", counted(count, "package"), size(total)),
     };
-    let reused = match summary.reused {
-        0 => String::new(),
-        reused => format!(", {reused} as before but for their text"),
-    };
     let remote = match summary.remote {
         0 => String::new(),
         remote => format!(" ({remote} remotely)"),
@@ -180,7 +176,7 @@ fn summarise(
         shared => format!(" ({shared} of them from the shared one)"),
     };
     output.say(&format!(
-        "{} compiled{remote}{reused}, {} from the cache{shared}{failed}{packages}: {}",
+        "{} compiled{remote}, {} from the cache{shared}{failed}{packages}: {}",
         summary.compiled,
         summary.cached,
         args.out.display()

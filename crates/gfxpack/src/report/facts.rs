@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, Failure, JobRun, Prepared, Site, Usage};
+use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::{Language, TargetId};
 use serde_json::{Value, json};
@@ -75,10 +75,9 @@ impl Micros {
     }
 }
 
-/// Something that was made for several jobs.
+/// Headers that were precompiled for several jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
-    pub(crate) what: Prepared,
     /// One of them.
     pub(crate) job: usize,
     pub(crate) worker: usize,
@@ -157,9 +156,8 @@ impl Facts {
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
-            Event::Prepared { what, job, run, duration, usage } => {
+            Event::Prepared { job, run, duration, usage } => {
                 self.shared.push(Shared {
-                    what: *what,
                     job: *job,
                     worker: run.worker,
                     start: run.started.saturating_duration_since(self.begun),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Prepared, Site, Usage};
+use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
 use gfxpack_plan::arguments::{CompilerFacts, Program};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use gfxpack_plan::words::Words;
@@ -273,8 +273,7 @@ fn what_kernels_share_takes_its_place_among_them() {
     let (first, then) = (run(Duration::ZERO), run(second));
     facts.event(&Event::Looked { cached: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
-    let what = Prepared::PrecompiledHeaders;
-    facts.event(&Event::Prepared { what, job: 0, run: first, duration: second, usage });
+    facts.event(&Event::Prepared { job: 0, run: first, duration: second, usage });
     let built = Built { size: 5000, duration: second, usage, site: Site::Here };
     facts.event(&Event::Finished { job: 0, run: then, built });
     let script = "

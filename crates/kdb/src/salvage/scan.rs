@@ -95,7 +95,6 @@ impl Walk<'_> {
         let mut left = 8 * self.bytes + (64 << 20);
         pipeline::in_order(
             self.options.window_bytes,
-            |_| pipeline::SMALL_BATCH,
             || -> Result<_, CopyError> {
                 loop {
                     if let Some((place, cell, shape)) = found.pop() {
@@ -123,7 +122,7 @@ impl Walk<'_> {
                     }
                 }
             },
-            |candidates| candidates.map(|candidate| self.judge(candidate)).collect(),
+            |candidate| self.judge(candidate),
             |(verdict, chain)| {
                 let whole = matches!(
                     verdict,
