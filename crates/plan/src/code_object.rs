@@ -34,6 +34,12 @@ pub enum CodeObjectError {
     EmptyBundle,
 }
 
+/// Whether the bytes begin as a code object or a bundle of them does.
+#[must_use]
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(ELF_MAGIC) || bytes.starts_with(BUNDLE_MAGIC)
+}
+
 /// The gfx targets that the bytes hold code for: one for an ELF code object,
 /// one per device entry for an offload bundle.
 ///
