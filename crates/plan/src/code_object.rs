@@ -102,6 +102,12 @@ pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> 
     check(bytes, &loaded_by(target))
 }
 
+/// Whether the bytes begin as a code object or a bundle of them does.
+#[must_use]
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(ELF_MAGIC) || bytes.starts_with(BUNDLE_MAGIC)
+}
+
 /// The gfx targets that the bytes hold code for: one for an ELF code object,
 /// one per device entry for an offload bundle.
 ///
