@@ -2,9 +2,9 @@
 
 mod collect;
 mod options;
-mod plan;
+pub(crate) mod plan;
 mod pool;
-mod session;
+pub(crate) mod session;
 
 use crate::error::AskError;
 use crate::library::Library;
@@ -13,7 +13,8 @@ use crate::problem::Problem;
 pub use collect::{Answers, AskedKey, Failure, ProblemFailure, Wanted};
 pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
-use collect::{Collected, Run};
+use collect::Collected;
+pub(crate) use collect::{failures_of, uses_of};
 use plan::{Phase, Work};
 use session::{Lookup, Progress, Session};
 
@@ -41,28 +42,15 @@ pub fn ask(
     let mut collected = Collected::new(&work, &options.databases, options.uses);
     for phase in &phases {
         progress.loading(phase.database.map(|number| &options.databases[number]));
-        session.run(&work, phase, Lookup::default(), &mut |task, answer| {
+        session.run(&work, phase, Lookup::Answered, &mut |task, answer| {
             collected.add(phase, task, answer);
             progress.step();
         })?;
     }
-    let mut run = Run {
-        version: session.version.clone(),
-        models_left_out: session.models_left_out,
-        ..Run::default()
-    };
-    for (directory, staged) in options.databases.iter().zip(&session.staged) {
-        match staged {
-            Some(staged) => run.databases.extend(staged.files.iter().cloned()),
-            None => run.unused_databases.push(directory.clone()),
-        }
-    }
-    run.databases.sort();
-    run.databases.dedup();
-    Ok(collected.finish(run))
+    Ok(collected.finish(session.done()))
 }
 
-/// Without databases, with each directory that has some, and behind primers.
+/// The phases of asking: without databases, with each directory that has some, and behind primers.
 fn phases(session: &Session<'_>) -> Vec<Phase> {
     let uses = session.options.uses;
     let mut phases = Vec::new();

@@ -2,6 +2,7 @@
 //! not there.
 
 mod ask;
+mod check;
 mod elf;
 mod error;
 mod library;
@@ -14,6 +15,7 @@ mod stubs;
 pub use ask::{
     Answers, AskEvent, AskOptions, AskedKey, Failure, ProblemFailure, Uses, UsesError, Wanted, ask,
 };
+pub use check::{CheckReport, Outcome, check};
 pub use elf::ElfError;
 pub use error::AskError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};

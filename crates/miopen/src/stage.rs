@@ -142,6 +142,32 @@ impl Staged {
     }
 }
 
+/// Makes a directory of links to all files of another one, and to these.
+///
+/// # Errors
+/// [`AskError::Scratch`] or [`AskError::Database`].
+pub(crate) fn link_together(
+    from: Option<&Path>,
+    files: &[PathBuf],
+    to: &Path,
+) -> Result<(), AskError> {
+    fs::create_dir_all(to).map_err(scratch(to))?;
+    let mut all: Vec<PathBuf> = files.to_vec();
+    if let Some(from) = from {
+        for entry in fs::read_dir(from).map_err(scratch(from))? {
+            all.push(entry.map_err(scratch(from))?.path());
+        }
+    }
+    for path in all {
+        let unreadable =
+            |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
+        let real = path.canonicalize().map_err(unreadable)?;
+        let link = to.join(path.file_name().unwrap_or_default());
+        symlink(real, &link).map_err(scratch(&link))?;
+    }
+    Ok(())
+}
+
 fn scratch(path: &Path) -> impl FnOnce(io::Error) -> AskError + use<> {
     let path = path.to_owned();
     |source| AskError::Scratch { path, source }
@@ -206,7 +232,11 @@ fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a Strin
     counts.min().map(|(_, name)| name)
 }
 
-fn sha256(file: &Path) -> io::Result<Digest> {
+/// The digest of a file.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn sha256(file: &Path) -> io::Result<Digest> {
     let mut file = File::open(file)?;
     let mut sha256 = Sha256::new();
     let mut buffer = vec![0; 256 << 10];

@@ -8,7 +8,8 @@ use gfxpack_plan::KernelKey;
 
 use super::options::Uses;
 use super::plan::{Phase, Task, Work};
-use crate::probe::{Answer, End};
+use super::session::Done;
+use crate::probe::{Answer, End, Step};
 use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 
@@ -128,15 +129,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How the run as a whole went.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) version: String,
-    pub(crate) databases: Vec<DatabaseFile>,
-    pub(crate) unused_databases: Vec<PathBuf>,
-    pub(crate) models_left_out: bool,
-}
-
 /// Answers, as they come in.
 #[derive(Debug)]
 pub(crate) struct Collected<'a> {
@@ -206,35 +198,14 @@ impl<'a> Collected<'a> {
     }
 
     fn note_failures(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
-        let mut failures = BTreeSet::new();
-        failures.extend(match &answer.end {
-            End::Done => None,
-            End::Exited(status) => Some(Failure::Exited(*status)),
-            End::Killed(signal) => Some(Failure::Killed(*signal)),
-            End::Overdue => Some(Failure::Overdue),
-            End::Full => Some(Failure::TooMuch),
-            End::Failed(reason) => Some(Failure::Probe(reason.clone())),
-            End::Gone => Some(Failure::Lost),
-        });
-        failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
-        // Many problems are none for the one solver that is asked behind primers.
-        if !phase.is_primed() {
-            failures.extend(answer.refused.iter().map(|refused| Failure::Refused {
-                direction: refused.direction.clone(),
-                call: refused.call.clone(),
-                status: refused.status.clone(),
-            }));
-            if answer.keys.is_empty() && failures.is_empty() {
-                failures.insert(Failure::NothingAsked);
-            }
-        }
+        let failures = failures_of(phase, answer);
         if !failures.is_empty() {
             self.failures.entry((problem, phase.database)).or_default().extend(failures);
         }
     }
 
     fn note_records(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
-        if phase.steps.contains(&crate::probe::Step::Hit) {
+        if phase.runs[0].contains(&Step::Hit) {
             self.looked_up = true;
             let directions = directions(&self.work.problems[problem as usize]);
             let recorded = directions.difference(&answer.unrecorded).cloned();
@@ -243,7 +214,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Everything, in order.
-    pub(crate) fn finish(self, run: Run) -> Answers {
+    pub(crate) fn finish(self, done: Done) -> Answers {
         let mut keys: Vec<AskedKey> = self
             .keys
             .into_iter()
@@ -266,17 +237,44 @@ impl<'a> Collected<'a> {
         });
         let unrecorded = unrecorded.map(|(number, _)| number);
         Answers {
-            version: run.version,
+            version: done.version,
             problems: self.work.problems.clone(),
             keys,
             failures: failures.collect(),
-            databases: run.databases,
-            unused_databases: run.unused_databases,
-            models_left_out: run.models_left_out,
+            databases: done.databases,
+            unused_databases: done.unused_databases,
+            models_left_out: done.models_left_out,
             unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
             unanswered: self.unanswered.into_iter().collect(),
         }
     }
+}
+
+/// What went wrong in an answer.
+pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
+    let mut failures = BTreeSet::new();
+    failures.extend(match &answer.end {
+        End::Done => None,
+        End::Exited(status) => Some(Failure::Exited(*status)),
+        End::Killed(signal) => Some(Failure::Killed(*signal)),
+        End::Overdue => Some(Failure::Overdue),
+        End::Full => Some(Failure::TooMuch),
+        End::Failed(reason) => Some(Failure::Probe(reason.clone())),
+        End::Gone => Some(Failure::Lost),
+    });
+    failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
+    // Many problems are none for the one solver that is asked behind primers.
+    if !phase.is_primed() {
+        failures.extend(answer.refused.iter().map(|refused| Failure::Refused {
+            direction: refused.direction.clone(),
+            call: refused.call.clone(),
+            status: refused.status.clone(),
+        }));
+        if answer.keys.is_empty() && failures.is_empty() {
+            failures.insert(Failure::NothingAsked);
+        }
+    }
+    failures
 }
 
 /// The letters of a convolution's directions.
@@ -291,7 +289,7 @@ fn directions(problem: &Problem) -> BTreeSet<String> {
 }
 
 /// The uses that a step of the probe stands for.
-fn uses_of(step: &str) -> Uses {
+pub(crate) fn uses_of(step: &str) -> Uses {
     match step {
         "search" => Uses { search: true, ..Uses::NONE },
         "immediate" => Uses { immediate: true, ..Uses::NONE },

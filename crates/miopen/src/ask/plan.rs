@@ -25,6 +25,13 @@ const PRIMERS: [&str; 4] = [
     "conv -n 4 -c 8 -H 7 -W 7 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
 ];
 
+/// Find modes: normal, fast, hybrid and dynamic hybrid; releases after 3.5 add
+/// two that verify what they trust. A mode that a release does not know is a
+/// normal one.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `FindMode::Values`.
+const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];
+
 /// Problems in an order of their own, each once.
 #[derive(Debug)]
 pub(crate) struct Work {
@@ -50,7 +57,8 @@ pub(crate) struct Phase {
     /// The number of the directory of databases, or none.
     pub(crate) database: Option<usize>,
     pub(crate) solvers: Solvers,
-    pub(crate) steps: Vec<Step>,
+    /// Each of these lists of steps is done in a process of its own.
+    pub(crate) runs: Vec<Vec<Step>>,
     /// Each problem is worked on behind each of these.
     pub(crate) stems: Vec<String>,
 }
@@ -62,6 +70,8 @@ pub(crate) struct Task {
     pub(crate) problem: u32,
     /// The number of the stem, or 0.
     pub(crate) stem: usize,
+    /// The number of the run in [`Phase::runs`].
+    pub(crate) run: usize,
 }
 
 impl Work {
@@ -93,8 +103,10 @@ impl Work {
     pub(crate) fn tasks(&self, phase: &Phase) -> Vec<Task> {
         let count = u32::try_from(self.problems.len()).expect("fewer than 2^32 problems");
         let stems = if phase.is_primed() { 1..=phase.stems.len() } else { 0..=0 };
+        let runs = || 0..phase.runs.len();
         stems
-            .flat_map(|stem| (0..count).map(move |problem| Task { problem, stem }))
+            .flat_map(|stem| runs().map(move |run| (stem, run)))
+            .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
             .filter(|task| self.wording(phase, *task).is_some())
             .collect()
     }
@@ -130,7 +142,19 @@ impl Phase {
         if uses.hit && has_find_db {
             steps.push(Step::Hit);
         }
-        Self { database, solvers: Solvers::All, steps, stems: Vec::new() }
+        Self { database, solvers: Solvers::All, runs: vec![steps], stems: Vec::new() }
+    }
+
+    /// Doing what programs do: searching in each find mode, and using what is
+    /// there without a search.
+    pub(crate) fn natural(database: Option<usize>) -> Self {
+        let modes = FIND_MODES.into_iter().map(|mode| vec![Step::Mode(mode)]);
+        Self {
+            database,
+            solvers: Solvers::Natural,
+            runs: modes.chain([vec![Step::Unprepared]]).collect(),
+            stems: Vec::new(),
+        }
     }
 
     /// Asking one solver behind all first problems that change what it does.
@@ -145,9 +169,14 @@ impl Phase {
         Self {
             database: None,
             solvers: Solvers::Only(PRIMED_SOLVER),
-            steps: vec![Step::Search, Step::Immediate],
+            runs: vec![vec![Step::Search, Step::Immediate]],
             stems: stems.collect(),
         }
+    }
+
+    /// Whether this is [`Self::natural`].
+    pub(crate) fn is_natural(&self) -> bool {
+        self.solvers == Solvers::Natural
     }
 
     /// Whether this is [`Self::primed`].
@@ -201,8 +230,9 @@ mod tests {
 
     #[test]
     fn a_search_comes_before_all_else() {
-        let steps =
-            |uses: &str, find_db| Phase::exhaustive(None, uses.parse().unwrap(), find_db).steps;
+        let steps = |uses: &str, find_db| {
+            Phase::exhaustive(None, uses.parse().unwrap(), find_db).runs.remove(0)
+        };
         assert_eq!(steps("search", true), [Step::Search]);
         assert_eq!(steps("hit", true), [Step::Search, Step::Hit]);
         assert_eq!(steps("hit,immediate", false), [Step::Search, Step::Immediate]);

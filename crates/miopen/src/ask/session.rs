@@ -1,6 +1,7 @@
 //! A library that is being asked: checked, set up in one way after the other,
 //! and given its tasks.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -13,7 +14,7 @@ use crate::error::AskError;
 use crate::library::Library;
 use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
 use crate::problem::Problem;
-use crate::stage::Staged;
+use crate::stage::{self, DatabaseFile, Staged};
 
 /// The kernel that every version asks for in a search, whatever the device.
 const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
@@ -29,20 +30,24 @@ pub(crate) struct Session<'a> {
     /// The databases of each directory, in order.
     pub(crate) staged: Vec<Option<Staged>>,
     /// Whether the library can't read their heuristic models.
-    pub(crate) models_left_out: bool,
+    models_left_out: bool,
     /// The library's version, as it tells it, once it is loaded.
-    pub(crate) version: String,
+    version: String,
     scratch: TempDir,
 }
 
-/// How a phase's kernels are looked up.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lookup<'a> {
-    /// The directory that holds real kernel databases, beside all others;
-    /// where there is none, the stand-in answers.
-    pub(crate) kernels: Option<&'a Path>,
-    /// Whether the stand-in answers for what no database has.
-    pub(crate) go_on: bool,
+/// How kernels are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lookup<'a> {
+    /// The stand-in has every kernel.
+    Answered,
+    /// These kernel databases are asked, by the real SQLite.
+    Real {
+        /// The files.
+        kernels: &'a [PathBuf],
+        /// Whether the stand-in answers for what they don't have.
+        go_on: bool,
+    },
 }
 
 impl<'a> Session<'a> {
@@ -92,11 +97,19 @@ impl<'a> Session<'a> {
         'a: 'p,
     {
         let staged = phase.database.and_then(|number| self.staged[number].as_ref());
-        let databases = match (lookup.kernels, staged) {
-            (Some(kernels), _) => Some(kernels),
-            // A search reads no find database; the rest looks problems up one by one.
-            (None, Some(staged)) if phase.solvers == Solvers::All => Some(&*staged.directory),
-            (None, staged) => staged.map(|staged| &*staged.complete),
+        // A search reads no find database, and problems are looked up in it one by one.
+        let databases = staged.map(|staged| match phase.solvers {
+            Solvers::Natural => staged.complete.clone(),
+            Solvers::All | Solvers::Only(_) => staged.directory.clone(),
+        });
+        let databases = match lookup {
+            Lookup::Answered => databases,
+            Lookup::Real { kernels, .. } => {
+                let to = self.scratch.path().join("kernels");
+                let _ = fs::remove_dir_all(&to);
+                stage::link_together(databases.as_deref(), kernels, &to)?;
+                Some(to)
+            }
         };
         let settings = ProbeSettings {
             library: self.library,
@@ -104,9 +117,9 @@ impl<'a> Session<'a> {
             scratch: &self.options.scratch,
             architecture: self.options.target.id().to_string(),
             compute_units: self.compute_units,
-            databases: databases.map(Path::to_owned),
+            databases,
             find_db: staged.and_then(|staged| staged.find_db.clone()),
-            real_kernels: lookup.kernels.is_some(),
+            real_kernels: matches!(lookup, Lookup::Real { .. }),
             solvers: phase.solvers,
             stems: &phase.stems,
             time_limit: self.options.time_limit,
@@ -121,7 +134,7 @@ impl<'a> Session<'a> {
     where
         'a: 'p,
     {
-        let pool = self.start(phase, Lookup::default())?;
+        let pool = self.start(phase, Lookup::Answered)?;
         let Some(reason) = self.self_test(&pool)? else { return Ok(pool) };
         let has_models =
             |number: &usize| self.staged[*number].as_ref().is_some_and(|staged| staged.has_models);
@@ -129,11 +142,30 @@ impl<'a> Session<'a> {
         let number = phase.database.filter(has_models).ok_or_else(|| error(reason))?;
         self.staged[number] = self.lay_out(number, false)?;
         self.models_left_out = true;
-        let pool = self.start(phase, Lookup::default())?;
+        let pool = self.start(phase, Lookup::Answered)?;
         match self.self_test(&pool)? {
             None => Ok(pool),
             Some(reason) => Err(error(reason)),
         }
+    }
+
+    /// What is known when all is done.
+    pub(crate) fn done(&self) -> Done {
+        let mut done = Done {
+            version: self.version.clone(),
+            databases: Vec::new(),
+            unused_databases: Vec::new(),
+            models_left_out: self.models_left_out,
+        };
+        for (directory, staged) in self.options.databases.iter().zip(&self.staged) {
+            match staged {
+                Some(staged) => done.databases.extend(staged.files.iter().cloned()),
+                None => done.unused_databases.push(directory.clone()),
+            }
+        }
+        done.databases.sort();
+        done.databases.dedup();
+        done
     }
 
     /// What is wrong with the answer to a small problem, if anything is.
@@ -177,8 +209,14 @@ impl<'a> Session<'a> {
         if tasks.is_empty() {
             return Ok(());
         }
-        let answers_all = lookup.kernels.is_none() && !phase.is_primed();
-        let pool = if answers_all { self.start_tried(phase)? } else { self.start(phase, lookup)? };
+        let go_on = match lookup {
+            Lookup::Answered => false,
+            Lookup::Real { go_on, .. } => go_on,
+        };
+        let pool = match lookup {
+            Lookup::Answered if !phase.is_primed() => self.start_tried(phase)?,
+            _ => self.start(phase, lookup)?,
+        };
         self.version = pool.version();
         in_parallel(
             tasks.len(),
@@ -189,8 +227,8 @@ impl<'a> Session<'a> {
                 let task = tasks[number];
                 let request = Request {
                     stem: task.stem,
-                    go_on: lookup.go_on,
-                    steps: &phase.steps,
+                    go_on,
+                    steps: &phase.runs[task.run],
                     problem: work.wording(phase, task).expect("a task has one"),
                 };
                 pool.ask(connection, &request, cancelled)
@@ -198,6 +236,17 @@ impl<'a> Session<'a> {
             &mut |number, answer| each(tasks[number], answer),
         )
     }
+}
+
+/// What is known of library and databases when all is done.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) version: String,
+    /// The databases that were used, sorted.
+    pub(crate) databases: Vec<DatabaseFile>,
+    /// Directories that have none for the target.
+    pub(crate) unused_databases: Vec<PathBuf>,
+    pub(crate) models_left_out: bool,
 }
 
 /// Compares what the library wants with what there is.

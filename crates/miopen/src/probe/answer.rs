@@ -53,10 +53,10 @@ pub(crate) enum End {
 pub(crate) struct Noted {
     /// Steps that asked for it, by their names; the stand-in answered.
     pub(crate) asked: BTreeSet<String>,
-    /// A database holds it.
-    pub(crate) found: bool,
-    /// No database holds it.
-    pub(crate) missed: bool,
+    /// Steps in which a database held it.
+    pub(crate) found: BTreeSet<String>,
+    /// Steps in which no database held it.
+    pub(crate) missed: BTreeSet<String>,
     pub(crate) functions: BTreeSet<String>,
     /// Functions that its object does not have.
     pub(crate) lacks: BTreeSet<String>,
@@ -104,7 +104,12 @@ impl Answer {
     /// # Errors
     /// The system's; [`io::ErrorKind::InvalidData`] for what no probe says.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Self> {
-        let mut reading = Reading { answer: Self::ended(End::Gone), keys: Vec::new(), step: None };
+        let mut reading = Reading {
+            answer: Self::ended(End::Gone),
+            keys: Vec::new(),
+            step: String::new(),
+            direction: String::new(),
+        };
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -144,15 +149,17 @@ struct Reading {
     answer: Answer,
     /// By the numbers that the probe gives them.
     keys: Vec<(KernelKey, Noted)>,
-    /// Name and direction.
-    step: Option<(String, String)>,
+    step: String,
+    direction: String,
 }
 
 impl Reading {
     fn take(&mut self, fields: &[&str]) -> Option<()> {
-        let (step, direction) = self.step.clone().unwrap_or_default();
         match *fields {
-            ["step", name, direction] => self.step = Some((name.to_owned(), direction.to_owned())),
+            ["step", name, direction] => {
+                name.clone_into(&mut self.step);
+                direction.clone_into(&mut self.direction);
+            }
             ["key", number, name, arguments] => {
                 if number.parse() != Ok(self.keys.len()) {
                     return None;
@@ -161,11 +168,16 @@ impl Reading {
                     KernelKey { kernel_name: name.to_owned(), kernel_args: arguments.to_owned() };
                 self.keys.push((key, Noted::default()));
             }
-            ["asked", number] => {
-                self.key(number)?.asked.insert(step);
+            [how @ ("asked" | "found" | "missed"), number] => {
+                let step = self.step.clone();
+                let noted = self.key(number)?;
+                let steps = match how {
+                    "asked" => &mut noted.asked,
+                    "found" => &mut noted.found,
+                    _ => &mut noted.missed,
+                };
+                steps.insert(step);
             }
-            ["found", number] => self.key(number)?.found = true,
-            ["missed", number] => self.key(number)?.missed = true,
             // Of an object that was not looked up.
             ["function" | "lacks", "-", _] => {}
             ["function", number, name] => {
@@ -181,8 +193,12 @@ impl Reading {
                 self.answer.unanswered.insert(what.to_owned());
             }
             ["refused", call, status] => {
-                let (call, status) = (call.to_owned(), status.to_owned());
-                self.answer.refused.insert(Refused { step, direction, call, status });
+                self.answer.refused.insert(Refused {
+                    step: self.step.clone(),
+                    direction: self.direction.clone(),
+                    call: call.to_owned(),
+                    status: status.to_owned(),
+                });
             }
             ["unrecorded", direction] => {
                 self.answer.unrecorded.insert(direction.to_owned());
