@@ -9,8 +9,8 @@ use crate::target::TargetId;
 /// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
 pub const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Largest code object that is made, kept in a kdb or read, in bytes, unless a
-/// reader says otherwise: 512 MiB.
-pub const MAX_BYTES: u64 = 512 << 20;
+/// reader says otherwise: 256 MiB. Those of MIOpen's kernels stay below 32.
+pub const MAX_BYTES: u64 = 256 << 20;
 const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
 const EM_AMDGPU: u16 = 0xe0;
 /// More entries than any compiler writes: a bound on what a bad header can ask.
