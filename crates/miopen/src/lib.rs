@@ -1,6 +1,7 @@
 //! Asks the stock libMIOpen which kernels it would compile for a GPU that is
 //! not there.
 
+mod calls;
 mod library;
 mod networks;
 mod problem;
