@@ -116,13 +116,13 @@ fn a_library_is_found_with_what_lies_around_it() {
     let build = Libraries::new();
     let miopen = build.miopen("3.4.0");
     let bar = fs::read(build.build("libbar.so.2", "int bar(void) { return 0; }", &[])).unwrap();
-    let foo = fs::read(build.0.path().join("libfoo.so.1")).unwrap();
+    let needed = fs::read(build.0.path().join("libfoo.so.1")).unwrap();
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
     for (libraries, prefix) in [("lib", ""), (&*format!("usr/lib/{triplet}"), "usr/")] {
         let at = |name: &str| format!("{libraries}/{name}");
         let tree = tree(&[
             (&at("libMIOpen.so.1.0"), &miopen),
-            (&at("libfoo.so.1"), &foo),
+            (&at("libfoo.so.1"), &needed),
             (&at("libbar.so.2"), &bar),
             (&format!("{prefix}share/miopen/db/gfx906_60.db.txt"), b""),
             (&format!("{prefix}bin/MIOpenDriver"), b""),
@@ -214,11 +214,11 @@ fn published(build: &Libraries) -> archive::Archive {
     archive.add_to("sid", "libmiopen-tests-data", "6.4.2-1", "", &data);
     archive.add_to("experimental", "libmiopen-tests-data", "7.2.4-1", "", &data);
     let read = |name: &str| fs::read(build.0.path().join(name)).unwrap();
-    let foo = read("libfoo.so.1");
+    let library = read("libfoo.so.1");
     let file = at("libfoo.so.1");
-    archive.add("libfoo1", "1.0-1", "libbar2t64", &[(&file, &foo, 0o644)]);
+    archive.add("libfoo1", "1.0-1", "libbar2t64", &[(&file, &library, 0o644)]);
     // Nobody asked for what is only there to be tried.
-    archive.add_to("experimental", "libfoo1", "2.0-1", "libbar2t64", &[(&file, &foo, 0o644)]);
+    archive.add_to("experimental", "libfoo1", "2.0-1", "libbar2t64", &[(&file, &library, 0o644)]);
     let bar = read("libbar.so.2");
     archive.add("libbar2t64", "2.0-1", "", &[(&at("libbar.so.2"), &bar, 0o644)]);
     archive.add("libunused1", "1.0-1", "", &[(&at("libunused.so.1"), &bar, 0o644)]);
@@ -282,8 +282,8 @@ fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
     let pool = archive.root().join("pool/sid");
     fs::rename(pool.join("libfoo1_1.0-1_amd64.deb"), archive.path("old.deb")).unwrap();
     let dir = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let foo = fs::read(build.0.path().join("libfoo.so.1")).unwrap();
-    archive.add("libfoo1", "1.1-1", "libbar2t64", &[(&format!("{dir}/libfoo.so.1"), &foo, 0o644)]);
+    let needed = fs::read(build.0.path().join("libfoo.so.1")).unwrap();
+    archive.add("libfoo1", "1.1-1", "libbar2t64", &[(&format!("{dir}/libfoo.so.1"), &needed, 0o644)]);
     archive.publish("sid", "");
     // What is there already is not gone.
     Library::pinned(&lock, &open("cache")).unwrap();
