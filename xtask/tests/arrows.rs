@@ -117,7 +117,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("gfxpack-debian", &["gfxpack-plan"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
     (
         "gfxpack-miopen",
-        &["gfxpack-plan", "gfxpack-tuning", "gfxpack-debian"],
+        &["gfxpack-harvest", "gfxpack-plan", "gfxpack-tuning", "gfxpack-debian"],
         &["clap", "indicatif", "tokio"],
     ),
     (
