@@ -115,7 +115,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "rusqlite", "rayon", "tokio"],
     ),
     ("gfxpack-debian", &[], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
-    ("gfxpack-miopen", &["gfxpack-plan", "gfxpack-tuning"], &["clap", "indicatif", "tokio"]),
+    (
+        "gfxpack-miopen",
+        &["gfxpack-harvest", "gfxpack-plan", "gfxpack-tuning"],
+        &["clap", "indicatif", "tokio"],
+    ),
     (
         "gfxpack",
         &[

@@ -4,9 +4,14 @@
 mod elf;
 mod library;
 mod problem;
+mod problems;
 mod sources;
 
 pub use elf::ElfError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
 pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
+pub use problems::{
+    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    read_problems,
+};
 pub use sources::{Sources, SourcesError, is_left_out_by_debian};

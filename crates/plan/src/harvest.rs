@@ -37,6 +37,16 @@ struct Line<Text, Targets> {
     ukdbs: u64,
     #[serde(default)]
     targets: Targets,
+    /// What `gfxpack ask` writes besides; nobody counts it here.
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "read so that it is no unknown field")]
+    functions: serde::de::IgnoredAny,
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "likewise")]
+    problems: serde::de::IgnoredAny,
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "likewise")]
+    uses: serde::de::IgnoredAny,
 }
 
 impl Serialize for KeyRecord {
