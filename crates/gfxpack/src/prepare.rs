@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_plan::clock::Clock;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::plan::Plan;
@@ -114,6 +115,8 @@ pub(crate) struct Gathered {
     pub(crate) asked: Option<Asked>,
     pub(crate) toolchains: Vec<Toolchain>,
     pub(crate) cache: Cache,
+    /// What kernels are told that ask for the time.
+    pub(crate) clock: Clock,
 }
 
 /// What a plan is made from.
@@ -142,6 +145,7 @@ pub(crate) fn gather(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
+    let clock = Clock::at(environment.epoch()?);
     let asked = asked(from, environment, cancel, output)?;
     let stated = from.stated_license.as_ref();
     let mut read = inputs::read(from.inputs, asked.as_ref(), stated, from.allow_partial)?;
@@ -159,7 +163,7 @@ pub(crate) fn gather(
         cache.digests.save();
     }
     read.warnings.extend(cache.warning.clone());
-    Ok(Ok(Gathered { read, asked, toolchains, cache }))
+    Ok(Ok(Gathered { read, asked, toolchains, cache, clock }))
 }
 
 /// What libMIOpen asks for, where problems are given. That it fails on some is
@@ -186,12 +190,13 @@ fn asked(
 impl Gathered {
     /// Makes the plan.
     pub(crate) fn plan(self) -> anyhow::Result<Prepared> {
-        let Self { read, asked, toolchains, cache } = self;
+        let Self { read, asked, toolchains, cache, clock } = self;
         let sources = read.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(Toolchain::for_plan).collect(),
             sources,
             &read.requests,
+            &clock,
         )?;
         Ok(Prepared {
             plan,

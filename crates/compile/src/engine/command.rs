@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use gfxpack_plan::Language;
 use gfxpack_plan::arguments::Program;
+use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
 
 use crate::error::CompileError;
@@ -22,6 +23,8 @@ const OUTPUT: &str = "gfxpack_slot_output";
 const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
 const SYMBOL: &str = "--defsym";
+/// Arguments of more bytes are the driver's: less than any system takes.
+const MAX_BYTES: usize = 64 << 10;
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -48,12 +51,18 @@ impl Shape {
     /// and its source.
     pub(crate) fn of(job: &Job) -> Option<(Self, Defines)> {
         let mut arguments: Vec<&str> = job.arguments.iter().collect();
+        // Whether a program can be started with so much is for the driver to
+        // find out, since a fork server takes any number of bytes.
+        if arguments.iter().map(|word| word.len()).sum::<usize>() > MAX_BYTES {
+            return None;
+        }
         let main = arguments.pop()?;
         let mut words = Vec::new();
         let mut defines: Defines = Vec::new();
         let mut running = false;
         for word in arguments {
-            let define = define(word, job.language);
+            // A clock is the same for all jobs, and in what is precompiled too.
+            let define = define(word, job.language).filter(|_| !is_of_clock(word));
             let goes_on = running;
             running = define.is_some();
             match define {
