@@ -20,6 +20,7 @@ use crate::process::End;
 use crate::remote::Site;
 use crate::shadow::{absent, searched};
 use crate::usage::Usage;
+use crate::verdict;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,15 +291,10 @@ fn lacks_room(words: &str) -> bool {
         "IO failure on output stream",
         "File too large",
     ];
-    let in_source = |before: &str| {
-        let place = before.trim_end().trim_end_matches("fatal").trim_end();
-        place.strip_suffix(':').is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()))
-    };
     words.lines().any(|line| {
         let at = line.to_ascii_lowercase().find("error:");
         at.is_some_and(|at| {
-            let (before, after) = line.split_at(at);
-            !in_source(before) && SAID.iter().any(|said| after.contains(said))
+            !verdict::names_place(line) && SAID.iter().any(|said| line[at..].contains(said))
         })
     })
 }

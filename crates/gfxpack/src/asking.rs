@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, SourceDirs};
+use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
-    Answers, AskEvent, AskOptions, AskedKey, Library, Problem, ProblemFailure, ReadOptions,
-    Sources, ask, read_problems,
+    AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure, ReadOptions,
+    Uses, Wanted, ask, read_problems,
 };
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::{Digest, KernelKey, Target, processors};
@@ -28,8 +28,8 @@ pub(crate) struct AskedFacts {
     pub(crate) origin: String,
     /// SHA-256 of the library.
     pub(crate) sha256: Digest,
-    /// Whose kernels were asked for: `search`, `hit`, `immediate`.
-    pub(crate) uses: Vec<String>,
+    /// Whose kernels were asked for: `search,hit,immediate`.
+    pub(crate) uses: String,
     /// Databases that it was asked with, beside asking without any.
     pub(crate) databases: Vec<FileFact>,
     /// Lists of problems.
@@ -108,7 +108,7 @@ pub(crate) fn run(
     let (problems, lists, problem_facts) = read(&asking.problems, cancel, output)?;
     let library = locate(&asking.library, environment, output)?;
     let databases = databases(&asking.library, &library)?;
-    let uses = asking.library.uses();
+    let uses = asking.library.uses.unwrap_or(Uses::ALL);
     let probe = gfxpack_miopen::find_probe()?;
     let scratch = tempfile::Builder::new()
         .prefix("gfxpack-ask-")
@@ -116,33 +116,32 @@ pub(crate) fn run(
         .map_err(fail::io("create", &std::env::temp_dir()))?;
     let mut keys = BTreeMap::new();
     let mut failures = Vec::new();
-    let mut used: BTreeMap<PathBuf, Digest> = BTreeMap::new();
+    let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
+    let mut version = library.version.clone().unwrap_or_default();
     let exact: Vec<(&Target, Vec<Target>)> =
         targets.iter().map(|target| Ok((target, exact(target)?))).collect::<anyhow::Result<_>>()?;
-    let total: usize = exact.iter().map(|(_, exact)| exact.len()).sum();
-    let bar = Bar::new(output, "asking", Unit::Problems, (total * problems.len()) as u64);
     for (target, exact) in exact {
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         for one in exact {
-            let options = AskOptions {
-                target: one.clone(),
-                databases: databases.clone(),
-                uses,
-                workers: jobs,
-                ..AskOptions::new(one.clone(), probe.clone(), scratch.path().to_owned())
-            };
+            let mut options = AskOptions::new(one.clone(), &probe, scratch.path());
+            options.databases.clone_from(&databases);
+            options.uses = uses;
+            options.workers = jobs;
             let cancelled = || cancel.is_cancelled();
-            let mut event = |event: AskEvent<'_>| match event {
-                AskEvent::Asked { problems } => bar.add(problems),
-                _ => {}
+            let bar = Bar::new(output, "asking", Unit::Problems, 0);
+            let mut event = |event: AskEvent<'_>| {
+                if let AskEvent::Progress { done, total } = event {
+                    bar.at(done as u64, total as u64);
+                }
             };
             let answers = ask(&library, &problems, &options, &cancelled, &mut event)?;
-            let Answers { keys, failures: failed, databases, .. } = answers;
-            used.extend(databases);
-            failures.extend(failed.into_iter().map(|failure| (one.clone(), failure)));
-            for key in keys {
+            debug_assert_eq!(answers.problems, problems, "sorted, each once");
+            version = answers.version;
+            used.extend(answers.databases);
+            failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
+            for key in answers.keys {
                 match merged.get_mut(&key.key) {
-                    Some(known) => known.merge(key),
+                    Some(known) => merge(known, key),
                     None => {
                         merged.insert(key.key.clone(), key);
                     }
@@ -151,12 +150,11 @@ pub(crate) fn run(
         }
         keys.insert(target.clone(), merged.into_values().collect());
     }
-    drop(bar);
     let facts = AskedFacts {
-        version: library.version.clone().unwrap_or_default(),
+        version,
         origin: library.origin.clone(),
         sha256: library.sha256,
-        uses: uses.names().into_iter().map(str::to_owned).collect(),
+        uses: uses.to_string(),
         databases: used
             .into_iter()
             .map(|(path, sha256)| FileFact { file: name_of(&path), sha256 })
@@ -165,6 +163,18 @@ pub(crate) fn run(
         without_source: Vec::new(),
     };
     Ok(Asked { library, facts, problems, lists, keys, failures })
+}
+
+/// Adds what another count of compute units asks of the same key.
+fn merge(known: &mut AskedKey, other: AskedKey) {
+    known.functions.extend(other.functions);
+    let mut wanted: BTreeMap<u32, Uses> =
+        known.wanted.iter().map(|one| (one.problem, one.uses)).collect();
+    for one in other.wanted {
+        let uses = wanted.entry(one.problem).or_default();
+        *uses = uses.or(one.uses);
+    }
+    known.wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses }).collect();
 }
 
 /// The targets that a target without compute units stands for.
@@ -238,11 +248,11 @@ pub(crate) fn report_failures(asked: &Asked, output: &Output) {
         output.message(
             "problem-failed",
             &json!({
-                "target": target, "problem": problem.to_string(), "reason": failure.why.to_string(),
+                "target": target, "problem": problem.to_string(), "reason": failure.failure.to_string(),
             }),
         );
         if !output.json {
-            output.warn(&format!("{target}: `{problem}`: {}", failure.why));
+            output.warn(&format!("{target}: `{problem}`: {}", failure.failure));
         }
     }
 }
@@ -305,7 +315,7 @@ pub(crate) fn coverage<'k>(
     let without: HashSet<&KernelKey> = facts.without_source.iter().collect();
     let missing: HashSet<&KernelKey> = missing.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
-        let wants = |key: &&AskedKey| key.problems.iter().any(|one| problems.contains(one));
+        let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
         let mut coverage = Coverage {
             list: list.clone(),
             target: target.clone(),

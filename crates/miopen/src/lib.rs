@@ -3,12 +3,14 @@
 
 mod elf;
 mod library;
+mod networks;
 mod problem;
 mod problems;
 mod sources;
 
 pub use elf::ElfError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
+pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
 pub use problems::{
     BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,

@@ -23,8 +23,6 @@ const OUTPUT: &str = "gfxpack_slot_output";
 const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
 const SYMBOL: &str = "--defsym";
-/// Arguments of more bytes are the driver's: less than any system takes.
-const MAX_BYTES: usize = 64 << 10;
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -51,11 +49,6 @@ impl Shape {
     /// and its source.
     pub(crate) fn of(job: &Job) -> Option<(Self, Defines)> {
         let mut arguments: Vec<&str> = job.arguments.iter().collect();
-        // Whether a program can be started with so much is for the driver to
-        // find out, since a fork server takes any number of bytes.
-        if arguments.iter().map(|word| word.len()).sum::<usize>() > MAX_BYTES {
-            return None;
-        }
         let main = arguments.pop()?;
         let mut words = Vec::new();
         let mut defines: Defines = Vec::new();

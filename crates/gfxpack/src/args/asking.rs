@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
-use gfxpack_miopen::{LibrarySource, Uses};
+use clap::Args as ClapArgs;
+use gfxpack_miopen::{LibrarySource, Uses, UsesError};
 use gfxpack_plan::Target;
 
 use super::{CacheDir, parse_target};
@@ -38,35 +38,13 @@ pub(crate) struct LibraryArgs {
     pub(crate) debian_mirror: Option<String>,
     /// Whose kernels: of programs that search (all that apply), that find
     /// their problem in a find database (the winner's), or that use immediate
-    /// mode; with commas [default: all]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "USE")]
-    pub(crate) uses: Vec<UseArg>,
+    /// mode; with commas: search,hit,immediate [default: all]
+    #[arg(long, value_name = "USES", value_parser = parse_uses)]
+    pub(crate) uses: Option<Uses>,
 }
 
-/// How a program uses MIOpen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UseArg {
-    /// It searches among all solvers that apply.
-    Search,
-    /// A find database names the solver.
-    Hit,
-    /// Immediate mode.
-    Immediate,
-}
-
-impl LibraryArgs {
-    /// The uses that are wanted.
-    pub(crate) fn uses(&self) -> Uses {
-        if self.uses.is_empty() {
-            return Uses::ALL;
-        }
-        let has = |one| self.uses.contains(&one);
-        Uses {
-            search: has(UseArg::Search),
-            hit: has(UseArg::Hit),
-            immediate: has(UseArg::Immediate),
-        }
-    }
+fn parse_uses(text: &str) -> Result<Uses, String> {
+    text.parse().map_err(|error: UsesError| format!("{error}\nhint: {}", error.hint()))
 }
 
 /// `ask`: the keys that problems want.

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
+use gfxpack_miopen::{Uses, Wanted};
 use gfxpack_plan::KernelKey;
 use serde::Serialize;
 use serde_json::json;
@@ -26,7 +27,7 @@ struct Line<'a> {
     /// Targets whose MIOpen asks for it.
     targets: Vec<String>,
     /// How programs that ask for it use MIOpen.
-    uses: Vec<&'static str>,
+    uses: String,
     /// Functions that its object must contain.
     functions: &'a BTreeSet<String>,
     /// Problems that want it, as MIOpenDriver's arguments.
@@ -80,18 +81,22 @@ fn lines(asked: &Asked) -> Vec<Line<'_>> {
     let mut lines: std::collections::BTreeMap<&KernelKey, Line<'_>> = Default::default();
     for (target, keys) in &asked.keys {
         for key in keys {
-            let named = |number: &u32| asked.problems[*number as usize].to_string();
+            let named = |one: &Wanted| asked.problems[one.problem as usize].to_string();
             let line = lines.entry(&key.key).or_insert_with(|| Line {
                 key: &key.key,
                 targets: Vec::new(),
-                uses: key.uses.names(),
+                uses: uses(&key.wanted).to_string(),
                 functions: &key.functions,
-                problems: key.problems.iter().map(named).collect(),
+                problems: key.wanted.iter().map(named).collect(),
             });
             line.targets.push(target.db_basename());
         }
     }
     lines.into_values().collect()
+}
+
+fn uses(wanted: &[Wanted]) -> Uses {
+    wanted.iter().fold(Uses::NONE, |uses, one| uses.or(one.uses))
 }
 
 fn write(out: &Path, lines: &[Line<'_>]) -> anyhow::Result<()> {
