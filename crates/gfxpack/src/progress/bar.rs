@@ -90,6 +90,19 @@ impl Bar {
         bar.set_position(rows);
     }
 
+    /// So many of so many are done.
+    pub(crate) fn at(&self, done: u64, total: u64) {
+        match &self.shown {
+            None => self.line(|lines| (lines.done, lines.total) = (done, total)),
+            Some(bar) => {
+                if total > 0 && bar.length() != Some(total) {
+                    self.style(total);
+                }
+                bar.set_position(done);
+            }
+        }
+    }
+
     fn line(&self, change: impl FnOnce(&mut Lines)) {
         if !self.is_wanted() {
             return;
