@@ -5,6 +5,7 @@
 //!   lock                      held while something is fetched or unpacked
 //!   lists/sid.InRelease       as it was fetched; verified again at each use
 //!   lists/sid_amd64_<digest>  the list of packages that it names
+//!   choices/<digest>          packages that were chosen from lists, as a lock
 //!   partial/<digest>          what is there of a file
 //!   <digest>/                 a package, unpacked, whole; by its file's SHA-256
 //! ```
@@ -14,9 +15,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_plan::Digest;
+
 use crate::download::{self, Promise, sha256};
 use crate::error::DebianError;
-use crate::lock::Pin;
+use crate::lock::{Lock, Pin};
 use crate::mirror::{Mirror, Proxies};
 use crate::openpgp::{Keyring, SignatureError};
 use crate::release::Release;
@@ -39,17 +42,14 @@ pub struct Options {
     pub keyring: Keyring,
     /// Proxies of the web.
     pub proxies: Proxies,
-    /// Debian's name for the processor; see [`architecture`].
-    pub architecture: String,
+    /// Debian's name for the processor, where it is not this machine's.
+    pub architecture: Option<String>,
 }
 
 /// Debian's name for this machine's processor.
 ///
-/// # Errors
-/// [`DebianError::Architecture`], where it has none.
-///
 /// Source: dpkg, cputable.
-pub fn architecture() -> Result<&'static str, DebianError> {
+fn architecture() -> Result<&'static str, DebianError> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),
         "aarch64" => Ok("arm64"),
@@ -77,9 +77,32 @@ impl<'a> Archive<'a> {
     }
 
     /// Debian's name for the processor that packages are for.
+    ///
+    /// # Errors
+    /// [`DebianError::Architecture`], where it has none for this machine's.
+    pub fn architecture(&self) -> Result<&str, DebianError> {
+        match &self.options.architecture {
+            Some(architecture) => Ok(architecture),
+            None => architecture(),
+        }
+    }
+
+    /// What was kept under a name by [`Self::keep`].
     #[must_use]
-    pub fn architecture(&self) -> &str {
-        &self.options.architecture
+    pub fn kept(&self, name: &Digest) -> Option<Lock> {
+        Lock::read(&self.choice(name)).ok()
+    }
+
+    /// Keeps a choice of packages that took reading to make. That it can't be
+    /// kept is no loss.
+    pub fn keep(&self, name: &Digest, lock: &Lock) {
+        if let Ok(text) = lock.text("") {
+            let _ = write(&self.choice(name), text.as_bytes());
+        }
+    }
+
+    fn choice(&self, name: &Digest) -> PathBuf {
+        self.dir.join("choices").join(name.to_string())
     }
 
     /// Tells the user of something that is not as it should be.
@@ -203,14 +226,14 @@ impl<'a> Archive<'a> {
             |source: SignatureError| DebianError::Signature { url: url.to_owned(), source };
         let text = self.options.keyring.verify(bytes, now()).map_err(signature)?;
         let format = |reason| DebianError::Format { url: url.to_owned(), reason };
-        let release = Release::parse(&text, &self.options.architecture).map_err(format)?;
+        let release = Release::parse(&text, self.architecture()?).map_err(format)?;
         if release.is_of(name) { Ok(release) } else { Err(format(format!("it is not of {name}"))) }
     }
 
     /// The list of packages that a release names.
     fn list(&self, name: &str, release: &Release) -> Result<PathBuf, DebianError> {
         let (path, promise) = &release.packages;
-        let prefix = format!("{name}_{}_", self.options.architecture);
+        let prefix = format!("{name}_{}_", self.architecture()?);
         let lists = self.lists();
         let kept = lists.join(format!("{prefix}{}", promise.sha256));
         if sha256(&kept).is_ok_and(|found| found == promise.sha256) {

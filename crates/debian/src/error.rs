@@ -111,6 +111,12 @@ impl DebianError {
         matches!(self, Self::Unreachable { .. } | Self::NoMirror { .. })
     }
 
+    /// Whether the archive has gone on since the file was named.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::Digest { .. })
+    }
+
     pub(crate) fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

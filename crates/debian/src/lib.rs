@@ -19,7 +19,7 @@ mod suite;
 mod unpack;
 mod version;
 
-pub use archive::{Archive, Options, architecture};
+pub use archive::{Archive, Options};
 pub use error::DebianError;
 pub use lock::{Lock, Pin};
 pub use mirror::Proxies;
