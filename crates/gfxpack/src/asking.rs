@@ -1,5 +1,7 @@
 //! Asks the stock libMIOpen which kernels problems want, for every target.
 
+pub(crate) mod library;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ use gfxpack_plan::{Digest, KernelKey, Target, processors};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::args::{Asking, LibraryArgs};
+use crate::args::Asking;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, counted, shown};
@@ -101,15 +103,16 @@ pub(crate) fn run(
     asking: &Asking,
     targets: &[Target],
     jobs: usize,
+    cache: &Path,
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Asked> {
     let (problems, lists, problem_facts) = read(&asking.problems, cancel, output)?;
-    let library = locate(&asking.library, environment, output)?;
-    let databases = databases(&asking.library, &library)?;
+    let library = library::locate(&asking.library, cache, environment, cancel, output)?;
+    let databases = library::databases(&asking.library, &library)?;
     let uses = asking.library.uses.unwrap_or(Uses::ALL);
-    let probe = probe()?;
+    let probe = library::probe()?;
     let scratch = tempfile::Builder::new()
         .prefix("gfxpack-ask-")
         .tempdir()
@@ -351,37 +354,4 @@ pub(crate) fn report_coverage(coverage: &[Coverage], facts: &AskedFacts, output:
             library_in_words(facts)
         ));
     }
-}
-
-/// The program that loads libMIOpen.
-const PROBE: &str = "gfxpack-miopen-probe";
-
-/// The probe, which is installed beside this program or in its libexec
-/// directory.
-fn probe() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().map_err(fail::io("find", Path::new("/proc/self/exe")))?;
-    let own = own.canonicalize().map_err(fail::io("find", &own))?;
-    let dir = own.parent().unwrap_or(Path::new("/"));
-    let places = [dir.join(PROBE), dir.join("../libexec/gfxpack").join(PROBE)];
-    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
-        fail::usage(
-            format!("failed to find `{PROBE}` beside `{}`", own.display()),
-            "it comes with gfxpack's packages and is built with it: copy it beside gfxpack, from \
-             where gfxpack was built",
-        )
-    })
-}
-
-/// The directories of databases to ask with.
-fn databases(args: &LibraryArgs, library: &Library) -> anyhow::Result<Vec<PathBuf>> {
-    if args.miopen_db.is_empty() {
-        return Ok(library.databases.clone());
-    }
-    if let Some(none) = args.miopen_db.iter().find(|dir| !dir.is_dir()) {
-        return Err(fail::usage(
-            format!("failed to find the directory of databases `{}`", none.display()),
-            "give the directory that holds them, as --miopen-db /opt/rocm/share/miopen/db",
-        ));
-    }
-    Ok(args.miopen_db.clone())
 }
