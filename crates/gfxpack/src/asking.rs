@@ -75,9 +75,8 @@ impl AskedFacts {
 
     /// The part that concerns one processor's kernels.
     pub(crate) fn of_processor(&self, processor: &str) -> Self {
-        let is_its = |key: &&KernelKey| {
-            key.split_device().is_none_or(|(_, device)| device == processor)
-        };
+        let is_its =
+            |key: &&KernelKey| key.split_device().is_none_or(|(_, device)| device == processor);
         let without_source = self.without_source.iter().filter(is_its).cloned().collect();
         Self { without_source, ..self.clone() }
     }
@@ -276,7 +275,9 @@ pub(crate) fn licence_of(text: &[u8]) -> Option<SourceLicense> {
     }
     let holders: Vec<String> = head
         .lines()
-        .filter_map(|line| line.split_once("Copyright (c) ").map(|(_, rest)| rest.trim().to_owned()))
+        .filter_map(|line| {
+            line.split_once("Copyright (c) ").map(|(_, rest)| rest.trim().to_owned())
+        })
         .collect();
     let copyright = if holders.is_empty() { return None } else { holders.join("\n") };
     Some(SourceLicense { license: "MIT".to_owned(), copyright })

@@ -4,8 +4,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use gfxpack_debian::Proxies;
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
+use gfxpack_debian::Proxies;
 
 /// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.

@@ -109,9 +109,7 @@ fn write(out: &Path, lines: &[Line<'_>]) -> anyhow::Result<()> {
         Destination::File(file) => {
             gfxpack_compile::write_atomic(&file, &[&text]).map_err(fail::io("write", out))
         }
-        Destination::Stream(mut stream) => {
-            stream.write_all(&text).map_err(fail::io("write", out))
-        }
+        Destination::Stream(mut stream) => stream.write_all(&text).map_err(fail::io("write", out)),
     }
 }
 

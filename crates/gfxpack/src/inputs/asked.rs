@@ -142,9 +142,8 @@ impl Reader {
         }
         let licences = self.library.licenses.entry(name.to_owned()).or_default();
         licences.extend(licence(path)?);
-        let load = |sources: &mut SourceSet| {
-            sources.load(path, name, request.language, &[], Some(dirs))
-        };
+        let load =
+            |sources: &mut SourceSet| sources.load(path, name, request.language, &[], Some(dirs));
         Ok(match load(&mut self.sources) {
             Ok(index) => Place::Loaded(index),
             Err(problem) => Place::Refused(self.refuse(request, problem)),
@@ -152,9 +151,7 @@ impl Reader {
     }
 }
 
-fn licence(
-    path: &Path,
-) -> anyhow::Result<Option<gfxpack_plan::kernel_package::SourceLicense>> {
+fn licence(path: &Path) -> anyhow::Result<Option<gfxpack_plan::kernel_package::SourceLicense>> {
     let text = std::fs::read(path).map_err(fail::io("read", path))?;
     Ok(licence_of(&text))
 }
@@ -163,8 +160,7 @@ fn licence(
 fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, Problem> {
     key.check()?;
     let name = key.source_name().unwrap_or_default();
-    let language =
-        Language::of_source(name).ok_or_else(|| Problem::Language(name.to_owned()))?;
+    let language = Language::of_source(name).ok_or_else(|| Problem::Language(name.to_owned()))?;
     let source: Arc<Path> = Path::new(name).into();
     Ok(KeyRequest { language, source, location, key: Arc::new(key.clone()) })
 }

@@ -56,7 +56,9 @@ impl Bar {
             (Unit::Bytes, 0) => "{prefix:>12} {spinner} {bytes}, {bytes_per_sec}",
             (Unit::Bytes, _) => "{prefix:>12} [{bar:30}] {bytes}/{total_bytes}, {eta} left",
             (Unit::Kernels | Unit::Problems, 0) => "{prefix:>12} {spinner} {pos} {msg}",
-            (Unit::Kernels | Unit::Problems, _) => "{prefix:>12} [{bar:30}] {pos}/{len} {msg}, {eta} left",
+            (Unit::Kernels | Unit::Problems, _) => {
+                "{prefix:>12} [{bar:30}] {pos}/{len} {msg}, {eta} left"
+            }
         };
         let style = ProgressStyle::with_template(template).expect("a valid template");
         bar.set_style(style.progress_chars("=> "));

@@ -1,0 +1,254 @@
+//! A library that is being asked: checked, set up in one way after the other,
+//! and given its tasks.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::options::{AskEvent, AskOptions};
+use super::plan::{Phase, Task, Work};
+use super::pool::{Connection, Pool, in_parallel};
+use crate::elf;
+use crate::error::AskError;
+use crate::library::Library;
+use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
+use crate::problem::Problem;
+use crate::stage::Staged;
+
+/// The kernel that every version asks for in a search, whatever the device.
+const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
+/// A problem that every version computes.
+const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
+
+/// What stays the same from phase to phase.
+pub(crate) struct Session<'a> {
+    library: &'a Library,
+    pub(crate) options: &'a AskOptions,
+    cancel: &'a dyn Fn() -> bool,
+    compute_units: u32,
+    /// The databases of each directory, in order.
+    pub(crate) staged: Vec<Option<Staged>>,
+    /// Whether the library can't read their heuristic models.
+    pub(crate) models_left_out: bool,
+    /// The library's version, as it tells it, once it is loaded.
+    pub(crate) version: String,
+    scratch: TempDir,
+}
+
+/// How a phase's kernels are looked up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lookup<'a> {
+    /// The directory that holds real kernel databases, beside all others;
+    /// where there is none, the stand-in answers.
+    pub(crate) kernels: Option<&'a Path>,
+    /// Whether the stand-in answers for what no database has.
+    pub(crate) go_on: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Checks that the library can be loaded, and lays databases out.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub(crate) fn new(
+        library: &'a Library,
+        options: &'a AskOptions,
+        cancel: &'a dyn Fn() -> bool,
+    ) -> Result<Self, AskError> {
+        let target = &options.target;
+        let compute_units =
+            target.compute_units().ok_or_else(|| AskError::ComputeUnits(target.clone()))?;
+        check_needs(library, &options.probe)?;
+        let scratch = tempfile::Builder::new()
+            .prefix("gfxpack-databases-")
+            .tempdir_in(&options.scratch)
+            .map_err(|source| AskError::Scratch { path: options.scratch.clone(), source })?;
+        let mut session = Self {
+            library,
+            options,
+            cancel,
+            compute_units,
+            staged: Vec::new(),
+            models_left_out: false,
+            version: String::new(),
+            scratch,
+        };
+        for number in 0..options.databases.len() {
+            let staged = session.lay_out(number, true)?;
+            session.staged.push(staged);
+        }
+        Ok(session)
+    }
+
+    fn lay_out(&self, number: usize, models: bool) -> Result<Option<Staged>, AskError> {
+        let name = format!("{number}{}", if models { "" } else { "-without-models" });
+        let to = self.scratch.path().join(name);
+        Staged::lay_out(&self.options.databases[number], &self.options.target, models, &to)
+    }
+
+    /// Sets the library up for a phase.
+    fn start<'p>(&self, phase: &'p Phase, lookup: Lookup<'_>) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
+        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
+        let databases = match (lookup.kernels, staged) {
+            (Some(kernels), _) => Some(kernels),
+            // A search reads no find database; the rest looks problems up one by one.
+            (None, Some(staged)) if phase.solvers == Solvers::All => Some(&*staged.directory),
+            (None, staged) => staged.map(|staged| &*staged.complete),
+        };
+        let settings = ProbeSettings {
+            library: self.library,
+            probe: &self.options.probe,
+            scratch: &self.options.scratch,
+            architecture: self.options.target.id().to_string(),
+            compute_units: self.compute_units,
+            databases: databases.map(Path::to_owned),
+            find_db: staged.and_then(|staged| staged.find_db.clone()),
+            real_kernels: lookup.kernels.is_some(),
+            solvers: phase.solvers,
+            stems: &phase.stems,
+            time_limit: self.options.time_limit,
+        };
+        Pool::start(settings, self.cancel)
+    }
+
+    /// Sets the library up for a phase that finds every kernel, and tries it
+    /// out. Where heuristic models keep it from answering, they are left out
+    /// from now on.
+    fn start_tried<'p>(&mut self, phase: &'p Phase) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
+        let pool = self.start(phase, Lookup::default())?;
+        let Some(reason) = self.self_test(&pool)? else { return Ok(pool) };
+        let has_models =
+            |number: &usize| self.staged[*number].as_ref().is_some_and(|staged| staged.has_models);
+        let error = |reason| AskError::SelfTest { expected: ALWAYS_ASKED, reason };
+        let number = phase.database.filter(has_models).ok_or_else(|| error(reason))?;
+        self.staged[number] = self.lay_out(number, false)?;
+        self.models_left_out = true;
+        let pool = self.start(phase, Lookup::default())?;
+        match self.self_test(&pool)? {
+            None => Ok(pool),
+            Some(reason) => Err(error(reason)),
+        }
+    }
+
+    /// What is wrong with the answer to a small problem, if anything is.
+    fn self_test(&self, pool: &Pool<'_>) -> Result<Option<String>, AskError> {
+        let Ok(Problem::Convolution(small)) = SMALL.parse() else { unreachable!("a convolution") };
+        let request = Request {
+            stem: 0,
+            go_on: false,
+            steps: &[Step::Search, Step::Immediate, Step::Unprepared],
+            problem: &worded(&small).expect("it has an output"),
+        };
+        let answer = pool.ask(&mut Connection::default(), &request, self.cancel)?;
+        let asked = answer.keys.keys().any(|key| key.kernel_name == ALWAYS_ASKED);
+        let refused = answer.refused.first();
+        Ok(match (asked, refused) {
+            (true, None) => None,
+            (_, Some(refused)) => {
+                Some(format!("{} returned status {}", refused.call, refused.status))
+            }
+            (false, None) => Some(format!(
+                "it asked for {} kernels and {} compiles, and ended with {:?}",
+                answer.keys.len(),
+                answer.compiles.len(),
+                answer.end
+            )),
+        })
+    }
+
+    /// Does all tasks of a phase.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub(crate) fn run(
+        &mut self,
+        work: &Work,
+        phase: &Phase,
+        lookup: Lookup<'_>,
+        each: &mut dyn FnMut(Task, Answer),
+    ) -> Result<(), AskError> {
+        let tasks = work.tasks(phase);
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let answers_all = lookup.kernels.is_none() && !phase.is_primed();
+        let pool = if answers_all { self.start_tried(phase)? } else { self.start(phase, lookup)? };
+        self.version = pool.version();
+        in_parallel(
+            tasks.len(),
+            self.options.workers,
+            self.cancel,
+            &Connection::default,
+            &|connection, number, cancelled| {
+                let task = tasks[number];
+                let request = Request {
+                    stem: task.stem,
+                    go_on: lookup.go_on,
+                    steps: &phase.steps,
+                    problem: work.wording(phase, task).expect("a task has one"),
+                };
+                pool.ask(connection, &request, cancelled)
+            },
+            &mut |number, answer| each(tasks[number], answer),
+        )
+    }
+}
+
+/// Compares what the library wants with what there is.
+fn check_needs(library: &Library, probe: &Path) -> Result<(), AskError> {
+    let needs = library.needs()?;
+    let missing: Vec<String> =
+        needs.missing.iter().filter(|soname| !crate::probe::is_sqlite(soname)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(AskError::MissingLibraries { sonames: missing });
+    }
+    let probe_object = match elf::Library::open(probe).and_then(|file| file.shared_object()) {
+        Ok(object) => object,
+        Err(elf::ElfError::Io { source, .. }) => {
+            return Err(AskError::Start { probe: probe.to_owned(), source });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let object = elf::Library::open(&library.file)?.shared_object()?;
+    // SQLite's functions are the probe's, whether there is a real one or not.
+    let sqlite = object.undefined.iter().map(|symbol| &symbol.name);
+    let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));
+    let mut symbols: Vec<String> = needs
+        .symbols
+        .iter()
+        .chain(sqlite)
+        .filter(|name| !probe_object.defined.contains(*name))
+        .cloned()
+        .collect();
+    symbols.sort();
+    symbols.dedup();
+    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
+}
+
+/// Tells of what is done, phase by phase.
+pub(crate) struct Progress<'e> {
+    on_event: &'e mut dyn FnMut(AskEvent<'_>),
+    done: usize,
+    total: usize,
+}
+
+impl<'e> Progress<'e> {
+    pub(crate) fn new(on_event: &'e mut dyn FnMut(AskEvent<'_>), total: usize) -> Self {
+        Self { on_event, done: 0, total }
+    }
+
+    pub(crate) fn loading(&mut self, database: Option<&PathBuf>) {
+        (self.on_event)(AskEvent::Loading { database: database.map(PathBuf::as_path) });
+    }
+
+    pub(crate) fn step(&mut self) {
+        self.done += 1;
+        (self.on_event)(AskEvent::Progress { done: self.done, total: self.total });
+    }
+}
