@@ -19,10 +19,10 @@ use crate::args::Asking;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, counted, shown};
-use crate::progress::{Bar, Unit};
+use crate::progress::bar::{Bar, Unit};
 
 /// What was asked, as manifests and packages say it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AskedFacts {
     /// MIOpen's version; empty where the library does not tell it.
     pub(crate) version: String,
@@ -159,7 +159,7 @@ pub(crate) fn run(
         uses: uses.to_string(),
         databases: used
             .into_iter()
-            .map(|(path, sha256)| FileFact { file: name_of(&path), sha256 })
+            .map(|one| FileFact { file: name_of(&one.path), sha256: one.sha256 })
             .collect(),
         problems: problem_facts,
         without_source: Vec::new(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
 use crate::asking::{self, Asked, AskedFacts};
-use crate::cache::Cache;
+use crate::cache::{self, Cache};
 use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{self, LeftOut, Read};
@@ -179,7 +179,8 @@ fn asked(
         return Ok(None);
     }
     let targets = inputs::distinct(&from.inputs.target)?;
-    let asked = asking::run(asking, &targets, from.jobs, environment, cancel, output)?;
+    let cache = cache::dir(&from.cache.dir, environment)?;
+    let asked = asking::run(asking, &targets, from.jobs, &cache, environment, cancel, output)?;
     asking::report_failures(&asked, output);
     match asking::failed(&asked) {
         Some(outcome) if !from.allow_partial => Err(outcome.into()),

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::args::Ask;
 use crate::asking::{self, Asked};
 use crate::build;
+use crate::cache;
 use crate::destination::Destination;
 use crate::environment::Environment;
 use crate::fail;
@@ -57,7 +58,8 @@ pub(crate) fn run(
     }
     let targets = inputs::distinct(&args.target)?;
     let jobs = build::processes(args.jobs);
-    let asked = asking::run(&args.asking, &targets, jobs, environment, cancel, output)?;
+    let cache = cache::dir(&args.cache, environment)?;
+    let asked = asking::run(&args.asking, &targets, jobs, &cache, environment, cancel, output)?;
     asking::report_failures(&asked, output);
     let lines = lines(&asked);
     match to_file(args.out.as_ref()) {
