@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+mod asking;
 mod distribute;
 mod harvest;
 mod kdb;
@@ -19,6 +20,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use asking::{Ask, Asking, LibraryArgs};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
     Wait,
@@ -101,6 +103,8 @@ pub(crate) enum Command {
     Plan(Box<PlanCommand>),
     /// Compile kernels and assemble kdbs, without packages
     Build(Box<Build>),
+    /// Ask the stock libMIOpen which kernels problems want, without a GPU
+    Ask(Box<Ask>),
     /// Package kdbs that exist
     Package(Box<Package>),
     /// Put the shards of a stored plan together: assemble and verify kdbs
@@ -298,8 +302,11 @@ pub(crate) struct Inputs {
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
-    /// Where sources and includes of keys are looked up, sub-directories too
-    #[arg(long, value_name = "DIR", requires = "keys")]
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// Where sources and includes of keys are looked up, sub-directories too;
+    /// with --problems, what the libMIOpen itself does not hold
+    #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
     /// gfx1030 for every compute-unit count; repeatable, or with commas

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
+use crate::build;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
@@ -39,8 +40,9 @@ pub(crate) fn run(
         allow_partial: false,
         // What the commands name has to stay.
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
+        jobs: build::processes(None),
     };
-    let gathered = match prepare::gather(&from, environment, cancel)? {
+    let gathered = match prepare::gather(&from, environment, cancel, output)? {
         Ok(gathered) => gathered,
         Err(shares) => {
             tell_shares(&shares, output);
