@@ -77,8 +77,9 @@ impl Serialize for KeyRecord {
 impl<'de> Deserialize<'de> for KeyRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<String, Vec<String>>::deserialize(deserializer)?;
-        let Line { kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets, .. } =
-            line;
+        let Line {
+            kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets, ..
+        } = line;
         let key = KernelKey { kernel_name, kernel_args };
         Ok(Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets })
     }
