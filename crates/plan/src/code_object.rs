@@ -266,7 +266,7 @@ mod tests {
         let said = "the code object is for gfx906:sramecc+:xnack+, not gfx906:xnack-";
         assert_eq!(refused.to_string(), said);
         assert_eq!(fits(&version_3, "gfx906:xnack+"), Ok(()));
-        assert_eq!(check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
+        assert_eq!(super::check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
         let two = bundle(&[("a", &elf(2, 0x36)), ("b", &any)]);
         assert_eq!(fits(&two, "gfx906"), Ok(()));
         assert!(matches!(fits(&two, "gfx908"), Err(UnfitError::OtherTarget { .. })));
