@@ -248,6 +248,9 @@ pub(crate) struct Build {
     /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
+    /// Compile kernels again that an earlier run saw refused
+    #[arg(long, help_heading = "Build")]
+    pub(crate) retry_refused: bool,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,

@@ -94,6 +94,7 @@ fn run(
         shortcuts: args.shortcuts(),
         remote: beyond.workers.clone(),
         shared: beyond.cache.clone(),
+        retry_refused: args.retry_refused,
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

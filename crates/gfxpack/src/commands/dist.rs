@@ -163,7 +163,7 @@ fn summarise(
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
-        "reused": 0, "failed": summary.failures.len(),
+        "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);
