@@ -180,7 +180,7 @@ fn merge(known: &mut AskedKey, other: AskedKey) {
 }
 
 /// The targets that a target without compute units stands for.
-fn exact(target: &Target) -> anyhow::Result<Vec<Target>> {
+pub(crate) fn exact(target: &Target) -> anyhow::Result<Vec<Target>> {
     if target.compute_units().is_some() {
         return Ok(vec![target.clone()]);
     }
@@ -196,9 +196,9 @@ fn exact(target: &Target) -> anyhow::Result<Vec<Target>> {
 }
 
 /// Problems, lists with the numbers of theirs, and what manifests say of them.
-type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
+pub(crate) type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
 
-fn read(paths: &[PathBuf], cancel: &Cancel, output: &Output) -> anyhow::Result<Lists> {
+pub(crate) fn read(paths: &[PathBuf], cancel: &Cancel, output: &Output) -> anyhow::Result<Lists> {
     let bar = Bar::new(output, "reading", Unit::Bytes, 0);
     let add = |bytes| bar.add(bytes);
     let cancelled = || cancel.is_cancelled();

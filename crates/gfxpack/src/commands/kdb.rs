@@ -1,5 +1,6 @@
 //! `kdb`: looking into files, and the commands that make others of them.
 
+pub(crate) mod check;
 mod copy;
 mod diff;
 mod object;
@@ -58,6 +59,9 @@ pub(crate) fn run(
                     Err(Outcome::Unverified { what: names.join(", "), hint }.into())
                 }
             }
+        }
+        Kdb::Check(args) => {
+            check::run(&args, max, environment, &cancel_on_signal(output)?, output)
         }
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
