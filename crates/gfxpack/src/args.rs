@@ -28,8 +28,7 @@ pub(crate) use distribute::{
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
-pub(crate) use kdb::{
-    CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
+pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 #[cfg(feature = "remote-cache")]
 pub(crate) use remote::CacheUpload;

@@ -108,8 +108,9 @@ impl Checks<'_> {
         let names: Vec<String> = incomplete.into_iter().collect();
         Err(Outcome::Unverified {
             what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
-            hint: "build what is missing: the same --problems, --miopen and --miopen-db with `dist`"
-                .to_owned(),
+            hint:
+                "build what is missing: the same --problems, --miopen and --miopen-db with `dist`"
+                    .to_owned(),
         }
         .into())
     }
