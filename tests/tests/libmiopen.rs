@@ -283,7 +283,12 @@ fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
     fs::rename(pool.join("libfoo1_1.0-1_amd64.deb"), archive.path("old.deb")).unwrap();
     let dir = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let needed = fs::read(build.0.path().join("libfoo.so.1")).unwrap();
-    archive.add("libfoo1", "1.1-1", "libbar2t64", &[(&format!("{dir}/libfoo.so.1"), &needed, 0o644)]);
+    archive.add(
+        "libfoo1",
+        "1.1-1",
+        "libbar2t64",
+        &[(&format!("{dir}/libfoo.so.1"), &needed, 0o644)],
+    );
     archive.publish("sid", "");
     // What is there already is not gone.
     Library::pinned(&lock, &open("cache")).unwrap();

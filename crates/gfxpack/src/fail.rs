@@ -51,6 +51,9 @@ pub(crate) enum Outcome {
         /// Whether packages were to be made.
         packages: bool,
     },
+    /// MIOpen failed on problems, which may want kernels that nobody knows.
+    #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
+    ProblemsFailed { failed: usize, total: usize },
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused { shard: Shard, failed: usize, total: usize },
@@ -215,6 +218,14 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         };
                         (REFUSED, Some(format!("{why}; {partial}")))
                     }
+                    Outcome::ProblemsFailed { .. } => (
+                        REFUSED,
+                        Some(
+                            "each is named above; take them out of the list, or go on without \
+                             their kernels by --allow-partial"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
                         SHARD_REFUSED,
                         Some(

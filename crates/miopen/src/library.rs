@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::elf::{self, ElfError};
 
+pub(crate) use needs::file_of;
 pub use needs::{Needs, is_stood_in};
 
 /// What MIOpen prints before its version.

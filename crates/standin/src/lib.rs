@@ -20,6 +20,7 @@ mod hip;
 mod hipblaslt;
 mod hiprtc;
 mod process;
+mod random;
 mod record;
 mod rocblas;
 mod rocrand;

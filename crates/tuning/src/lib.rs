@@ -32,7 +32,7 @@ pub use error::{ReadError, RecordError, WriteError};
 pub use lint::{Finding, Linted, Severity, lint};
 pub use merge::{MergeError, Merged, merge};
 pub use name::{DatabaseName, Kind, Owner, Storage};
-pub use problems::sqlite_keys;
+pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, MAX_LINE_BYTES, RecordReader};
 pub use record::{Fault, Found, Record};
 pub use solvers::is_known as is_known_solver;

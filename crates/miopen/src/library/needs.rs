@@ -76,6 +76,16 @@ impl Needs {
     }
 }
 
+/// The file that the loader would take for a library that `object` needs.
+pub(crate) fn file_of(
+    object: &SharedObject,
+    search_path: &[PathBuf],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<PathBuf> {
+    let soname = object.needed.iter().find(|soname| is_wanted(soname))?;
+    dirs(object, search_path).into_iter().map(|dir| dir.join(soname)).find(|path| path.is_file())
+}
+
 /// Which of `dirs` the loader must be told, for files and what they need.
 pub(super) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<PathBuf> {
     let found = objects.iter().flat_map(|object| closure(object, |_| dirs.to_vec(), |_| ()));

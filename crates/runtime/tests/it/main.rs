@@ -3,11 +3,13 @@
 
 mod environment;
 mod evict;
+mod failing_reads;
 mod foreign;
 mod layers;
 mod places;
 mod processes;
 mod prune;
+mod setuid;
 mod support;
 mod system_faults;
 mod unprivileged;
