@@ -12,7 +12,7 @@ pub(crate) struct ProblemsCommand {
     #[arg(value_name = "NETWORK", group = "what")]
     pub(crate) names: Vec<String>,
     /// List the networks that are known, and where their layers are taken from
-    #[arg(long, group = "what", exclusive = true)]
+    #[arg(long, group = "what", conflicts_with_all = ["names", "problems"])]
     pub(crate) list: bool,
     /// Problems as MIOpen logs them and people list them: any text with
     /// MIOpenDriver's commands, and performance and find databases; packed by
