@@ -131,7 +131,8 @@ fn kernels_that_fail_for_one_reason_are_told_together() {
     assert!(run.stderr.contains("error: a reason of its own"), "{}", run.stderr);
     assert!(run.stderr.contains("--report FILE.html and --message-format json name every one"));
 
-    let run = dist(&project, &["--report", "r.html"]).expect_code(100);
+    // A refusal that is known by then has no time and no worker.
+    let run = dist(&project, &["--retry-refused", "--report", "r.html"]).expect_code(100);
     assert!(run.stderr.contains("every failed kernel is in r.html"), "{}", run.stderr);
     let page = facts(&project.path().join("r.html"));
     let counts: Vec<u64> = page["summary"]["failures"]
@@ -143,7 +144,7 @@ fn kernels_that_fail_for_one_reason_are_told_together() {
     assert!(counts == [20, 1] || counts == [1, 20], "{counts:?}");
     let rows = page["detail"]["rows"].as_array().unwrap();
     assert_eq!(rows.iter().filter(|row| row[10].as_i64() >= Some(0)).count(), 21);
-    let json = dist(&project, &["--message-format", "json"]).expect_code(100);
+    let json = dist(&project, &["--retry-refused", "--message-format", "json"]).expect_code(100);
     assert_eq!(json.of_type("job-failed").len(), 21, "machines are told of each");
     assert_eq!(json.of_type("report")[0]["failed"], 21);
 }
@@ -160,7 +161,7 @@ fn what_took_longest_last_time_is_started_first() {
     let json = ["--jobs", "1", "--message-format", "json"];
     let first = dist(&project, &json).expect_code(0);
     assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
-    let costs = project.path().join("cache/v1/costs.jsonl");
+    let costs = project.path().join("cache/v2/costs.jsonl");
     let text = fs::read_to_string(&costs).unwrap();
     assert_eq!(text.lines().count(), 3, "{text}");
     // As if the assembly had taken an hour and OpenCL C no time.
@@ -173,7 +174,7 @@ fn what_took_longest_last_time_is_started_first() {
         })
         .collect();
     let again = |costs_file: &[u8]| {
-        fs::remove_dir_all(project.path().join("cache/v1/objects")).unwrap();
+        fs::remove_dir_all(project.path().join("cache/v2/objects")).unwrap();
         fs::write(&costs, costs_file).unwrap();
         dist(&project, &json).expect_code(0)
     };

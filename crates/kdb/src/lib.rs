@@ -20,13 +20,11 @@ mod diff;
 mod error;
 mod fault;
 mod header;
+mod holes;
 mod info;
 mod layout;
 mod live;
 mod lock;
-mod md5_lanes;
-#[cfg(test)]
-mod md5_lanes_tests;
 mod merge;
 mod open;
 mod origin;
@@ -45,7 +43,7 @@ mod turn;
 mod usage;
 mod user;
 mod verify;
-mod vfs;
+mod work;
 mod write;
 
 pub use copy::{CopyOptions, convert};
