@@ -26,7 +26,7 @@ pub(crate) use distribute::{
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
-pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use kdb::{ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 #[cfg(feature = "remote-cache")]
 pub(crate) use remote::CacheUpload;
@@ -126,8 +126,7 @@ pub(crate) enum Command {
     /// signatures, and every kernel of the kdbs in them
     Verify(Verify),
     /// Look into kdbs, combine, convert and repair them
-    #[command(subcommand)]
-    Kdb(Kdb),
+    Kdb(KdbCommand),
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),
@@ -298,6 +297,8 @@ pub(crate) struct Inputs {
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
     /// Where sources and includes of keys are looked up, sub-directories too
     #[arg(long, value_name = "DIR", requires = "keys")]
     pub(crate) source_dir: Vec<PathBuf>,

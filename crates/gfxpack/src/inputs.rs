@@ -79,7 +79,7 @@ pub(crate) fn read(
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
-        present: Present::read(&inputs.missing_from)?,
+        present: Present::read(&inputs.missing_from, inputs.max_object)?,
         skipped: BTreeMap::new(),
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),

@@ -9,6 +9,23 @@ use gfxpack_plan::Target;
 use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, whole_file};
 use crate::quantity::parse_size;
 
+/// How much is believed of a kdb.
+#[derive(Debug, Clone, std::marker::Copy, ClapArgs)]
+pub(crate) struct MaxObject {
+    /// Largest code object to take from a kdb: what claims more is a fault
+    #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
+          default_value = "256MiB")]
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KdbCommand {
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
+    #[command(subcommand)]
+    pub(crate) command: Kdb,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kdb {
     /// Check everything: database, keys, code objects, hashes, gfx targets
@@ -204,8 +221,9 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    pub(crate) fn options(&self) -> CopyOptions<'static> {
+    pub(crate) fn options(&self, max_object: MaxObject) -> CopyOptions<'static> {
         let mut options = CopyOptions::default();
+        options.max_object_bytes = max_object.bytes;
         options.layout = self.layout.map(Into::into);
         options.blob = self.blob.map(Into::into);
         options
@@ -239,6 +257,11 @@ fn parse_split(text: &str) -> Result<SplitBy, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_is_the_librarys() {
+        assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
+    }
 
     #[test]
     fn sizes_have_units() {
