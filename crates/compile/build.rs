@@ -6,10 +6,8 @@ use std::path::Path;
 
 /// What every compiler is started with, and what fork servers are: programs
 /// that load LLVM in their own ways must find nothing of its name in the first.
-const LIBRARIES: [(&str, &[&str]); 2] = [
-    ("preload.so", &["heap"]),
-    ("fork-server.so", &["fork_server", "heap", "huge_code", "llvm_start"]),
-];
+const LIBRARIES: [(&str, &[&str]); 2] =
+    [("preload.so", &["heap"]), ("fork-server.so", &["fork_server", "heap", "llvm_start"])];
 
 #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts by the environment")]
 fn main() {

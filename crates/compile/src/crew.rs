@@ -11,13 +11,12 @@ use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
-use crate::job::{Built, Failure, Object};
+use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, Shop};
 use crate::process::Cancel;
-use crate::remote::{RemoteShop, Site};
+use crate::remote::RemoteShop;
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
-use crate::usage::Usage;
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.
@@ -32,19 +31,14 @@ pub(crate) trait Runner {
     /// [`CompileError`] where the build can't go on; a kernel that can't be
     /// made is [`Outcome::Failed`].
     fn run(&mut self, job: usize) -> Result<Outcome, CompileError>;
-
-    /// Told once the object of a job that it made is stored.
-    fn stored(&mut self, job: usize) -> Result<(), CompileError>;
 }
 
 /// How a job ended.
 pub(crate) enum Outcome {
-    /// The store has its object by now, which was made for another job.
-    Reused(ObjectInfo),
     /// An object that was made.
     Made(Object),
     /// None could be made.
-    Failed(Failure),
+    Failed(Refusal),
     /// It has to be run on this machine; why, if the user should hear that.
     Here(Option<String>),
 }
@@ -90,7 +84,6 @@ impl Drop for Seat<'_> {
 pub(crate) struct Done {
     pub(crate) event: Event,
     pub(crate) object: Option<ObjectInfo>,
-    pub(crate) reused: bool,
 }
 
 type Sender = mpsc::Sender<Result<Done, CompileError>>;
@@ -159,13 +152,12 @@ impl Crew<'_> {
         let usage = self.shop.prepare(preparation)?;
         self.schedule.prepared(index);
         let event = Event::Prepared {
-            what: preparation.what,
             job: preparation.jobs[0],
             run: JobRun { worker, started },
             duration: started.elapsed(),
             usage,
         };
-        sender.send(Ok(Done { event, object: None, reused: false })).ok();
+        sender.send(Ok(Done { event, object: None })).ok();
         Ok(())
     }
 
@@ -181,7 +173,7 @@ impl Crew<'_> {
             Outcome::Here(warning) => {
                 if let Some(message) = warning {
                     let event = Event::Warning { message };
-                    sender.send(Ok(Done { event, object: None, reused: false })).ok();
+                    sender.send(Ok(Done { event, object: None })).ok();
                 }
                 let _seat = self.seats.take(self.cancel).ok_or(CompileError::Interrupted)?;
                 let memory = usual_memory(self.plan.jobs[index].language);
@@ -202,21 +194,16 @@ impl Crew<'_> {
         sender: &Sender,
     ) -> Result<(), CompileError> {
         let job = &self.plan.jobs[index];
-        let report = |event, object, reused| {
+        let report = |event, object| {
             // Nobody listens once the build is given up.
-            sender.send(Ok(Done { event, object, reused })).ok();
+            sender.send(Ok(Done { event, object })).ok();
         };
         let started = Instant::now();
         let run = JobRun { worker, started };
-        report(Event::Started { job: index, run }, None, false);
+        report(Event::Started { job: index, run }, None);
         let (outcome, runner) = self.run(index, runner, spare, sender)?;
         match outcome {
             Outcome::Here(_) => unreachable!("this machine's own workers run every job"),
-            Outcome::Reused(info) => {
-                let (duration, usage) = (started.elapsed(), Usage::default());
-                let built = Built { size: info.size, duration, usage, site: Site::Here };
-                report(Event::Finished { job: index, run, built }, Some(info), true);
-            }
             Outcome::Made(object) => {
                 let size = object.bytes.len() as u64;
                 // A build may be killed at any time: what it leaves was made
@@ -224,16 +211,19 @@ impl Crew<'_> {
                 self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
                 let about = About::of(job);
                 let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
-                runner.stored(index)?;
                 if runner.is_here() {
                     self.schedule.used(index, object.usage.peak_memory);
                 }
                 let Object { duration, usage, site, .. } = object;
                 let built = Built { size, duration, usage, site };
-                report(Event::Finished { job: index, run, built }, Some(info), false);
+                report(Event::Finished { job: index, run, built }, Some(info));
             }
-            Outcome::Failed(failure) => {
-                report(Event::Failed { job: index, run, failure }, None, false);
+            Outcome::Failed(Refusal { failure, deps }) => {
+                if let Some(deps) = deps {
+                    self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
+                    self.store.insert_refusal(job.digest, &failure, &About::of(job), deps)?;
+                }
+                report(Event::Failed { job: index, run, failure }, None);
             }
         }
         Ok(())

@@ -13,13 +13,12 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
-use crate::engine::{Compilers, Engine, Environments, Prepared, Shortcuts};
+use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
-use crate::preprocessed::Earlier;
 use crate::process::Cancel;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
@@ -27,7 +26,6 @@ use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
-use crate::twins::Twins;
 use crate::usage::Usage;
 use crate::work::WorkDir;
 
@@ -52,6 +50,8 @@ pub struct ExecutorOptions {
     pub remote: Option<Remote>,
     /// Where objects are shared with other machines.
     pub shared: Option<Arc<SharedCache>>,
+    /// Whether kernels that the store knows to be refused are tried again.
+    pub retry_refused: bool,
 }
 
 /// Who runs jobs elsewhere, and what is left for this machine.
@@ -67,10 +67,12 @@ pub struct Remote {
 /// into the plan's.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// So many jobs are in the store already; the others follow.
+    /// What the store has already; the other jobs follow.
     Looked {
-        /// Jobs whose objects the store has, with their sizes.
+        /// Jobs whose objects it has, with their sizes.
         cached: Vec<(usize, u64)>,
+        /// Jobs that an earlier run saw refused, with what was said then.
+        refused: Vec<(usize, Failure)>,
     },
     /// Something that the user should hear, and that ends nothing.
     Warning {
@@ -84,10 +86,8 @@ pub enum Event {
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(usize, Duration)>,
     },
-    /// Something was made that several of the jobs share.
+    /// HIP's headers were precompiled for several of the jobs.
     Prepared {
-        /// What.
-        what: Prepared,
         /// One of the jobs that it is for.
         job: usize,
         /// Where and when; nothing else ran there meanwhile.
@@ -149,9 +149,8 @@ pub struct Summary {
     pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
-    /// Jobs that were given an earlier object, since their source differs in
-    /// text only.
-    pub reused: usize,
+    /// Of the failures, those that an earlier run saw.
+    pub refused_before: usize,
 }
 
 /// All that a plan's jobs run with.
@@ -241,9 +240,22 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
         objects[index] = object;
     }
-    let mut summary =
-        Summary { cached: cached.len(), shared: fetched, objects, ..Summary::default() };
-    on_event(Event::Looked { cached });
+    let mut refused: Vec<(usize, Failure)> = Vec::new();
+    if !options.retry_refused {
+        let refusal = |job: &usize| Some((*job, store.refusal(plan.jobs[*job].digest, digests)?));
+        refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
+        let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
+        missing.retain(|job| !known.contains(job));
+    }
+    let mut summary = Summary {
+        cached: cached.len(),
+        shared: fetched,
+        objects,
+        failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
+        refused_before: refused.len(),
+        ..Summary::default()
+    };
+    on_event(Event::Looked { cached, refused });
     if missing.is_empty() {
         return Ok(summary);
     }
@@ -265,13 +277,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         kept: store.dir(),
         work: work.path(),
         commands: Default::default(),
-        compilers: Compilers::new(missing.len(), options.shortcuts.huge_pages),
-        environments: toolchains
-            .iter()
-            .map(|toolchain| Environments::of(toolchain, options.shortcuts))
-            .collect(),
+        compilers: Compilers::default(),
+        environments: toolchains.iter().map(compiler_environment).collect(),
         headers: Default::default(),
-        libraries: Default::default(),
         shadows: Default::default(),
     };
     let remote = options.remote.as_ref();
@@ -281,9 +289,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let preparations = if here > 0 { engine.preparations(&missing) } else { Vec::new() };
     let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
     on_event(Event::Queued { workers: here + elsewhere, jobs });
-    let earlier = Earlier::of(plan, &missing, store, digests);
-    let twins = Twins::of(plan, sources, &missing, store, digests);
-    let shop = Shop::new(engine, earlier, twins, &work, &missing);
+    let shop = Shop::new(engine, &work, &missing);
     let crew = Crew {
         plan,
         store,
@@ -333,7 +339,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             }
             for message in receiver {
                 match message {
-                    Ok(Done { event, object, reused }) => {
+                    Ok(Done { event, object }) => {
                         match &event {
                             Event::Finished { job, built, .. } => {
                                 made.push(*job);
@@ -342,11 +348,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
                                 }
                                 let here = built.site == Site::Here;
                                 summary.remote += usize::from(!here);
-                                summary.compiled += usize::from(!reused);
-                                summary.reused += usize::from(reused);
+                                summary.compiled += 1;
                                 summary.objects[*job] = object;
                                 // What a job costs elsewhere, it does not cost here.
-                                if !reused && here {
+                                if here {
                                     costs.push(Record::new(plan, &plan.jobs[*job], built));
                                 }
                                 if costs.len() >= COSTS_AT_ONCE {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_plan::{Language, include, preamble};
 
-use crate::clock;
 use crate::file_digest::Identity;
 
 /// A text's requests.
@@ -17,8 +16,6 @@ pub(crate) struct HeaderText {
     pub(crate) asked: Vec<String>,
     /// Names that it includes with quotes, which are looked up beside it.
     pub(crate) beside: Vec<String>,
-    /// Whether it names a macro that tells the time.
-    pub(crate) names_clock: bool,
 }
 
 impl HeaderText {
@@ -26,7 +23,7 @@ impl HeaderText {
         let includes = include::scan(text, Language::Hip).into_iter();
         let quoted = includes.filter(|include| include.quoted).map(|include| include.path);
         let beside = quoted.filter(|path| !path.starts_with('/')).collect();
-        Self { asked: asked(text), beside, names_clock: clock::is_named_in(text) }
+        Self { asked: asked(text), beside }
     }
 }
 
@@ -76,11 +73,10 @@ mod tests {
     #[test]
     fn requests_are_read_from_a_text() {
         let text = "#include \"a/b.h\"\n#include <c.h>\n\
-                    #if __has_include(<d/e.h>) && 1 < 2 && __has_include(\"f.h\") // __DATE__\n#endif\n";
+                    #if __has_include(<d/e.h>) && 1 < 2 && __has_include(\"f.h\")\n#endif\n";
         let told = HeaderText::of(text.as_bytes());
         assert_eq!(told.asked, ["d/e.h", "f.h"]);
         assert_eq!(told.beside, ["a/b.h"]);
-        assert!(told.names_clock);
         assert_eq!(HeaderText::of(b"#if 1 < 2 // <x>\n"), HeaderText::default());
     }
 }

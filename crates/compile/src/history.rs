@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::CompileError;
 use crate::executor::Summary;
 use crate::file_digest::FileDigests;
-use crate::source::SourceSet;
 use crate::store::{ObjectStore, touch};
 use crate::toolchain::Toolchain;
 use crate::work::write_atomic;
@@ -25,7 +24,6 @@ use crate::work::write_atomic;
 const MAX_KEYS: usize = 400_000;
 /// Below the store's directory; files by digest there are evicted like others.
 const DIR: &str = "history";
-const SOURCES: &str = "sources";
 
 /// What is remembered of all keys of one target.
 #[derive(Debug, Default)]
@@ -92,18 +90,16 @@ impl History {
         others.into_iter().map(|(_, record)| record)
     }
 
-    /// Remembers what a build made, for each of its targets, with the files
-    /// of its sources. A failure costs explanations later, so it is not an
-    /// error.
+    /// Remembers what a build made, for each of its targets. A failure costs
+    /// explanations later, so it is not an error.
     pub fn record(
         plan: &Plan,
-        sources: &SourceSet,
         toolchains: &[Toolchain],
         store: &ObjectStore,
         digests: &FileDigests,
         summary: &Summary,
     ) {
-        let recorded = Self::try_record(plan, sources, toolchains, store, digests, summary);
+        let recorded = Self::try_record(plan, toolchains, store, digests, summary);
         if let Err(error) = recorded {
             tracing::debug!(%error, "not remembered what the objects were made from");
         }
@@ -111,7 +107,6 @@ impl History {
 
     fn try_record(
         plan: &Plan,
-        sources: &SourceSet,
         toolchains: &[Toolchain],
         store: &ObjectStore,
         digests: &FileDigests,
@@ -149,9 +144,6 @@ impl History {
         for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
             let path = source_file(source_digests[index]);
             keep(store, &path, || Ok(json(&plan.sources[index])))?;
-            for (digest, bytes) in sources.contents(index) {
-                keep(store, &content_file(digest), || Ok(bytes.to_vec()))?;
-            }
         }
         for (target_id, new) in by_target.values_mut() {
             let old = Self::read(store, target_id);
@@ -224,12 +216,6 @@ pub(crate) fn source(store: &ObjectStore, digest: Digest) -> Option<Source> {
     read_json(store, &source_file(digest)).filter(|source: &Source| source.digest() == digest)
 }
 
-/// The bytes of a source file that was used once.
-pub(crate) fn content(store: &ObjectStore, digest: Digest) -> Option<Vec<u8>> {
-    let bytes = store.read_file(&content_file(digest)).ok()?;
-    (Digest::of(&bytes) == digest).then_some(bytes)
-}
-
 fn read_json<T: DeserializeOwned>(store: &ObjectStore, path: &Path) -> Option<T> {
     serde_json::from_slice(&store.read_file(path).ok()?).ok()
 }
@@ -263,11 +249,6 @@ fn toolchain_file(digest: Digest) -> PathBuf {
 
 fn source_file(digest: Digest) -> PathBuf {
     Path::new(DIR).join(format!("source-{digest}.json"))
-}
-
-fn content_file(digest: Digest) -> PathBuf {
-    let name = digest.to_string();
-    Path::new(SOURCES).join(&name[..2]).join(name)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 mod answers;
 mod children;
 mod choose;
-mod clock;
 mod configuration;
 mod costs;
 mod crew;
@@ -28,7 +27,6 @@ mod loader;
 mod local;
 mod memory;
 mod pipe;
-mod preprocessed;
 mod probe;
 mod process;
 mod remote;
@@ -41,8 +39,8 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
-mod twins;
 mod usage;
+mod verdict;
 mod witness;
 mod work;
 
@@ -51,7 +49,7 @@ pub use choose::{Listed, Toolchains};
 pub use costs::KnownCosts;
 pub use disassemble::Disassembler;
 pub use discover::Search;
-pub use engine::{Prepared, Shortcut, Shortcuts};
+pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
@@ -67,7 +65,10 @@ pub use remote::{
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
-pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};
+pub use store::VERSION as STORE_VERSION;
+pub use store::{
+    About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, OldStore, StoreStats, touch,
+};
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
 pub use usage::Usage;

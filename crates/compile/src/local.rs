@@ -1,26 +1,20 @@
-//! Runs jobs on this machine: sources staged by whoever needs them first, an
-//! earlier object taken where it is the same, else a compiler started.
+//! Runs jobs on this machine: sources are staged by whoever needs them first.
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Preparation, Starter};
 use crate::error::CompileError;
 use crate::job;
-use crate::preprocessed::Earlier;
-use crate::store::ObjectInfo;
-use crate::twins::Twins;
 use crate::usage::Usage;
 use crate::work::WorkDir;
 
 /// What the workers of this machine share.
 pub(crate) struct Shop<'a> {
     engine: Engine<'a>,
-    earlier: Earlier<'a>,
-    twins: Twins<'a>,
     work: &'a WorkDir,
     stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
 }
@@ -33,16 +27,10 @@ pub(crate) struct Local<'a> {
 
 impl<'a> Shop<'a> {
     /// Ready to run these jobs of the plan.
-    pub(crate) fn new(
-        engine: Engine<'a>,
-        earlier: Earlier<'a>,
-        twins: Twins<'a>,
-        work: &'a WorkDir,
-        jobs: &[usize],
-    ) -> Self {
+    pub(crate) fn new(engine: Engine<'a>, work: &'a WorkDir, jobs: &[usize]) -> Self {
         let stages =
             jobs.iter().map(|job| (engine.plan.jobs[*job].source, OnceLock::new())).collect();
-        Self { engine, earlier, twins, work, stages }
+        Self { engine, work, stages }
     }
 
     pub(crate) fn engine(&self) -> &Engine<'a> {
@@ -56,20 +44,6 @@ impl<'a> Shop<'a> {
     /// Makes what several jobs share.
     pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
         self.engine.prepare(preparation)
-    }
-
-    /// An object that was made of other text or other macros and is the same.
-    fn reused(
-        &self,
-        starter: &mut Starter<'_>,
-        index: usize,
-        stage: &Path,
-        scratch: &Path,
-    ) -> Result<Option<ObjectInfo>, CompileError> {
-        if let Some(info) = self.earlier.find(&self.engine, starter, index, stage, scratch)? {
-            return Ok(Some(info));
-        }
-        self.twins.find(&self.engine, starter, index, (stage, scratch))
     }
 
     /// The directory of a staged source, made by whoever needs it first.
@@ -103,16 +77,9 @@ impl Runner for Local<'_> {
             .prefix("job-")
             .tempdir_in(parent)
             .map_err(CompileError::io("create", parent))?;
-        if let Some(info) = shop.reused(starter, index, &stage, scratch.path())? {
-            return Ok(Outcome::Reused(info));
-        }
         Ok(match job::run(&shop.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => Outcome::Made(object),
-            Err(failure) => Outcome::Failed(failure),
+            Err(refusal) => Outcome::Failed(refusal),
         })
-    }
-
-    fn stored(&mut self, index: usize) -> Result<(), CompileError> {
-        self.shop.twins.made(index)
     }
 }

@@ -10,12 +10,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// Most bytes kept of a program's output; the rest is read and dropped.
 pub(crate) const OUTPUT_LIMIT: usize = 256 * 1024;
 
+/// Stands at the end of output that was cut.
+const DROPPED: &str = "[more output was dropped]";
+
+/// Whether output lacks some of what was said.
+pub(crate) fn was_cut(output: &str) -> bool {
+    output.lines().any(|line| line == DROPPED)
+}
+
 /// One of a program's pipes, read only where something is there.
 pub(crate) struct Capture {
     pipe: File,
     /// Where all of it goes, instead of being kept.
     file: Option<File>,
-    limit: usize,
     pub(crate) kept: Vec<u8>,
     dropped: bool,
     pub(crate) open: bool,
@@ -23,18 +30,13 @@ pub(crate) struct Capture {
 
 impl Capture {
     pub(crate) fn new(pipe: impl Into<OwnedFd>) -> Self {
-        Self::up_to(OUTPUT_LIMIT, pipe)
-    }
-
-    /// One that keeps so many bytes.
-    pub(crate) fn up_to(limit: usize, pipe: impl Into<OwnedFd>) -> Self {
         let pipe = File::from(pipe.into());
-        Self { pipe, file: None, limit, kept: Vec::new(), dropped: false, open: true }
+        Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
     }
 
     /// One that keeps nothing and writes all of it to a file.
     pub(crate) fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
-        Self { file: Some(file), ..Self::up_to(0, pipe) }
+        Self { file: Some(file), ..Self::new(pipe) }
     }
 
     fn read_once(&mut self) -> io::Result<()> {
@@ -48,7 +50,7 @@ impl Capture {
         if let Some(file) = &mut self.file {
             return file.write_all(&buffer[..count]);
         }
-        let room = self.limit - self.kept.len();
+        let room = OUTPUT_LIMIT - self.kept.len();
         self.kept.extend_from_slice(&buffer[..count.min(room)]);
         self.dropped |= count > room;
         Ok(())
@@ -57,7 +59,7 @@ impl Capture {
     pub(crate) fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
         if self.dropped {
-            text.push_str("\n[more output was dropped]\n");
+            text.push_str(&format!("\n{DROPPED}\n"));
         }
         text
     }

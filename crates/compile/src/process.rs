@@ -96,15 +96,6 @@ pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Comp
     run_capturing(program, Capture::new, cancel)
 }
 
-/// The same for a program whose output is wanted up to a larger size.
-pub(crate) fn run_keeping(
-    bytes: usize,
-    program: &Program<'_>,
-    cancel: &Cancel,
-) -> Result<Output, CompileError> {
-    run_capturing(program, |pipe| Capture::up_to(bytes, pipe), cancel)
-}
-
 /// The same with all of the program's standard output going into a file.
 pub(crate) fn run_into(
     file: File,

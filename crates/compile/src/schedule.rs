@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
 
 use crate::costs::{Expected, usual_memory, with_margin};
@@ -57,7 +58,7 @@ impl<'a> Schedule<'a> {
         let mut waits = HashMap::new();
         let mut state = State::default();
         for (number, preparation) in preparations.iter().enumerate() {
-            state.to_prepare.push_back((number, usual_memory(preparation.what.language())));
+            state.to_prepare.push_back((number, usual_memory(Language::Hip)));
             state.queues.push(Queue::default());
             waits.extend(preparation.jobs.iter().map(|&job| (job, number)));
         }
@@ -128,14 +129,13 @@ impl<'a> Schedule<'a> {
 mod tests {
     use super::*;
     use crate::costs::small_plan;
-    use crate::engine::Prepared;
 
     const fn expected(memory: u64, measured: bool) -> Expected {
         Expected { time: Duration::ZERO, memory, measured }
     }
 
     fn preparation(jobs: &[usize]) -> Preparation {
-        Preparation { what: Prepared::ReducedLibrary, toolchain: 0, jobs: jobs.to_vec() }
+        Preparation { jobs: jobs.to_vec() }
     }
 
     fn tasks(schedule: &Schedule<'_>) -> Vec<Task> {

@@ -84,8 +84,6 @@ pub(crate) struct Shadows {
     /// Files that would have been read had they been there in time, and
     /// directories that may have held something else.
     pub(crate) late: Vec<(PathBuf, Identity)>,
-    /// Whether a header names a macro that tells the time.
-    pub(crate) names_clock: bool,
 }
 
 impl Shadows {
@@ -117,7 +115,6 @@ impl Shadows {
         let mut asked: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
         let told: Vec<Arc<HeaderText>> = read.iter().map(|path| texts.of(path)).collect();
         for (path, told) in read.iter().zip(&told) {
-            found.names_clock |= told.names_clock;
             asked.extend(told.asked.iter().map(String::as_str));
             let beside = |name: &String| Some((path.parent()?, name.clone()));
             for (dir, name) in told.beside.iter().chain(&told.asked).filter_map(beside) {
@@ -289,7 +286,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         let header = "#include \"beside.h\"\n#if __has_include(<here.h>) || __has_include(\"own.h\")\n\
-                      #endif\nconst char* when = __TIME__;\n";
+                      #endif\n";
         for (file, text) in [("b/sub/x.h", header), ("b/here.h", ""), ("b/beside.h", "")] {
             fs::create_dir_all(at(file).parent().unwrap()).unwrap();
             fs::write(at(file), text).unwrap();
@@ -304,7 +301,6 @@ mod tests {
             ["a", "b/later.h", "b/own.h", "b/sub/beside.h", "b/sub/here.h", "b/sub/own.h", "c"];
         assert_eq!(found.absent, expected.map(at));
         assert_eq!(found.present, [at("b/here.h")]);
-        assert!(found.names_clock);
     }
 
     #[test]

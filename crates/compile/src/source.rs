@@ -11,7 +11,6 @@ use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::{Digest, Language, Problem, inline_assembly};
 
-use crate::clock;
 use crate::error::CompileError;
 use crate::header_text;
 
@@ -109,8 +108,6 @@ struct File {
     bytes: Vec<u8>,
     digest: Digest,
     includes: Vec<Include>,
-    /// Whether it names a macro that tells the time.
-    names_clock: bool,
     /// What it may ask for with `__has_include`.
     asked: Vec<String>,
     /// What the assembly in it reads; if that can't be told, why.
@@ -124,8 +121,8 @@ impl File {
         includes: Vec<Include>,
         inline: Result<Vec<Include>, String>,
     ) -> Self {
-        let (names_clock, asked) = (clock::is_named_in(&bytes), header_text::asked(&bytes));
-        Self { bytes, digest, includes, names_clock, asked, inline }
+        let asked = header_text::asked(&bytes);
+        Self { bytes, digest, includes, asked, inline }
     }
 }
 
@@ -316,21 +313,11 @@ impl SourceSet {
         Ok(file)
     }
 
-    /// Whether a file of a closure names a macro that tells the time.
-    pub(crate) fn names_clock(&self, source: usize) -> bool {
-        self.closures[source].iter().any(|(_, file)| file.names_clock)
-    }
-
     /// What the files of a closure may ask for with `__has_include`, sorted.
     pub(crate) fn asked(&self, source: usize) -> Vec<String> {
         let files = self.closures[source].iter();
         let names: BTreeSet<&String> = files.flat_map(|(_, file)| &file.asked).collect();
         names.into_iter().cloned().collect()
-    }
-
-    /// The files of a closure.
-    pub(crate) fn contents(&self, source: usize) -> impl Iterator<Item = (Digest, &[u8])> {
-        self.closures[source].iter().map(|(_, file)| (file.digest, &file.bytes[..]))
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that

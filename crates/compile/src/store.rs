@@ -3,6 +3,7 @@
 
 mod adopt;
 mod entry;
+mod refusal;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -25,10 +26,13 @@ use crate::work::write_atomic_by;
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
 use entry::{about, read_header, read_object};
-pub use upkeep::{Damaged, Evicted, Limits, StoreStats};
+use refusal::refusal_path;
+pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 
-/// The layout of the files below; another number is another directory.
-const VERSION: &str = "v1";
+/// The directory of the store below a cache, a shard's output or a shared
+/// cache. The number goes up with the layout of its files, and where what
+/// earlier versions kept may be wrong.
+pub const VERSION: &str = "v2";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.
@@ -96,10 +100,10 @@ impl ObjectStore {
         Self { dir, below: None, fresh: Mutex::default(), lock: None }
     }
 
-    /// Forgets a job's object.
+    /// Forgets a job's object, and that it was refused.
     pub fn remove(&self, job: Digest) {
         fs::remove_file(self.dir.join(object_path(job))).ok();
-        fs::remove_file(self.dir.join(preprocessed_path(job))).ok();
+        fs::remove_file(self.dir.join(refusal_path(job))).ok();
     }
 
     /// A file of the store, or of the one below it.
@@ -231,40 +235,22 @@ impl ObjectStore {
         job: Digest,
         bytes: &[u8],
         about: &About,
-        mut deps: DepSet,
+        deps: DepSet,
     ) -> Result<ObjectInfo, CompileError> {
-        deps.sort();
-        deps.dedup();
-        let deps = if deps.is_empty() { None } else { Some(self.insert_deps(&deps)?) };
-        self.insert_info(job, bytes, about, deps)
-    }
-
-    /// Stores for another job the object of one that gives the same bytes.
-    pub(crate) fn insert_same(
-        &self,
-        job: Digest,
-        from: Digest,
-        about: &About,
-    ) -> Result<Option<ObjectInfo>, CompileError> {
-        let Some(info) = self.info(from) else { return Ok(None) };
-        let bytes = self.read(from)?;
-        self.insert_info(job, &bytes, about, info.deps).map(Some)
-    }
-
-    fn insert_info(
-        &self,
-        job: Digest,
-        bytes: &[u8],
-        about: &About,
-        deps: Option<Digest>,
-    ) -> Result<ObjectInfo, CompileError> {
+        let deps = self.insert_deps(deps)?;
         let (info, header, about) = ObjectInfo::of(bytes, about, deps);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
-    fn insert_deps(&self, deps: &DepSet) -> Result<Digest, CompileError> {
-        let text = serde_json::to_vec(deps).expect("plain data");
+    /// Stores a set of files, if there are any.
+    fn insert_deps(&self, mut deps: DepSet) -> Result<Option<Digest>, CompileError> {
+        deps.sort();
+        deps.dedup();
+        if deps.is_empty() {
+            return Ok(None);
+        }
+        let text = serde_json::to_vec(&deps).expect("plain data");
         let set = Hasher::new("gfxpack deps 1").field(&text).finish();
         let mut fresh = self.fresh.lock().expect("no panic inside");
         // Just digested, so fresh; on disk once per build at most, but anew
@@ -272,7 +258,7 @@ impl ObjectStore {
         if fresh.insert(set, true) != Some(true) {
             self.write(&deps_path(set), &[&text])?;
         }
-        Ok(set)
+        Ok(Some(set))
     }
 
     pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
@@ -290,12 +276,6 @@ impl ObjectStore {
         // Held while files are hashed: else every worker would hash them.
         let mut known = self.fresh.lock().expect("no panic inside");
         *known.entry(set).or_insert_with(|| self.deps_hold(set, digests))
-    }
-
-    /// Whether the files that the compiler read for an object are unchanged,
-    /// looked at anew.
-    pub(crate) fn holds_now(&self, info: &ObjectInfo, digests: &FileDigests) -> bool {
-        info.deps.is_none_or(|set| self.deps_hold(set, digests))
     }
 
     fn deps_hold(&self, set: Digest, digests: &FileDigests) -> bool {
@@ -334,18 +314,6 @@ impl ObjectStore {
 fn object_path(job: Digest) -> PathBuf {
     let name = job.to_string();
     Path::new("objects").join(&name[..2]).join(name)
-}
-
-/// Where the digest of a job's preprocessed source is kept.
-pub(crate) fn preprocessed_path(job: Digest) -> PathBuf {
-    let name = job.to_string();
-    Path::new("preprocessed").join(&name[..2]).join(name)
-}
-
-/// Where a job is named whose arguments differ in macros without effect.
-pub(crate) fn twin_path(bare: Digest) -> PathBuf {
-    let name = bare.to_string();
-    Path::new("twins").join(&name[..2]).join(name)
 }
 
 fn deps_path(set: Digest) -> PathBuf {

@@ -3,60 +3,6 @@
 
 use crate::include::Include;
 
-/// Whether a preprocessed text may not be all that decides an object: it has a
-/// word that is a `telltale`, or assembly that may read a file. Assembly that
-/// is more than plain instructions counts as such.
-#[must_use]
-pub fn tells_more(text: &[u8], telltale: impl Fn(&[u8]) -> bool) -> bool {
-    enum At {
-        Code,
-        Keyword,
-        First(usize),
-        Within(usize),
-    }
-    let mut at = At::Code;
-    for piece in pieces(text) {
-        at = match (at, piece) {
-            (_, Piece::Word(word)) if telltale(word) => return true,
-            (_, Piece::Odd) => return true,
-            (At::Code, Piece::Word(b"asm" | b"__asm" | b"__asm__")) => At::Keyword,
-            (At::Code, _) => At::Code,
-            (At::Keyword, Piece::Word(_)) => At::Keyword,
-            (At::Keyword, Piece::Mark(b'(')) => At::First(1),
-            // A block of another dialect, or a string that is computed.
-            (At::Keyword, _) => return true,
-            (At::First(depth) | At::Within(depth), Piece::Text(text)) => {
-                if !is_plain(&text) {
-                    return true;
-                }
-                At::Within(depth)
-            }
-            (At::First(_), _) => return true,
-            (At::Within(depth), Piece::Mark(b'(')) => At::Within(depth + 1),
-            (At::Within(1), Piece::Mark(b')')) => At::Code,
-            (At::Within(depth), Piece::Mark(b')')) => At::Within(depth - 1),
-            (At::Within(depth), _) => At::Within(depth),
-        };
-    }
-    !matches!(at, At::Code)
-}
-
-/// Whether assembly surely names no file: no directive for that, and nothing
-/// of which one could be put together, as parameters of macros, alternatives
-/// and operands.
-fn is_plain(text: &[u8]) -> bool {
-    let text = text.to_ascii_lowercase();
-    let has = |part: &[u8]| find(&text, part, 0).is_some();
-    if ["incbin", "include", "altmacro", "\\", "{", "|"].iter().any(|part| has(part.as_bytes())) {
-        return false;
-    }
-    let mut directives = text.split(|byte| *byte == b'.').skip(1);
-    !directives.any(|rest| {
-        let end = rest.iter().position(|byte| !byte.is_ascii_alphabetic());
-        end.is_some_and(|end| matches!(rest[end], b'%' | b'$'))
-    })
-}
-
 /// The files that a source's assembly reads, in order.
 ///
 /// # Errors
@@ -222,10 +168,6 @@ enum Piece<'a> {
 }
 
 /// The pieces of a text, without comments, characters and line markers.
-fn pieces(text: &[u8]) -> impl Iterator<Item = Piece<'_>> {
-    Reader::of(text)
-}
-
 #[derive(Clone)]
 struct Reader<'a> {
     text: &'a [u8],
@@ -441,44 +383,6 @@ fn escape(text: &[u8]) -> (u8, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn more(text: &str) -> bool {
-        tells_more(text.as_bytes(), |word| word == b"telling")
-    }
-
-    #[test]
-    fn plain_assembly_tells_nothing_more() {
-        for text in [
-            "",
-            "int include = 1; // asm(\".incbin\")\n",
-            "extern int f() __asm__ (\"\" \"__isoc99_f\") __attribute__((x));",
-            "void k() { asm volatile(\"v_add_f32 %0, %1, 1.0 row_shr:1\\n\\ts_nop 1\" : \"=v\"(f(a)) : \"v\"(b) : \"memory\"); }",
-            "# 1 \"/usr/include/asm/errno.h\" 1 3 4\nchar c = '\"'; int n = 1'000; const char* s = \"telling\";",
-        ] {
-            assert!(!more(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn assembly_that_may_read_a_file_is_seen() {
-        for text in [
-            r#"asm(".include \"code.inc\"");"#,
-            r#"asm(".inc" "bin \"a\"");"#,
-            "asm(\".inc\"\n# 7 \"k.cpp\"\n\"bin \\\"a\\\"\");",
-            r#"__asm__ volatile (".INCBIN \"a\"");"#,
-            r#"asm("\x2e\151ncbin 'a'");"#,
-            r##"asm(R"(.incbin "a")");"##,
-            r#"asm(".macro m n\n.in\\n \"a\"\n.endm\n m cbin");"#,
-            r#"asm(".in%c0 \"a\"" : : "i"(cbin));"#,
-            r#"asm(".in{c|d}bin \"a\"");"#,
-            r#"asm((computed()));"#,
-            "__asm { incbin }",
-            "int telling;",
-            "asm(\"s_nop 0\"",
-        ] {
-            assert!(more(text), "{text}");
-        }
-    }
 
     #[test]
     fn files_that_assembly_reads_are_told_or_refused() {

@@ -59,7 +59,7 @@ impl Engine<'_> {
         let start = Start {
             words,
             directory: scratch.path(),
-            environment: &self.environments[toolchain].compiler,
+            environment: &self.environments[toolchain],
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,

@@ -14,7 +14,7 @@
  *            a zero byte at its end: working directory, TMPDIR, arguments,
  *            the program's name first
  *   answer:  u64 wait status, user and system time in microseconds, peak of
- *            the memory that is not shared by all jobs in KiB
+ *            its memory in KiB
  * Numbers are in the machine's own order. The end of what comes in ends the
  * job that runs, which is still answered, and then the server.
  */
@@ -39,8 +39,6 @@
 extern void gfxpack_heap_apart(void);
 /* llvm_start.c */
 extern int gfxpack_start_llvm(void);
-/* huge_code.c */
-extern size_t gfxpack_code_in_huge_pages(void);
 
 #define GFXPACK_HELLO 0x31584647u
 
@@ -49,13 +47,10 @@ typedef int start_fn(main_fn *, int, char **, void (*)(void), void (*)(void), vo
 
 extern char **environ;
 static main_fn *compiler_main;
-static int huge_code;
 /* Whether the program is one of LLVM's. */
 static int is_llvm;
 /* The job that runs, which leads a process group. */
 static volatile pid_t job;
-/* Memory that every job has in common. */
-static uint64_t shared_kib;
 
 static int read_all(void *to, size_t size) {
     char *at = to;
@@ -205,12 +200,11 @@ static void serve(void) {
             if (errno != EINTR)
                 _exit(125);
         job = 0;
-        uint64_t peak_kib = (uint64_t)used.ru_maxrss;
         uint64_t answer[4] = {
             (uint64_t)(uint32_t)status,
             (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec,
             (uint64_t)used.ru_stime.tv_sec * 1000000 + (uint64_t)used.ru_stime.tv_usec,
-            peak_kib > shared_kib ? peak_kib - shared_kib : 0,
+            (uint64_t)used.ru_maxrss,
         };
         if (write_all(answer, sizeof answer) != 0)
             _exit(0);
@@ -251,8 +245,6 @@ static int fork_servers(int argc, char **argv, char **envp) {
         return 125;
     close(probe);
     is_llvm = gfxpack_start_llvm();
-    if (huge_code)
-        shared_kib = gfxpack_code_in_huge_pages() >> 10;
     say_hello();
     int descriptors[3];
     while (receive(descriptors)) {
@@ -283,9 +275,7 @@ __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(vo
     start_fn *start = (start_fn *)dlsym(RTLD_NEXT, "__libc_start_main");
     if (start == NULL)
         _exit(125);
-    const char *mode = getenv("GFXPACK_FORK_SERVER");
-    if (mode != NULL) {
-        huge_code = strcmp(mode, "huge-code") == 0;
+    if (getenv("GFXPACK_FORK_SERVER") != NULL) {
         unsetenv("GFXPACK_FORK_SERVER");
         unsetenv("LD_PRELOAD");
         unsetenv("LD_BIND_NOW");

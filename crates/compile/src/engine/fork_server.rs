@@ -56,15 +56,13 @@ impl Drop for Loaded {
 
 impl Loaded {
     /// Starts the program; `None` where it can't be kept there: it is
-    /// statically linked, a script, or the kernel is too old. `huge_code` has
-    /// its code in huge pages, for hundreds of jobs.
+    /// statically linked, a script, or the kernel is too old.
     pub(crate) fn start(
         program: &Path,
         environment: &[(OsString, OsString)],
-        huge_code: bool,
         cancel: &Cancel,
     ) -> Option<Arc<Self>> {
-        let started = Self::try_start(program, environment, huge_code, cancel);
+        let started = Self::try_start(program, environment, cancel);
         if let Err(reason) = &started {
             tracing::debug!(program = %program.display(), %reason, "no fork server");
         }
@@ -74,7 +72,6 @@ impl Loaded {
     fn try_start(
         program: &Path,
         environment: &[(OsString, OsString)],
-        huge_code: bool,
         cancel: &Cancel,
     ) -> io::Result<Self> {
         let mut magic = [0; 4];
@@ -91,7 +88,7 @@ impl Loaded {
             .current_dir("/")
             .env_clear()
             .envs(environment)
-            .env("GFXPACK_FORK_SERVER", if huge_code { "huge-code" } else { "1" })
+            .env("GFXPACK_FORK_SERVER", "1")
             // Functions are looked up here once instead of in every job.
             .env("LD_BIND_NOW", "1")
             .stdin(OwnedFd::from(theirs))
@@ -254,7 +251,7 @@ mod tests {
     fn loaded() -> Arc<Loaded> {
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
         let cancel = Cancel::default();
-        Loaded::start(Path::new("/bin/sh"), &environment, false, &cancel).unwrap()
+        Loaded::start(Path::new("/bin/sh"), &environment, &cancel).unwrap()
     }
 
     fn shell() -> ForkServer {
@@ -364,33 +361,25 @@ void _ZN4llvm2cl25ResetAllOptionOccurrencesEv(void) { resets++; }
 static void of_the_start(void) { puts("of the start"); }
 __attribute__((constructor)) static void start(void) { atexit(of_the_start); }
 "#;
-    /// A program with much code in three parts, of which the second is run.
     const COMPILER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
-__asm__(".text\n.space 25165824, 0x90\n");
 extern int registrations, resets;
 extern void LLVMInitializeAMDGPUTarget(void), _ZN4llvm2cl25ResetAllOptionOccurrencesEv(void);
 static void of_the_job(void) { puts("of the job"); }
 int main(int argc, char **argv) {
-    unsigned long from, to, inode, here = (unsigned long)main;
-    char line[4096];
     atexit(of_the_job);
     LLVMInitializeAMDGPUTarget();
     _ZN4llvm2cl25ResetAllOptionOccurrencesEv();
     printf("%s: %d %d, ", argv[1], registrations, resets);
     _ZN4llvm2cl25ResetAllOptionOccurrencesEv();
     printf("%d, ", resets);
-    for (FILE *maps = fopen("/proc/self/maps", "r"); fgets(line, sizeof line, maps) != NULL;)
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) == 3 && from <= here && here < to)
-            fprintf(stderr, inode == 0 ? "memory" : "file");
     return argc;
 }
-__asm__(".text\n.space 25165824, 0x90\n");
 "#;
 
     #[test]
-    fn llvm_starts_once_in_huge_pages_and_jobs_end_what_they_began() {
+    fn llvm_starts_once_and_jobs_end_what_they_began() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
@@ -410,24 +399,15 @@ __asm__(".text\n.space 25165824, 0x90\n");
         std::fs::write(path("llvm.c"), LLVM).unwrap();
         std::fs::write(path("compiler.c"), COMPILER).unwrap();
         compile("-shared -fPIC -o libllvm.so llvm.c");
-        compile("-O1 -fno-toplevel-reorder -o compiler compiler.c -L. -lllvm -Wl,-rpath,$ORIGIN");
-        let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-        let possible = modes.is_ok_and(|modes| !modes.contains("[never]"));
-        let mut moved = 0;
-        // On a machine whose memory is in pieces, not every try has the pages.
-        for huge_code in [false, true, true, true, true, true] {
-            let loaded = Loaded::start(&path("compiler"), &environment, huge_code, &cancel);
-            let mut server = loaded.unwrap().server(&cancel).unwrap();
-            for name in ["one", "two"] {
-                let arguments = ["compiler", name].map(OsString::from);
-                let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
-                assert!(matches!(output.end, End::Exited(2)), "{output:?}");
-                assert_eq!(output.stdout, format!("{name}: 1 2, 3, of the job\n"));
-                assert!(huge_code || output.stderr == "file", "{}", output.stderr);
-                moved += usize::from(output.stderr == "memory");
-            }
+        compile("-o compiler compiler.c -L. -lllvm -Wl,-rpath,$ORIGIN");
+        let loaded = Loaded::start(&path("compiler"), &environment, &cancel);
+        let mut server = loaded.unwrap().server(&cancel).unwrap();
+        for name in ["one", "two"] {
+            let arguments = ["compiler", name].map(OsString::from);
+            let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
+            assert!(matches!(output.end, End::Exited(2)), "{output:?}");
+            assert_eq!(output.stdout, format!("{name}: 1 2, 3, of the job\n"));
         }
-        assert_eq!(moved > 0, possible);
     }
 
     #[test]
@@ -436,7 +416,7 @@ __asm__(".text\n.space 25165824, 0x90\n");
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
-            assert!(Loaded::start(program, &[], false, &Cancel::default()).is_none());
+            assert!(Loaded::start(program, &[], &Cancel::default()).is_none());
         }
     }
 

@@ -17,8 +17,7 @@
  *
  * The second is time. A compiler takes millions of small blocks for a second
  * or two and then ends: blocks of a size lie beside each other here, are
- * found again without a search, are never merged, and what holds them is made
- * of huge pages where the C library was asked for those.
+ * found again without a search, and are never merged.
  *
  * Whatever is larger, or aligned to more, is the C library's own affair.
  */
@@ -61,7 +60,6 @@ void gfxpack_heap_apart(void);
 #define STEP ((size_t)32 << 20)
 /* What every block is aligned to. */
 #define ALIGNED ((size_t)16)
-#define HUGE_PAGE ((size_t)2 << 20)
 #define PUBLIC __attribute__((visibility("default")))
 
 extern void *__libc_malloc(size_t);
@@ -76,7 +74,7 @@ static atomic_flag busy = ATOMIC_FLAG_INIT;
 static char *arena;
 static int reserved;
 /* The arena's halves: one for what leaves most of a span empty, and one for
- * what fills it, which is worth huge pages. */
+ * what fills it, so that neither moves the other. */
 static struct half {
     char *fresh, *usable, *end;
 } sparse, dense;
@@ -123,13 +121,6 @@ __attribute__((constructor)) static void mind_forks(void) {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* For what is not given out yet, if the C library was asked to. */
-static void use_huge_pages(void) {
-    const char *tunables = getenv("GLIBC_TUNABLES");
-    if (tunables != NULL && strstr(tunables, "malloc.hugetlb=1") != NULL)
-        madvise(dense.fresh, (size_t)(dense.end - dense.fresh), MADV_HUGEPAGE);
-}
-
 /* Addresses alone; without them, there are no blocks of ours. */
 static void reserve(void) {
     reserved = 1;
@@ -142,11 +133,6 @@ static void reserve(void) {
     dense = (struct half){middle, middle, arena + ARENA};
     /* Where the system makes all pages huge, a few kilobytes would take one. */
     madvise(arena, ARENA / 2, MADV_NOHUGEPAGE);
-    /* A fork server's few own pages are better copied one by one. */
-    if (getenv("GFXPACK_FORK_SERVER") == NULL)
-        use_huge_pages();
-    else
-        madvise(middle, HUGE_PAGE * 16, MADV_NOHUGEPAGE);
     for (unsigned i = 1; i <= FINE_CLASSES; i++)
         kinds[i].size = 16 * (size_t)i;
     for (unsigned i = FINE_CLASSES + 1; i < SLAB_CLASS; i++) {
@@ -315,9 +301,6 @@ void gfxpack_heap_apart(void) {
         kinds[i].returned = NULL;
         kinds[i].fresh = kinds[i].end = NULL;
     }
-    size_t used = ((size_t)(dense.fresh - arena) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    dense.fresh = arena + used;
-    use_huge_pages();
 }
 
 PUBLIC size_t malloc_usable_size(void *block) {

@@ -1,6 +1,6 @@
 //! How a job's compiler is run at the least cost for the same bytes: without
 //! the driver, forked from one that is already loaded, with headers parsed
-//! and libraries cut down beforehand.
+//! beforehand.
 //!
 //! Every shortcut can be turned off, none is taken where it might give other
 //! bytes, and whatever fails by a shortcut is run again by the driver, whose
@@ -14,7 +14,6 @@ mod library_headers;
 mod precompiled;
 mod preload;
 mod prepare;
-mod reduced;
 mod shortcuts;
 mod starter;
 
@@ -24,18 +23,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::{Digest, Language};
-use object::{Object, ObjectSymbol};
 
 pub(crate) use self::action::{Recipe, path_here};
 pub(crate) use self::command::Command;
 use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
-pub(crate) use self::precompiled::add_identifiers;
+use self::preload::Environment;
 pub(crate) use self::prepare::Preparation;
-pub use self::prepare::Prepared;
-use self::reduced::ReducedLibrary;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
@@ -46,6 +42,10 @@ use crate::shadow::KnownShadows;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
 use crate::usage::Usage;
+
+/// Jobs with arguments of more bytes are the driver's: any system starts a
+/// program with less.
+const MAX_DIRECT_BYTES: usize = 64 << 10;
 
 /// What all jobs of a build are run with.
 pub(crate) struct Engine<'a> {
@@ -62,33 +62,17 @@ pub(crate) struct Engine<'a> {
     pub(crate) work: &'a Path,
     pub(crate) commands: Commands,
     pub(crate) compilers: Compilers,
-    /// By toolchain.
-    pub(crate) environments: Vec<Environments>,
+    /// The whole environment of a toolchain's programs, by toolchain.
+    pub(crate) environments: Vec<Environment>,
     /// By job.
     pub(crate) headers: RwLock<HashMap<usize, Arc<PrecompiledHeader>>>,
-    /// By toolchain.
-    pub(crate) libraries: RwLock<HashMap<usize, Arc<ReducedLibrary>>>,
     pub(crate) shadows: KnownShadows,
 }
 
-/// The environments of a toolchain's programs.
-pub(crate) struct Environments {
-    /// The driver's, which hands it on to the compiler.
-    driver: Vec<(OsString, OsString)>,
-    /// The compiler's, where it is started directly.
-    compiler: Vec<(OsString, OsString)>,
-}
-
-impl Environments {
-    pub(crate) fn of(toolchain: &Toolchain, shortcuts: Shortcuts) -> Self {
-        let driver = preload::environment(&toolchain.environment);
-        let compiler = if shortcuts.huge_pages {
-            preload::large_steps(driver.clone())
-        } else {
-            driver.clone()
-        };
-        Self { driver, compiler }
-    }
+/// The environment of a toolchain's compilers, and of the drivers that hand it
+/// on to them.
+pub(crate) fn compiler_environment(toolchain: &Toolchain) -> Environment {
+    preload::environment(&toolchain.environment)
 }
 
 /// What became of a job's compiler.
@@ -150,7 +134,7 @@ impl Engine<'_> {
             path: toolchain.program(job.program),
             arguments,
             directory: place.stage,
-            environment: &self.environments[job.toolchain].driver,
+            environment: &self.environments[job.toolchain],
             temp_dir: place.scratch,
             time_limit: self.time_limit,
         };
@@ -167,22 +151,15 @@ impl Engine<'_> {
         let Some((defines, commands)) = self.commands_of(job) else { return Ok(None) };
         let header = self.headers.read().expect("no panic inside").get(&index).cloned();
         let header = header.as_deref();
-        let library = self.libraries.read().expect("no panic inside").get(&job.toolchain).cloned();
-        let library = library.filter(|_| job.language == Language::OpenclC);
         let mut usage = Usage::default();
         let mut words = String::new();
         let mut end = End::Exited(0);
-        let mut reduced = false;
         for command in commands.iter() {
             let mut command = command.clone();
             if let Some(header) = header
                 && let Some(with_header) = header.apply(&command)
             {
                 command = with_header;
-            }
-            if let Some(smaller) = library.as_ref().and_then(|library| library.apply(&command)) {
-                command = smaller;
-                reduced = true;
             }
             let filling = Filling {
                 input: &self.plan.sources[job.source].main,
@@ -194,7 +171,7 @@ impl Engine<'_> {
             let start = Start {
                 words: command.fill(&filling),
                 directory: place.stage,
-                environment: &self.environments[job.toolchain].compiler,
+                environment: &self.environments[job.toolchain],
                 temp_dir: place.scratch,
                 time_limit: self.time_limit,
                 fork_server: self.shortcuts.fork_server,
@@ -209,67 +186,16 @@ impl Engine<'_> {
                 break;
             }
         }
-        if reduced && matches!(end, End::Exited(0)) && lacks_symbols(place.output) {
-            tracing::debug!(name = %job.key.kernel_name, "the reduced library lacks what it calls");
-            return Ok(None);
-        }
         let deps = header.map_or_else(Vec::new, |header| header.deps.clone());
         Ok(Some(Run { end, words, usage, deps }))
     }
 
-    /// Writes what the preprocessor makes of a job's staged source to `file`,
-    /// with `more` words before the job's own.
-    pub(crate) fn preprocess(
-        &self,
-        starter: &mut Starter<'_>,
-        job: &Job,
-        stage: &Path,
-        scratch: &Path,
-        more: &[&str],
-        file: &Path,
-    ) -> Result<End, CompileError> {
-        let toolchain = &self.toolchains[job.toolchain];
-        let direct = self.commands_of(job).and_then(|(defines, commands)| {
-            let words = commands.first()?.fill(&Filling {
-                input: &self.plan.sources[job.source].main,
-                defines: &defines,
-                output: file,
-                deps_file: &scratch.join("i.d"),
-                scratch,
-            });
-            let mut words = preprocessing(words, file)?;
-            // Behind the program and `-cc1`.
-            words.splice(2..2, more.iter().map(OsString::from));
-            Some(words)
-        });
-        let Some(words) = direct else {
-            let mut arguments: Vec<OsString> = more.iter().map(OsString::from).collect();
-            arguments.extend(job.arguments.iter().map(|word| toolchain.fill(word)));
-            arguments.extend(["-E".into(), "-o".into(), file.into()]);
-            let program = process::Program {
-                path: toolchain.program(job.program),
-                arguments,
-                directory: stage,
-                environment: &self.environments[job.toolchain].driver,
-                temp_dir: scratch,
-                time_limit: self.time_limit,
-            };
-            return Ok(process::run(&program, self.cancel)?.end);
-        };
-        let start = Start {
-            words,
-            directory: stage,
-            environment: &self.environments[job.toolchain].compiler,
-            temp_dir: scratch,
-            time_limit: self.time_limit,
-            fork_server: self.shortcuts.fork_server,
-        };
-        Ok(starter.run(&start, self.cancel)?.end)
-    }
-
     /// A job's macros and the commands that its driver would run.
     fn commands_of(&self, job: &Job) -> Option<(command::Defines, Arc<Vec<Command>>)> {
-        if !self.shortcuts.direct {
+        // Whether a program can be started with so much is for the driver to
+        // find out, since a fork server takes any number of bytes.
+        let size = || job.arguments.iter().map(str::len).sum::<usize>();
+        if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
             return None;
         }
         self.direct(job)
@@ -318,15 +244,4 @@ fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
         }
     }
     emits.then_some(changed)
-}
-
-/// Whether an object refers to what it does not hold, or can't be read.
-fn lacks_symbols(object: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(object) else { return true };
-    object::File::parse(&*bytes).map_or(true, |file| {
-        // The first symbol of every table is an undefined one without a name.
-        file.dynamic_symbols().any(|symbol| {
-            symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| !name.is_empty())
-        })
-    })
 }

@@ -28,9 +28,8 @@ use crate::work::write_atomic;
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
-/// Macros whose value depends on the includer, or on when it is asked for.
-const FROZEN: [&str; 5] =
-    ["__INCLUDE_LEVEL__", "__BASE_FILE__", "__DATE__", "__TIME__", "__TIMESTAMP__"];
+/// Macros whose value depends on the includer.
+const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 
 /// A precompiled header that is there and holds.
 #[derive(Debug)]
@@ -389,26 +388,15 @@ impl Recipe {
     }
 }
 
-/// Adds every C identifier of a text.
-pub(crate) fn add_identifiers(text: &[u8], to: &mut HashSet<String>) {
-    let of_identifier = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    for word in text.split(|byte| !of_identifier(byte)) {
-        if word.first().is_some_and(|byte| !byte.is_ascii_digit())
-            && let Ok(word) = std::str::from_utf8(word)
-            && !to.contains(word)
-        {
-            to.insert(word.to_owned());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn header(text: &str, defines: &[Define]) -> PrecompiledHeader {
         let mut identifiers = HashSet::new();
-        add_identifiers(text.as_bytes(), &mut identifiers);
+        preamble::exposed_names(text.as_bytes(), &mut |name| {
+            identifiers.insert(name.to_owned());
+        });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             deps: Vec::new(),

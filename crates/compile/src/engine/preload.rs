@@ -27,16 +27,8 @@ pub(crate) fn bytes() -> Option<&'static [u8]> {
 
 const PRELOAD: &str = "LD_PRELOAD";
 
-type Environment = Vec<(OsString, OsString)>;
-
-/// Has the C library take memory in large steps and ask for huge pages, which
-/// spares the compiler page faults and address translation. Names that a C
-/// library does not know it passes over.
-///
-/// Source: glibc manual, "Memory Allocation Tunables".
-const LARGE_STEPS: &str = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:\
-                           glibc.malloc.trim_threshold=268435456:\
-                           glibc.malloc.mmap_threshold=268435456";
+/// A program's whole environment.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
 
 /// A compiler's environment: as given, with the heap. Where that can't be
 /// had, a compiler runs without.
@@ -46,12 +38,6 @@ pub(crate) fn environment(given: &[(OsString, OsString)]) -> Environment {
         Ok(path) => set(&mut environment, PRELOAD, path),
         Err(error) => tracing::debug!(%error, "compilers run without the library for their heap"),
     }
-    environment
-}
-
-/// The same with memory in large steps.
-pub(crate) fn large_steps(mut environment: Environment) -> Environment {
-    set(&mut environment, "GLIBC_TUNABLES", LARGE_STEPS.as_ref());
     environment
 }
 
@@ -108,7 +94,7 @@ mod tests {
     /// What a program prints that was given the library.
     fn printed(script: &str) -> String {
         let path = [("PATH".into(), "/usr/bin:/bin".into())];
-        let environment = large_steps(environment(&path));
+        let environment = environment(&path);
         let program = Program {
             path: Path::new("/usr/bin/python3"),
             arguments: vec!["-c".into(), format!("{HEAP}{script}").into()],

@@ -1,6 +1,5 @@
-//! What is made before the jobs, once for many of them: precompiled headers
-//! and reduced libraries. Each is tried on a small kernel both ways before a
-//! job may use it.
+//! Precompiled headers, made before the jobs, once for many of them. Each is
+//! tried on a small kernel both ways before a job may use it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,13 +10,12 @@ use std::sync::Arc;
 use gfxpack_plan::preamble::{self, Preamble};
 use gfxpack_plan::{Language, include};
 
+use super::Engine;
 use super::command::{Command, Define, Filling};
 use super::precompiled::{
-    Claims, Kept, PrecompiledHeader, Recipe, add_identifiers, are_plain, header_command, macro_name,
+    Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
-use super::reduced::ReducedLibrary;
 use super::starter::Start;
-use super::{Engine, lacks_symbols};
 use crate::answers::Moment;
 use crate::error::CompileError;
 use crate::usage::Usage;
@@ -27,11 +25,9 @@ use crate::usage::Usage;
 const MIN_HEADER_JOBS: usize = 3;
 /// Fewest that pay for a header made with macros of theirs.
 const MIN_SPECIAL_HEADER_JOBS: usize = 12;
-/// Fewest jobs that pay for a reduced library.
-const MIN_LIBRARY_JOBS: usize = 12;
 
 /// Says a little of what kernels say, and nothing that needs a header.
-const HIP_PROBE: &str = "
+const PROBE: &str = "
 extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size)
 {
     __shared__ float tile[64];
@@ -43,19 +39,6 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
         out[at] = expf(tile[63 - lane]) + sqrtf(in[at]) / logf(tile[lane] + 2.0f);
 }
 ";
-const OPENCL_PROBE: &str = "
-__kernel void gfxpack_probe(__global float* out, __global const float* in, int size)
-{
-    __local float tile[64];
-    const int lane = get_local_id(0) & 63;
-    const int at   = get_global_id(0);
-    tile[lane]     = at < size ? in[at] : 0.0f;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if(at < size)
-        out[at] = exp(tile[63 - lane]) + sqrt(in[at]) / log(fmax(tile[lane], 2.0f));
-}
-";
-
 /// Jobs of one command whose sources begin with the same headers.
 struct Group {
     toolchain: usize,
@@ -64,86 +47,35 @@ struct Group {
     members: Vec<Member>,
 }
 
-/// A small kernel that a shortcut is tried on.
-struct Probe<'a> {
-    commands: &'a [Command],
-    text: &'a str,
-    name: &'a str,
-    defines: &'a [Define],
-}
-
 struct Member {
     job: usize,
     defines: Vec<Define>,
     macros: BTreeSet<String>,
 }
 
-/// Something made before the jobs that it is for may start.
+/// Headers of one target that are precompiled before these jobs may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Preparation {
-    pub(crate) what: Prepared,
-    pub(crate) toolchain: usize,
-    /// The jobs that wait for it.
     pub(crate) jobs: Vec<usize>,
-}
-
-/// What is made before jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Prepared {
-    /// HIP's headers of one target, parsed.
-    PrecompiledHeaders,
-    /// OpenCL C's device library, cut down.
-    ReducedLibrary,
-}
-
-impl Prepared {
-    /// One word for machines.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PrecompiledHeaders => "precompiled-headers",
-            Self::ReducedLibrary => "reduced-library",
-        }
-    }
-
-    /// What the jobs are written in.
-    #[must_use]
-    pub fn language(self) -> Language {
-        match self {
-            Self::PrecompiledHeaders => Language::Hip,
-            Self::ReducedLibrary => Language::OpenclC,
-        }
-    }
 }
 
 impl Engine<'_> {
     /// What may pay for these jobs, each job in one at most; what most jobs
     /// wait for first.
     pub(crate) fn preparations(&self, jobs: &[usize]) -> Vec<Preparation> {
-        let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for &index in jobs {
-            let job = &self.plan.jobs[index];
-            let key = match job.language {
-                Language::Hip if self.shortcuts.precompiled_header => {
-                    (Prepared::PrecompiledHeaders, job.toolchain, Some(job.target_id.to_string()))
+        let mut found: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+        if self.shortcuts.precompiled_header {
+            for &index in jobs {
+                let job = &self.plan.jobs[index];
+                if job.language == Language::Hip {
+                    let key = (job.toolchain, job.target_id.to_string());
+                    found.entry(key).or_default().push(index);
                 }
-                Language::OpenclC if self.shortcuts.reduced_library => {
-                    (Prepared::ReducedLibrary, job.toolchain, None)
-                }
-                _ => continue,
-            };
-            found.entry(key).or_default().push(index);
+            }
         }
-        let pays = |what: Prepared, jobs: usize| match what {
-            Prepared::PrecompiledHeaders => true,
-            Prepared::ReducedLibrary => jobs >= MIN_LIBRARY_JOBS,
-        };
-        let mut found: Vec<Preparation> = found
-            .into_iter()
-            .filter(|((what, ..), jobs)| pays(*what, jobs.len()))
-            .map(|((what, toolchain, _), jobs)| Preparation { what, toolchain, jobs })
-            .collect();
-        found.sort_by_key(|one| (one.what, Reverse(one.jobs.len())));
+        let mut found: Vec<Preparation> =
+            found.into_values().map(|jobs| Preparation { jobs }).collect();
+        found.sort_by_key(|one| Reverse(one.jobs.len()));
         found
     }
 
@@ -154,20 +86,9 @@ impl Engine<'_> {
     /// can't be made is done without.
     pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
         let mut usage = Usage::default();
-        let Preparation { what, toolchain, jobs } = preparation;
-        match what {
-            Prepared::PrecompiledHeaders => {
-                for group in self.groups(jobs) {
-                    let made = self.headers_of(group, &mut usage)?;
-                    self.headers.write().expect("no panic inside").extend(made);
-                }
-            }
-            Prepared::ReducedLibrary => {
-                if let Some(made) = self.library(*toolchain, jobs, &mut usage)? {
-                    let mut libraries = self.libraries.write().expect("no panic inside");
-                    libraries.insert(*toolchain, Arc::new(made));
-                }
-            }
+        for group in self.groups(&preparation.jobs) {
+            let made = self.headers_of(group, &mut usage)?;
+            self.headers.write().expect("no panic inside").extend(made);
         }
         Ok(usage)
     }
@@ -325,7 +246,7 @@ impl Engine<'_> {
         let start = Start {
             words: recipe.prepare(scratch.path())?,
             directory: scratch.path(),
-            environment: &self.environments[index].compiler,
+            environment: &self.environments[index],
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
@@ -347,88 +268,40 @@ impl Engine<'_> {
             tracing::debug!(words = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        let probe = format!("{}{HIP_PROBE}", recipe.text);
-        let with = |command: &Command| made.apply(command);
-        let defines = &recipe.defines;
-        let probe = Probe { commands, text: &probe, name: "probe.hip", defines };
-        if self.same_both_ways(index, &probe, &with, usage)? {
+        if self.same_both_ways(index, commands, recipe, &made, usage)? {
             return Ok(Some(made));
         }
         recipe.forget();
         Ok(None)
     }
 
-    fn library(
-        &self,
-        index: usize,
-        jobs: &[usize],
-        usage: &mut Usage,
-    ) -> Result<Option<ReducedLibrary>, CompileError> {
-        let mut identifiers = HashSet::new();
-        add_identifiers(OPENCL_PROBE.as_bytes(), &mut identifiers);
-        let sources: BTreeSet<usize> = jobs.iter().map(|&job| self.plan.jobs[job].source).collect();
-        for source in sources {
-            for (_, text) in self.sources.files(source) {
-                add_identifiers(text, &mut identifiers);
-            }
-        }
-        let first = &self.plan.jobs[jobs[0]];
-        let toolchain = &self.toolchains[index];
-        let dir = self.kept.join("libraries");
-        let scratch = self.scratch("library-")?;
-        let made = ReducedLibrary::make(
-            toolchain,
-            &identifiers,
-            &dir,
-            scratch.path(),
-            self.digests,
-            self.cancel,
-        )?;
-        if self.cancel.is_cancelled() {
-            return Err(CompileError::Interrupted);
-        }
-        let Some((made, new)) = made else { return Ok(None) };
-        let Some((_, commands)) = self.commands_of(first) else { return Ok(None) };
-        let with = |command: &Command| made.apply(command);
-        let probe =
-            Probe { commands: &commands, text: OPENCL_PROBE, name: "probe.cl", defines: &[] };
-        if !new || self.same_both_ways(index, &probe, &with, usage)? {
-            return Ok(Some(made));
-        }
-        made.forget();
-        Ok(None)
-    }
-
-    /// Whether a small kernel's object is the same with commands changed.
+    /// Whether a small kernel's object is the same with the header.
     fn same_both_ways(
         &self,
         toolchain: usize,
-        probe: &Probe<'_>,
-        change: &dyn Fn(&Command) -> Option<Command>,
+        commands: &[Command],
+        recipe: &Recipe,
+        header: &PrecompiledHeader,
         usage: &mut Usage,
     ) -> Result<bool, CompileError> {
-        let Probe { commands, text, name, defines } = *probe;
         let scratch = self.scratch("probe-")?;
         let dir = scratch.path();
+        let name = "probe.hip";
         let source = dir.join(name);
+        let text = format!("{}{PROBE}", recipe.text);
         fs::write(&source, text).map_err(CompileError::io("write", &source))?;
-        let defines = [defines.to_vec()];
-        let mut build = |output: &Path, changed: bool| -> Result<Option<Vec<u8>>, CompileError> {
+        let defines = std::slice::from_ref(&recipe.defines);
+        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, CompileError> {
             for command in commands {
-                let command =
-                    Some(command).filter(|_| changed).and_then(change).unwrap_or(command.clone());
+                let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
+                let command = with_header.as_ref().unwrap_or(command);
                 let deps_file = dir.join("d");
-                let filling = Filling {
-                    input: name,
-                    defines: &defines,
-                    output,
-                    deps_file: &deps_file,
-                    scratch: dir,
-                };
+                let filling =
+                    Filling { input: name, defines, output, deps_file: &deps_file, scratch: dir };
                 let start = Start {
                     words: command.fill(&filling),
                     directory: dir,
-                    environment: &self.environments[toolchain].compiler,
+                    environment: &self.environments[toolchain],
                     temp_dir: dir,
                     time_limit: self.time_limit,
                     fork_server: self.shortcuts.fork_server,
@@ -439,15 +312,15 @@ impl Engine<'_> {
                     return Ok(None);
                 }
             }
-            Ok(fs::read(output).ok().filter(|_| !lacks_symbols(output)))
+            Ok(fs::read(output).ok())
         };
         let plain = build(&dir.join("plain"), false)?;
-        let same = plain.is_some() && plain == build(&dir.join("changed"), true)?;
+        let same = plain.is_some() && plain == build(&dir.join("with"), true)?;
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
         }
         if !same {
-            tracing::warn!(name, "a shortcut did not give the same bytes and is not used");
+            tracing::warn!("a precompiled header did not give the same bytes and is not used");
         }
         Ok(same)
     }

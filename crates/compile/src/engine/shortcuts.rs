@@ -15,10 +15,6 @@ pub struct Shortcuts {
     pub fork_server: bool,
     /// HIP's headers are parsed once per target.
     pub precompiled_header: bool,
-    /// OpenCL C's device library is cut down to what the sources can call.
-    pub reduced_library: bool,
-    /// The compiler takes memory in large steps and huge pages.
-    pub huge_pages: bool,
 }
 
 /// One of them.
@@ -30,33 +26,17 @@ pub enum Shortcut {
     ForkServer,
     /// [`Shortcuts::precompiled_header`].
     PrecompiledHeader,
-    /// [`Shortcuts::reduced_library`].
-    ReducedLibrary,
-    /// [`Shortcuts::huge_pages`].
-    HugePages,
 }
 
 impl Default for Shortcuts {
     fn default() -> Self {
-        Self {
-            direct: true,
-            fork_server: true,
-            precompiled_header: true,
-            reduced_library: true,
-            huge_pages: true,
-        }
+        Self { direct: true, fork_server: true, precompiled_header: true }
     }
 }
 
 impl Shortcuts {
     /// None: the driver runs every job.
-    pub const NONE: Self = Self {
-        direct: false,
-        fork_server: false,
-        precompiled_header: false,
-        reduced_library: false,
-        huge_pages: false,
-    };
+    pub const NONE: Self = Self { direct: false, fork_server: false, precompiled_header: false };
 
     /// The same without one of them, and without those that need it.
     #[must_use]
@@ -65,21 +45,13 @@ impl Shortcuts {
             Shortcut::Direct => Self::NONE,
             Shortcut::ForkServer => Self { fork_server: false, ..self },
             Shortcut::PrecompiledHeader => Self { precompiled_header: false, ..self },
-            Shortcut::ReducedLibrary => Self { reduced_library: false, ..self },
-            Shortcut::HugePages => Self { huge_pages: false, ..self },
         }
     }
 }
 
 impl Shortcut {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Direct,
-        Self::ForkServer,
-        Self::PrecompiledHeader,
-        Self::ReducedLibrary,
-        Self::HugePages,
-    ];
+    pub const ALL: [Self; 3] = [Self::Direct, Self::ForkServer, Self::PrecompiledHeader];
 
     /// Its name on the command line.
     #[must_use]
@@ -88,8 +60,6 @@ impl Shortcut {
             Self::Direct => "direct",
             Self::ForkServer => "fork-server",
             Self::PrecompiledHeader => "precompiled-header",
-            Self::ReducedLibrary => "reduced-library",
-            Self::HugePages => "huge-pages",
         }
     }
 }

@@ -13,8 +13,6 @@ use crate::process::{self, Cancel, End, Output, Program};
 
 /// A server that breaks down so often is not started again.
 const MAX_BREAKDOWNS: u32 = 3;
-/// Jobs that make up for a compiler's code being copied to huge pages.
-const MIN_HUGE_CODE_JOBS: usize = 150;
 
 /// A program as it is started.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -27,22 +25,16 @@ struct Key {
 type Shared = Arc<OnceLock<Option<Arc<Loaded>>>>;
 
 /// The programs that are loaded, each once for all workers.
+#[derive(Default)]
 pub(crate) struct Compilers {
     loaded: Mutex<HashMap<Key, Shared>>,
-    huge_code: bool,
 }
 
 impl Compilers {
-    /// For so many jobs.
-    pub(crate) fn new(jobs: usize, huge_pages: bool) -> Self {
-        Self { loaded: Mutex::default(), huge_code: huge_pages && jobs >= MIN_HUGE_CODE_JOBS }
-    }
-
-    fn server(&self, key: &Key, compiles: bool, cancel: &Cancel) -> Option<ForkServer> {
+    fn server(&self, key: &Key, cancel: &Cancel) -> Option<ForkServer> {
         let lock = || self.loaded.lock().expect("no panic inside");
         let shared = Arc::clone(lock().entry(key.clone()).or_default());
-        let huge_code = self.huge_code && compiles;
-        let load = || Loaded::start(&key.program, &key.environment, huge_code, cancel);
+        let load = || Loaded::start(&key.program, &key.environment, cancel);
         let server = shared.get_or_init(load).as_ref().and_then(|loaded| loaded.server(cancel));
         if server.is_none() {
             // Whoever asks again has it loaded anew.
@@ -111,8 +103,6 @@ impl<'a> Starter<'a> {
     }
 
     fn by_server(&mut self, program: &Path, start: &Start<'_>, cancel: &Cancel) -> Option<Output> {
-        // The linker runs through too little of its code.
-        let compiles = start.words.get(1).is_some_and(|word| word == "-cc1" || word == "-cc1as");
         let known = self
             .servers
             .iter()
@@ -124,7 +114,7 @@ impl<'a> Starter<'a> {
         });
         let (key, seat) = &mut self.servers[at];
         if seat.server.is_none() && seat.breakdowns < MAX_BREAKDOWNS {
-            seat.server = self.compilers.server(key, compiles, cancel);
+            seat.server = self.compilers.server(key, cancel);
             seat.breakdowns += 1;
         }
         let request = Request {
@@ -174,7 +164,7 @@ mod tests {
 
     #[test]
     fn workers_share_a_loaded_program_and_have_it_loaded_again_when_it_dies() {
-        let compilers = Compilers::new(MIN_HUGE_CODE_JOBS, true);
+        let compilers = Compilers::default();
         let mut starters = [(); 3].map(|()| Starter::new(&compilers));
         let [first, second, third] = &mut starters;
         // The parent of the server that is the parent of the job.

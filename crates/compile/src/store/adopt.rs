@@ -2,6 +2,7 @@
 //! shard hands on, and back.
 
 use std::io;
+use std::path::Path;
 
 use gfxpack_plan::Digest;
 
@@ -23,13 +24,22 @@ impl ObjectStore {
         {
             return Ok(Some(info));
         }
-        let path = object_path(job);
-        let raw = match from.read_file(&path) {
+        self.adopt_file(from, job, &object_path(job))
+    }
+
+    /// Copies a job's file with the set of files that it rests on.
+    pub(super) fn adopt_file(
+        &self,
+        from: &Self,
+        job: Digest,
+        path: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        let raw = match from.read_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            raw => raw.map_err(CompileError::io("read", from.dir.join(&path)))?,
+            raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };
         let Some(info) = whole(&raw) else {
-            from.drop_one(job, &path)?;
+            from.drop_one(job, path)?;
             return Ok(None);
         };
         if let Some(set) = info.deps {
@@ -40,7 +50,7 @@ impl ObjectStore {
                 self.write(&deps, &[&text])?;
             }
         }
-        self.write(&path, &[&raw])?;
+        self.write(path, &[&raw])?;
         Ok(Some(info))
     }
 }
@@ -59,7 +69,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::store::About;
+    use crate::store::{About, VERSION};
     use gfxpack_plan::KernelKey;
 
     #[test]
@@ -92,7 +102,7 @@ mod tests {
         assert_eq!(to.read(job).unwrap(), b"another");
 
         from.insert(other, b"object", &about, Vec::new()).unwrap();
-        let file = dirs[0].path().join("v1").join(object_path(other));
+        let file = dirs[0].path().join(VERSION).join(object_path(other));
         let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
         fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None, "damaged");

@@ -15,7 +15,9 @@ use super::deps_path;
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// What the store knows of an object without reading its bytes.
+// What is damaged must not read as if it rested on nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
     /// SHA-256 of the object's bytes.
     pub sha256: Digest,
@@ -72,11 +74,6 @@ impl ObjectInfo {
     /// The name of the file that lists the system's files that went in.
     pub(crate) fn deps_name(&self) -> Option<String> {
         self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
-    }
-
-    /// What was read for it besides source and toolchain, as one digest.
-    pub(crate) fn deps_digest(&self) -> Option<Digest> {
-        self.deps
     }
 
     /// Bytes of the file with a header of that length.

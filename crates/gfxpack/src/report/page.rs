@@ -8,6 +8,7 @@ use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::facts::{Ended, Facts};
+use crate::messages::PREPARED;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -74,7 +75,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
         .iter()
         .map(|one| {
             json!({
-                "what": one.what.name(), "language": one.what.language(),
+                "what": PREPARED, "language": plan.jobs[one.job].language,
                 "target": plan.jobs[one.job].target_id, "worker": one.worker,
                 "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
                 "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
