@@ -279,7 +279,7 @@ fn no_larger_object_is_taken_than_is_allowed() {
         (&[&["explain"], &lookup[1..]].concat(), 0),
     ];
     for (words, code) in cases {
-        let run = project.run(&[words, &["--max-object", "2kB"][..]].concat()).expect_code(*code);
+        let run = project.run(&[*words, &["--max-object", "2kB"]].concat()).expect_code(*code);
         let said = run.stdout + &run.stderr;
         assert!(said.contains("the limit is 2000"), "{words:?}: {said}");
         if !matches!(words[0], "package" | "plan") {
