@@ -301,7 +301,6 @@ fn what_only_a_driver_understands_is_left_to_it() {
         ("fill.s.o", "-Wa,-defsym,N=1=2"),
         ("fill.s.o", "-Wa,-defsym,N=99999999999999999999"),
         ("fill.s.o", "\"-Wa,-defsym,N= 1\""),
-        ("fill.s.o", "-Wa,-g"),
     ];
     let lines = taken.iter().chain(&refused).map(|(name, args)| {
         let value = if *name == "fill.s.o" { "-Wa,-defsym,VALUE=1 " } else { "" };

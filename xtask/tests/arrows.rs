@@ -114,8 +114,12 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         // Its SQLite would take the place of the one that it pretends to be.
         &["clap", "rusqlite", "rayon", "tokio"],
     ),
-    ("gfxpack-debian", &[], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
-    ("gfxpack-miopen", &["gfxpack-plan", "gfxpack-tuning"], &["clap", "indicatif", "tokio"]),
+    ("gfxpack-debian", &["gfxpack-plan"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
+    (
+        "gfxpack-miopen",
+        &["gfxpack-harvest", "gfxpack-plan", "gfxpack-tuning", "gfxpack-debian"],
+        &["clap", "indicatif", "tokio"],
+    ),
     (
         "gfxpack",
         &[
@@ -135,7 +139,15 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-tests",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &[
+            "gfxpack-plan",
+            "gfxpack-debian",
+            "gfxpack-kdb",
+            "gfxpack-compile",
+            "gfxpack-miopen",
+            "gfxpack-package",
+            "gfxpack-runtime",
+        ],
         &[],
     ),
     ("xtask", &[], &["rayon", "rusqlite", "tokio"]),

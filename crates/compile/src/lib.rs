@@ -40,6 +40,7 @@ mod support;
 mod toolchain;
 mod trial;
 mod usage;
+mod verdict;
 mod witness;
 mod work;
 

@@ -1,7 +1,6 @@
 //! MIOpenDriver's commands of many inputs, each once.
 
 use std::collections::HashMap;
-use std::io;
 
 use gfxpack_plan::log::{Commands, DriverCommand, LogError};
 use rayon::prelude::*;
@@ -9,7 +8,7 @@ use rayon::prelude::*;
 use crate::error::HarvestError;
 use crate::gather::Options;
 use crate::input::Input;
-use crate::open::{Opened, open, pieces};
+use crate::open::read_text;
 use crate::report::{FileReport, Kind, Skip};
 
 /// A command, and how often it was met.
@@ -75,23 +74,6 @@ fn read(
     report: &mut FileReport,
     options: &Options<'_>,
 ) -> Result<(), HarvestError> {
-    let count = |bytes| {
-        if let Some(read) = options.read {
-            read(bytes);
-        }
-    };
-    let (stream, codec) = match open(input, &count)? {
-        Opened::Database => {
-            report.kind = Kind::Other;
-            return Ok(());
-        }
-        Opened::Text { stream, codec } => (stream, codec),
-    };
-    let name = input.name();
-    let failed = |source: io::Error| match codec {
-        Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
-        None => HarvestError::Read { name: name.clone(), source },
-    };
     let mut each = |line, command: Result<DriverCommand, LogError>| match command {
         Ok(command) => {
             report.told += 1;
@@ -100,13 +82,10 @@ fn read(
         Err(error) => report.skip(line, Skip::Log(error)),
     };
     let mut log = Commands::default();
-    pieces(stream, failed, |piece| {
-        log.push(piece, &mut each);
-        match options.cancelled {
-            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
-            _ => Ok(()),
-        }
-    })?;
-    report.lines = log.finish(&mut each);
+    if read_text(input, options, |piece| log.push(piece, &mut each))? {
+        report.lines = log.finish(&mut each);
+    } else {
+        report.kind = Kind::Other;
+    }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //!
 //! - [`list`] finds the files in what the user named.
 //! - [`harvest()`] gathers keys, [`commands()`] gathers commands.
+//! - [`read_text()`] unpacks a text for those who look for something else.
 //! - [`script`] writes commands down so that a shell runs them.
 
 mod commands;
@@ -25,4 +26,5 @@ pub use commands::{Found, commands};
 pub use error::HarvestError;
 pub use gather::{Harvest, Keys, Options, harvest};
 pub use input::{Input, list};
+pub use open::read_text;
 pub use report::{FileReport, Kind, Skip, Skipped};

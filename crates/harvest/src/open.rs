@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use crate::error::HarvestError;
+use crate::gather::Options;
 use crate::input::Input;
 
 /// Bytes by which every kind of file is known.
@@ -105,6 +106,40 @@ impl<R: Read> Read for Counted<'_, R> {
         (self.count)(read as u64);
         Ok(read)
     }
+}
+
+/// Hands the text of an input, unpacked, to `each` in pieces. False where it
+/// is an SQLite file, of which nothing is read.
+///
+/// # Errors
+/// [`HarvestError::Read`], [`HarvestError::Damaged`],
+/// [`HarvestError::PackedKdb`] or [`HarvestError::Interrupted`].
+pub fn read_text(
+    input: &Input,
+    options: &Options<'_>,
+    mut each: impl FnMut(&[u8]),
+) -> Result<bool, HarvestError> {
+    let count = |bytes| {
+        if let Some(read) = options.read {
+            read(bytes);
+        }
+    };
+    let (stream, codec) = match open(input, &count)? {
+        Opened::Database => return Ok(false),
+        Opened::Text { stream, codec } => (stream, codec),
+    };
+    let failed = |source: io::Error| match codec {
+        Some(codec) => HarvestError::Damaged { name: input.name(), codec, source },
+        None => HarvestError::Read { name: input.name(), source },
+    };
+    pieces(stream, failed, |piece| {
+        each(piece);
+        match options.cancelled {
+            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
+            _ => Ok(()),
+        }
+    })?;
+    Ok(true)
 }
 
 /// Hands a stream to `each` in pieces.

@@ -2,28 +2,26 @@
 
 use std::error::Error as _;
 
-use gfxpack_plan::code_object::{self, CodeObjectError};
-use gfxpack_plan::{KernelKey, KeyError, Target, TargetId, processors};
+use gfxpack_plan::code_object::{self, CodeObjectError, UnfitError};
+use gfxpack_plan::{KernelKey, KeyError, Target, TargetId};
 
-use crate::codec::{self, Unpacked};
+use crate::codec::{self, Claim};
 use crate::error::RowError;
 use crate::report::{Finding, FindingClass};
 use crate::row::{self, MAX_SHOWN_BYTES};
 use crate::schema::MAX_KEY_BYTES;
+use crate::work::Work;
 
 /// A row taken out of SQLite, so that another thread can look at it.
 pub(crate) struct StoredRow {
-    text: StoredText,
-    blob: Result<Vec<u8>, RowError>,
-    size: Result<i64, RowError>,
-}
-
-/// What a row has beside its code object.
-struct StoredText {
     number: u64,
     name: Result<String, RowError>,
     args: Result<String, RowError>,
     shown: KernelKey,
+    raw: bool,
+    stored_bytes: u64,
+    /// The blob, and what it claims; or all that is wrong with them.
+    object: Result<(Vec<u8>, Claim), Vec<RowError>>,
     hash: Result<String, RowError>,
 }
 
@@ -36,9 +34,18 @@ pub(crate) struct Checked {
 }
 
 impl StoredRow {
-    /// Copies a row of `SELECT_ALL`.
-    pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64) -> Self {
-        let text = StoredText {
+    /// Copies a row of `SELECT_ALL`, and counts what it claims.
+    pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64, work: &Work) -> Self {
+        let size = row::integer(row, 4, "uncompressed_size");
+        let raw = matches!(size, Ok(0));
+        let object = match (size, row::kernel_blob(row, work.max_object_bytes)) {
+            (Ok(size), Ok(blob)) => match codec::claim(blob, size, work) {
+                Ok(claim) => Ok((blob.to_vec(), claim)),
+                Err(fault) => Err(vec![fault]),
+            },
+            (size, blob) => Err(size.err().into_iter().chain(blob.err()).collect()),
+        };
+        Self {
             number,
             name: row::text(row, 0, "kernel_name").map(str::to_owned),
             args: row::text(row, 1, "kernel_args").map(str::to_owned),
@@ -46,82 +53,27 @@ impl StoredRow {
                 kernel_name: row::lossy_text(row, 0),
                 kernel_args: row::lossy_text(row, 1),
             },
+            raw,
+            stored_bytes: row::id(row, 5).unwrap_or(0).unsigned_abs(),
+            object,
             hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
-        };
-        Self {
-            text,
-            blob: row::blob(row, 2, "kernel_blob").map(<[u8]>::to_vec),
-            size: row::integer(row, 4, "uncompressed_size"),
         }
     }
 
-    /// Whether the code object is stored as it is.
-    pub(crate) fn is_raw(&self) -> bool {
-        matches!(self.size, Ok(0))
-    }
-
     /// Bytes that checking this row may take.
-    pub(crate) fn cost(&self, max_object_bytes: u64) -> u64 {
-        let StoredText { name, args, hash, .. } = &self.text;
+    pub(crate) fn cost(&self) -> u64 {
+        let Self { name, args, object, hash, .. } = self;
         let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
-        let blob = self.blob.as_ref().map_or(0, Vec::len) as u64;
-        let declared = *self.size.as_ref().unwrap_or(&0);
-        let unpacked = u64::try_from(declared).unwrap_or(0).min(max_object_bytes);
-        blob + unpacked + text(name) + text(args) + text(hash)
-    }
-
-    /// The row's code object, or all that keeps it from having one.
-    fn unpack(
-        self,
-        max_object_bytes: u64,
-    ) -> (StoredText, Checked, Result<Unpacked, Vec<RowError>>) {
-        let raw = self.is_raw();
-        let Self { text, blob, size } = self;
-        let checked = Checked {
-            raw,
-            stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
-            object_bytes: 0,
-            findings: Vec::new(),
-        };
-        let object = match (size, blob) {
-            (Ok(size), Ok(blob)) => {
-                Unpacked::of(blob, size, max_object_bytes).map_err(|fault| vec![fault])
-            }
-            (size, blob) => Err(size.err().into_iter().chain(blob.err()).collect()),
-        };
-        (text, checked, object)
+        let object = object.as_ref();
+        let object = object.map_or(0, |(blob, claim)| blob.len() as u64 + claim.bytes());
+        object + text(name) + text(args) + text(hash)
     }
 }
 
-/// Checks rows, and lists everything that is wrong with each.
-pub(crate) fn check(
-    rows: &mut dyn Iterator<Item = StoredRow>,
-    target: Option<&Target>,
-    max_object_bytes: u64,
-) -> Vec<Checked> {
-    let (rows, objects): (Vec<_>, Vec<_>) = rows
-        .map(|row| {
-            let (text, checked, object) = row.unpack(max_object_bytes);
-            ((text, checked), object)
-        })
-        .unzip();
-    rows.into_iter()
-        .zip(codec::digest_each(objects, Unpacked::object))
-        .map(|((text, mut checked), object)| {
-            check_one(text, object, target, &mut checked);
-            checked
-        })
-        .collect()
-}
-
-/// Checks one row with its code object and that one's MD5.
-fn check_one(
-    text: StoredText,
-    object: Result<(Unpacked, [u8; 16]), Vec<RowError>>,
-    target: Option<&Target>,
-    checked: &mut Checked,
-) {
-    let StoredText { number, name, args, shown, hash } = text;
+/// Checks a row, and lists everything that is wrong with it.
+pub(crate) fn check(row: StoredRow, target: Option<&Target>) -> Checked {
+    let StoredRow { number, name, args, shown, raw, stored_bytes, object, hash } = row;
+    let mut checked = Checked { raw, stored_bytes, object_bytes: 0, findings: Vec::new() };
     let mut found = |class, detail| {
         let key = Some(shown.clone());
         checked.findings.push(Finding { class, row: Some(number), key, detail });
@@ -137,16 +89,19 @@ fn check_one(
     };
     let hash = hash.map_err(&mut usable).ok();
     let object = object.map_err(|faults| faults.into_iter().for_each(&mut usable)).ok();
-    if let (Some((_, digest)), Some(hash)) = (&object, &hash) {
-        codec::check_digest(digest, hash).unwrap_or_else(&mut usable);
+    let object = object
+        .as_ref()
+        .and_then(|(blob, claim)| codec::unpack(blob, *claim).map_err(&mut usable).ok());
+    if let (Some(object), Some(hash)) = (&object, &hash) {
+        codec::check_hash(object, hash).unwrap_or_else(&mut usable);
     }
 
     let device = key.as_ref().and_then(|key| check_key(key, target, &mut found));
-    if let Some((unpacked, _)) = &object {
-        let object = unpacked.object();
-        check_target(object, target, device, &mut found);
+    if let Some(object) = object {
+        check_target(&object, target, device, &mut found);
         checked.object_bytes = object.len() as u64;
     }
+    checked
 }
 
 /// Checks the key's text, and returns the device it names.
@@ -198,34 +153,23 @@ fn check_target(
     device: Option<&str>,
     found: &mut impl FnMut(FindingClass, String),
 ) {
-    let built_for = match code_object::targets(object) {
-        Ok(targets) => targets,
-        Err(error) => {
-            let class = match error {
-                CodeObjectError::Machine(_) | CodeObjectError::Processor(_) => FindingClass::Target,
-                _ => FindingClass::CodeObject,
-            };
-            found(class, error.to_string());
-            return;
-        }
+    let needed = target
+        .map(|target| code_object::loaded_by(target.id()))
+        .or_else(|| device.map(TargetId::new));
+    let fits = match needed {
+        Some(needed) => code_object::check(object, &needed),
+        None => code_object::targets(object).map(drop).map_err(UnfitError::from),
     };
-    let needed = target.map(|target| loaded_by(target.id())).or_else(|| device.map(TargetId::new));
-    let Some(needed) = needed else { return };
-    if !built_for.iter().any(|id| id.serves(&needed)) {
-        let ids: Vec<String> = built_for.iter().take(20).map(ToString::to_string).collect();
-        let detail = format!("the code object is for {}, not {needed}", ids.join(", "));
-        found(FindingClass::Target, detail);
+    if let Err(unfit) = fits {
+        let class = match unfit {
+            UnfitError::OtherTarget { .. }
+            | UnfitError::CodeObject(CodeObjectError::Machine(_) | CodeObjectError::Processor(_)) => {
+                FindingClass::Target
+            }
+            _ => FindingClass::CodeObject,
+        };
+        found(class, unfit.to_string());
     }
-}
-
-/// The devices that look into a kdb of this target: where XNACK is on, they
-/// look for another file name, so XNACK unsaid means off.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
-fn loaded_by(id: &TargetId) -> TargetId {
-    let has_xnack = processors::by_name(id.processor()).is_some_and(|known| known.xnack);
-    let xnack = id.xnack().or(has_xnack.then_some(false));
-    id.clone().with_features(id.sramecc(), xnack)
 }
 
 fn class_of(fault: &RowError) -> FindingClass {
@@ -235,6 +179,8 @@ fn class_of(fault: &RowError) -> FindingClass {
         RowError::HashForm(_) => FindingClass::HashForm,
         RowError::HashMismatch { .. } => FindingClass::Hash,
         RowError::Size { .. }
+        | RowError::Filler { .. }
+        | RowError::Work { .. }
         | RowError::Empty
         | RowError::Bzip2(_)
         | RowError::Length { .. }

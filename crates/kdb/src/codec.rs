@@ -5,11 +5,11 @@ use std::io::Read as _;
 
 use bzip2::bufread::BzDecoder;
 use bzip2::{Action, Compress, Compression, Status};
-use gfxpack_plan::KernelKey;
+use gfxpack_plan::{KernelKey, code_object};
 use md5::{Digest as _, Md5};
 
 use crate::error::RowError;
-use crate::md5_lanes;
+use crate::work::{MAX_RATIO, Work};
 use crate::write::Blob;
 
 /// bzip2's block size in units of 100 kB, and its work factor.
@@ -91,24 +91,63 @@ fn one_block(len: usize) -> u32 {
     (1..BLOCK_SIZE).find(fits).unwrap_or(BLOCK_SIZE)
 }
 
-/// The code object of a stored blob, not yet checked against its hash. Memory
-/// is bounded by what comes out and by the declared size, whatever the blob.
+/// `uncompressed_size` of a row that may be decoded; 0 = stored raw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim(u64);
+
+impl Claim {
+    pub(crate) fn bytes(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn is_raw(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether hardly any code object comes out of bzip2 so large.
+    pub(crate) fn is_unlikely(self, blob: &[u8]) -> bool {
+        self.0 > UNLIKELY_BYTES && self.0 / MAX_RATIO > blob.len() as u64
+    }
+}
+
+/// Code objects below this are decoded, whatever they are.
+const UNLIKELY_BYTES: u64 = 1 << 20;
+
+/// Makes sure of what a row claims before it is decoded, and counts it. What is
+/// unlikely must begin as a code object does, which takes a block of bzip2's.
 ///
 /// # Errors
-/// [`RowError`] of the size and bzip2 kinds.
-pub(crate) fn unpack(
-    blob: &[u8],
-    uncompressed_size: i64,
-    limit: u64,
-) -> Result<Cow<'_, [u8]>, RowError> {
-    let declared = u64::try_from(uncompressed_size)
-        .ok()
-        .filter(|size| *size <= limit)
-        .ok_or(RowError::Size { size: uncompressed_size, limit })?;
-    if declared == 0 {
-        if blob.len() as u64 > limit {
-            return Err(RowError::Size { size: blob.len() as i64, limit });
+/// [`RowError::Size`], [`RowError::Filler`] or [`RowError::Work`].
+pub(crate) fn claim(blob: &[u8], uncompressed_size: i64, work: &Work) -> Result<Claim, RowError> {
+    let limit = work.max_object_bytes;
+    let too_large = |size| RowError::Size { size, limit };
+    let declared = u64::try_from(uncompressed_size).ok().filter(|size| *size <= limit);
+    let claim = Claim(declared.ok_or(too_large(uncompressed_size))?);
+    if blob.len() as u64 > limit {
+        return Err(too_large(blob.len() as i64));
+    }
+    if claim.is_unlikely(blob) {
+        let mut first = Vec::new();
+        let head = BzDecoder::new(blob).take(code_object::BUNDLE_MAGIC.len() as u64);
+        { head }.read_to_end(&mut first).map_err(RowError::Bzip2)?;
+        if !code_object::begins(&first) {
+            return Err(RowError::Filler { stored: blob.len(), declared: claim.0 });
         }
+    }
+    if !work.take(claim.0) {
+        return Err(RowError::Work { size: claim.0, limit: work.limit() });
+    }
+    Ok(claim)
+}
+
+/// The code object of a stored blob, not yet checked against its hash. Memory
+/// is bounded by what comes out and by the claim, whatever the blob.
+///
+/// # Errors
+/// [`RowError`] of the bzip2 kinds.
+pub(crate) fn unpack(blob: &[u8], claim: Claim) -> Result<Cow<'_, [u8]>, RowError> {
+    let Claim(declared) = claim;
+    if claim.is_raw() {
         return Ok(Cow::Borrowed(blob));
     }
     // A small blob that declares much gets memory only as bytes come out.
@@ -127,64 +166,7 @@ pub(crate) fn unpack(
     }
 }
 
-/// A stored blob with the code object in it.
-pub(crate) struct Unpacked {
-    blob: Vec<u8>,
-    /// Unless the blob is the object.
-    object: Option<Vec<u8>>,
-}
-
-impl Unpacked {
-    /// What [`unpack`] gives.
-    ///
-    /// # Errors
-    /// [`RowError`] of the size and bzip2 kinds.
-    pub(crate) fn of(blob: Vec<u8>, uncompressed_size: i64, limit: u64) -> Result<Self, RowError> {
-        let object = match unpack(&blob, uncompressed_size, limit)? {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(object) => Some(object),
-        };
-        Ok(Self { blob, object })
-    }
-
-    /// The code object.
-    pub(crate) fn object(&self) -> &[u8] {
-        self.object.as_ref().unwrap_or(&self.blob)
-    }
-
-    /// The blob as it was stored.
-    pub(crate) fn into_blob(self) -> Vec<u8> {
-        self.blob
-    }
-
-    /// The code object alone.
-    pub(crate) fn into_object(self) -> Vec<u8> {
-        self.object.unwrap_or(self.blob)
-    }
-}
-
-/// Each item with the MD5 of its code object: those of many together take a
-/// fraction of the time. Errors are passed on in their places.
-pub(crate) fn digest_each<T, E>(
-    items: Vec<Result<T, E>>,
-    object: impl Fn(&T) -> &[u8],
-) -> impl Iterator<Item = Result<(T, [u8; 16]), E>> {
-    let objects: Vec<&[u8]> = items.iter().flatten().map(object).collect();
-    let mut digests = md5_lanes::digests(&objects).into_iter();
-    items.into_iter().map(move |item| {
-        item.map(|item| (item, digests.next().expect("one digest for each object")))
-    })
-}
-
 /// Holds a code object against its stored hash.
-///
-/// # Errors
-/// [`RowError::HashForm`] or [`RowError::HashMismatch`].
-pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
-    check_digest(&Md5::digest(object), stored)
-}
-
-/// Holds a code object's MD5 against its stored hash.
 ///
 /// MIOpen compares text, so upper-case digits are a mismatch to it.
 ///
@@ -192,12 +174,12 @@ pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
 ///
 /// # Errors
 /// [`RowError::HashForm`] or [`RowError::HashMismatch`].
-pub(crate) fn check_digest(digest: &[u8], stored: &str) -> Result<(), RowError> {
+pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     if stored.len() != 32 || !stored.bytes().all(digit) {
         return Err(RowError::HashForm(stored.chars().take(64).collect()));
     }
-    let computed = hex(digest);
+    let computed = md5_hex(object);
     if computed == stored {
         Ok(())
     } else {
@@ -241,11 +223,16 @@ mod tests {
         (0..len).map(step).collect()
     }
 
+    fn read(blob: &[u8], size: i64) -> Result<Vec<u8>, RowError> {
+        let claim = claim(blob, size, &Work::new(0, 1 << 20))?;
+        Ok(unpack(blob, claim)?.into_owned())
+    }
+
     #[track_caller]
     fn round_trip(object: &[u8], form: Blob, raw: bool) {
         let row = encode(object.to_vec(), form);
         assert_eq!(row.uncompressed_size == 0, raw, "{form:?} of {} bytes", object.len());
-        let back = unpack(&row.blob, row.uncompressed_size as i64, 1 << 20).unwrap();
+        let back = read(&row.blob, row.uncompressed_size as i64).unwrap();
         assert_eq!(back, object);
         check_hash(&back, &row.hash).unwrap();
     }
@@ -304,35 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn digests_stand_beside_their_objects_and_errors_in_their_places() {
-        let items = |count| (0..count).map(|n| if n % 3 == 1 { Err(n) } else { Ok(noise(n)) });
-        for count in [0, 1, 2, 4, 200] {
-            let each: Vec<_> = digest_each(items(count).collect(), Vec::as_slice).collect();
-            let alone: Vec<_> = items(count)
-                .map(|item| item.map(|item| (Md5::digest(&item).into(), item)))
-                .map(|item| item.map(|(digest, item)| (item, digest)))
-                .collect();
-            assert_eq!(each, alone);
-        }
-    }
-
-    #[test]
-    fn an_unpacked_blob_gives_the_blob_or_the_object() {
-        for object in [vec![7; 5000], noise(5000)] {
-            let Encoded { blob, uncompressed_size, .. } = encode(object.clone(), Blob::Auto);
-            let unpacked =
-                || Unpacked::of(blob.clone(), uncompressed_size as i64, 1 << 20).unwrap();
-            assert_eq!(unpacked().object(), object);
-            assert_eq!(unpacked().into_object(), object);
-            assert_eq!(unpacked().into_blob(), blob);
-        }
-    }
-
-    #[test]
     fn a_blob_that_is_not_what_the_row_says_is_refused() {
         let object = vec![7; 5000];
         let row = encode(object, Blob::Bz2);
-        let unpack = |blob: &[u8], size| unpack(blob, size, 1 << 20).unwrap_err();
+        let unpack = |blob: &[u8], size| read(blob, size).unwrap_err();
         assert!(matches!(unpack(&row.blob, 4999), RowError::Length { relation: "at least", .. }));
         assert!(matches!(
             unpack(&row.blob, 5001),
@@ -353,7 +315,7 @@ mod tests {
     fn a_bomb_gives_no_more_than_it_declares() {
         let bomb = encode(vec![0; 64 << 20], Blob::Bz2);
         assert!(bomb.blob.len() < 1000, "small on disk");
-        let error = unpack(&bomb.blob, 1000, 1 << 20).unwrap_err();
+        let error = read(&bomb.blob, 1000).unwrap_err();
         assert!(matches!(error, RowError::Length { actual: 1001, .. }), "{error}");
     }
 }

@@ -1,11 +1,12 @@
 //! Rows out of kdbs into another: each decoded, held against its hash, and
 //! stored in the form asked for, in parallel and in order.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::KernelKey;
 
-use crate::codec::{self, Encoded, Unpacked};
+use crate::codec::{self, Encoded};
 use crate::cursor::Cursor;
 use crate::error::{CopyError, ReadError, RowError};
 use crate::layout::Layout;
@@ -76,31 +77,26 @@ pub(crate) fn transfer(
     mut next: impl FnMut() -> Result<Option<Passing>, CopyError>,
     mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
 ) -> Result<(), CopyError> {
-    let CopyOptions { blob, window_bytes, max_object_bytes, progress, .. } = *options;
-    let stays_raw = matches!(blob, None | Some(Blob::Raw));
+    let CopyOptions { blob, window_bytes, progress, .. } = *options;
     let mut rows = 0;
     pipeline::in_order(
         window_bytes,
-        |passing: &Passing| pipeline::batch_of(stays_raw && passing.stored.size == 0),
         || {
             let Some(passing) = next()? else { return Ok(None) };
             options.go_on(&passing.path)?;
-            let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
+            let Stored { blob, claim, .. } = &passing.stored;
             // As it was, decoded, and in its new form.
-            let cost = 2 * passing.stored.blob.len() as u64 + 2 * object;
+            let cost = 2 * blob.len() as u64 + 2 * claim.bytes();
             Ok(Some((passing, cost)))
         },
-        |passing| {
-            let unpacked = passing.map(|passing| unpack(passing, max_object_bytes)).collect();
-            codec::digest_each(unpacked, |(_, unpacked)| unpacked.object())
-                .map(|passing| {
-                    let ((Passing { path, key, stored, note, rows }, unpacked), digest) = passing?;
-                    match recode(unpacked, &digest, stored, blob) {
-                        Ok(encoded) => Ok((path, key, encoded, note, rows)),
-                        Err(source) => Err(not_a_kernel(path, key, source)),
-                    }
-                })
-                .collect()
+        |Passing { path, key, stored, note, rows }| {
+            if let Err(source) = check_key(&key) {
+                return Err(CopyError::Key { path, source });
+            }
+            match recode(stored, blob) {
+                Ok(encoded) => Ok((path, key, encoded, note, rows)),
+                Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
+            }
         },
         |passed: Result<_, CopyError>| {
             let (path, key, encoded, note, passed) = passed?;
@@ -115,44 +111,28 @@ pub(crate) fn transfer(
     )
 }
 
-/// Takes the code object out of a row, whose blob is then beside it.
-fn unpack(mut passing: Passing, limit: u64) -> Result<(Passing, Unpacked), CopyError> {
-    check_key(&passing.key)
-        .map_err(|source| CopyError::Key { path: passing.path.clone(), source })?;
-    let Stored { blob, size, .. } = &mut passing.stored;
-    match Unpacked::of(std::mem::take(blob), *size, limit) {
-        Ok(unpacked) => Ok((passing, unpacked)),
-        Err(source) => Err(not_a_kernel(passing.path, passing.key, source)),
-    }
-}
-
-fn not_a_kernel(path: PathBuf, key: KernelKey, source: RowError) -> CopyError {
-    ReadError::Row { path, key: Box::new(key), source }.into()
-}
-
 /// Checks a row's code object, and brings it into the form asked for.
 ///
 /// # Errors
 /// [`RowError`]: the row is no kernel.
-fn recode(
-    unpacked: Unpacked,
-    digest: &[u8],
-    stored: Stored,
-    form: Option<Blob>,
-) -> Result<Encoded, RowError> {
-    let Stored { hash, size, .. } = stored;
-    codec::check_digest(digest, &hash)?;
-    let object_bytes = unpacked.object().len() as u64;
-    if object_bytes == 0 {
+fn recode(stored: Stored, form: Option<Blob>) -> Result<Encoded, RowError> {
+    let Stored { blob, hash, claim } = stored;
+    let object = codec::unpack(&blob, claim)?;
+    codec::check_hash(&object, &hash)?;
+    if object.is_empty() {
         return Err(RowError::Empty);
     }
-    match form {
-        Some(form) => Ok(codec::encode_hashed(unpacked.into_object(), hash, form)),
-        None => {
-            let (blob, uncompressed_size) = (unpacked.into_blob(), size.unsigned_abs());
-            Ok(Encoded { blob, hash, uncompressed_size, object_bytes })
-        }
-    }
+    let object_bytes = object.len() as u64;
+    let Some(form) = form else {
+        let uncompressed_size = claim.bytes();
+        drop(object);
+        return Ok(Encoded { blob, hash, uncompressed_size, object_bytes });
+    };
+    let unpacked = match object {
+        Cow::Owned(object) => Some(object),
+        Cow::Borrowed(_) => None,
+    };
+    Ok(codec::encode_hashed(unpacked.unwrap_or(blob), hash, form))
 }
 
 /// Writes the rows of a kdb into a fresh one, in canonical order, with the
@@ -162,7 +142,7 @@ fn recode(
 /// [`CopyError`]; the destination is then as it was.
 pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written, CopyError> {
     let mut cursor = Cursor::open(input, options.max_object_bytes)?;
-    let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
+    let layout = options.layout.unwrap_or(cursor.reader().layout());
     let mut sink = Sink::create(out, layout)?;
     transfer(
         options,

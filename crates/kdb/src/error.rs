@@ -49,6 +49,33 @@ pub enum ReadError {
         /// SQLite's word for the mode found.
         mode: &'static str,
     },
+    /// A file that can only be read from a copy, since another program has it
+    /// open in WAL mode or it seems damaged, and is too large for one.
+    #[error(
+        "failed to read kdb `{path}`: its {size} bytes are too many to copy, the limit is {limit}"
+    )]
+    TooLargeToCopy {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, with those of its log.
+        size: u64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// Another program wrote to the file whenever it was copied.
+    #[error("failed to read kdb `{path}`: it keeps changing")]
+    KeepsChanging {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something failed that did not fail again: the file is whole.
+    #[error("failed to read kdb `{path}`, which is whole at a second look")]
+    Passing {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: Box<ReadError>,
+    },
     /// A rollback journal that is still to be played back: the file itself
     /// holds half of what a program was writing.
     #[error("failed to read kdb `{path}`: `{journal}` has what a program did not finish to write")]
@@ -88,6 +115,15 @@ pub enum ReadError {
         /// The first column missing.
         column: &'static str,
     },
+    /// More in the schema than tables and indices: a view or virtual table could
+    /// compute anything, and no reader of kernels needs one.
+    #[error("failed to read kdb `{path}`: its schema has `{statement}`, which is no plain table")]
+    Statement {
+        /// The file.
+        path: PathBuf,
+        /// The beginning of the statement.
+        statement: String,
+    },
     /// A table without the unique index that lookups go through, so that its
     /// rows can't be had in order.
     #[error("failed to read kdb `{path}`: kern_db has no unique index on its keys")]
@@ -111,8 +147,9 @@ pub enum ReadError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
-    /// A query that would not end: only a view made for that does so.
-    #[error("failed to read kdb `{path}`: its kern_db yields no end of work or rows")]
+    /// Rows without end, or with far more in them than a file of that size can
+    /// hold: only a file made for that has such.
+    #[error("failed to read kdb `{path}`: its rows have no end, or hold far more than it does")]
     Runaway {
         /// The file.
         path: PathBuf,
@@ -150,6 +187,11 @@ impl ReadError {
             }
             Self::NotSqlite { .. } => "check the download: the file holds something else",
             Self::JournalMode { .. } => FindingClass::JournalMode.hint(),
+            Self::TooLargeToCopy { .. } => {
+                "close the program that has it open, or take a smaller limit for the cache"
+            }
+            Self::KeepsChanging { .. } => "nothing need be done: it is looked into again",
+            Self::Passing { .. } => "nothing need be done once; if it comes again, check the disk",
             Self::Unfinished { .. } => FindingClass::Journal.hint(),
             Self::Encoding { .. } => FindingClass::Encoding.hint(),
             Self::Interrupted { .. } => "run it again",
@@ -177,7 +219,14 @@ impl ReadError {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
             }
-            Self::Runaway { .. } => "the file was made to do this: do not use it",
+            Self::Statement { .. } => {
+                "gfxpack reads tables, and no view but that of its dense layout: build the file \
+                 again, or copy the rows into a table"
+            }
+            Self::Runaway { .. } => {
+                "the file was made to do this: do not use it; if you trust it, allow for more \
+                 with --max-object"
+            }
         }
     }
 }
@@ -218,6 +267,28 @@ pub enum RowError {
     Size {
         /// Bytes as the row says.
         size: i64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// A large object of a small blob that is no code object.
+    #[error(
+        "failed to accept a code object of {declared} bytes in a blob of {stored}: it does not \
+         begin as one"
+    )]
+    Filler {
+        /// Bytes of the blob.
+        stored: usize,
+        /// `uncompressed_size`.
+        declared: u64,
+    },
+    /// Rows before it have used up what the file's may unpack to in all.
+    #[error(
+        "failed to accept a code object of {size} bytes: the rows of a file of this size may \
+         unpack to {limit} in all"
+    )]
+    Work {
+        /// Bytes as the row says.
+        size: u64,
         /// The limit in force.
         limit: u64,
     },

@@ -11,32 +11,18 @@ const MIN_COST: u64 = 4096;
 /// What one item weighs at most, whatever is said of it, so that sums hold.
 const MAX_COST: u64 = 1 << 40;
 
-/// Bytes up to which items go to a thread together where each takes long:
-/// handing one over takes as long as the MD5 of a few kilobytes.
-pub(crate) const SMALL_BATCH: u64 = 128 << 10;
-
-/// The same where little is done besides digesting them: enough code objects,
-/// mostly of 6 to 60 kB, to fill the lanes. More gain nothing, and few large
-/// batches keep fewer threads at work.
-pub(crate) const DIGEST_BATCH: u64 = 512 << 10;
-
-/// How large a batch may be with a code object that is stored, or comes to be
-/// stored, raw or compressed.
-pub(crate) fn batch_of(raw: bool) -> u64 {
-    if raw { DIGEST_BATCH } else { SMALL_BATCH }
-}
+/// Bytes up to which items go to a thread together: handing them over takes as
+/// long as the MD5 of a few kilobytes, and a thread that waits for the next
+/// batch looks for it again and again.
+const BATCH: u64 = 512 << 10;
 
 /// The least number of batches in a window, for the threads to share.
 const MIN_BATCHES: u64 = 8;
 
-/// Takes items one at a time from `next`, runs `work` on batches of them in
-/// parallel, and hands the results to `finish` in the order of the items.
-/// `next` and `finish` run on the calling thread. What `finish` returns is
-/// dropped in the pool: the calling thread is the one that all others wait for.
-///
-/// `work` gives a result for each item, in their order. A batch is full with
-/// the item by which it weighs what `batch` says of one of its items, or an
-/// eighth of the window. Its items end early once nobody waits for the results.
+/// Takes items one at a time from `next`, runs `work` on them in parallel, and
+/// hands the results to `finish` in the order of the items. `next` and `finish`
+/// run on the calling thread. What `finish` returns is dropped in the pool: the
+/// calling thread is the one that all others wait for.
 ///
 /// `next` says what each item weighs in bytes from then until all of it is
 /// dropped. No item is taken while `window` bytes are under way, so that at
@@ -46,9 +32,8 @@ const MIN_BATCHES: u64 = 8;
 /// The first error of `next` or `finish`; items under way are then dropped.
 pub(crate) fn in_order<I, R, T, E>(
     window: u64,
-    batch: impl Fn(&I) -> u64,
     mut next: impl FnMut() -> Result<Option<(I, u64)>, E>,
-    work: impl Fn(&mut dyn Iterator<Item = I>) -> Vec<R> + Sync,
+    work: impl Fn(I) -> R + Sync,
     mut finish: impl FnMut(R) -> Result<T, E>,
 ) -> Result<(), E>
 where
@@ -58,7 +43,7 @@ where
 {
     let stopped = AtomicBool::new(false);
     let (work, stopped) = (&work, &stopped);
-    let largest = window / MIN_BATCHES;
+    let batch = BATCH.min(window / MIN_BATCHES);
     rayon::in_place_scope(|scope| {
         // Raised however this closure ends, so that waiting items end at once.
         let _stop = Raise(stopped);
@@ -70,17 +55,16 @@ where
         let mut more = true;
         loop {
             while more && (under_way == 0 || under_way < window) {
-                let (mut items, mut cost, mut most) = (Vec::new(), 0_u64, largest);
-                let full = |cost: u64, most: u64| {
+                let (mut items, mut cost) = (Vec::new(), 0_u64);
+                let full = |cost: u64| {
                     let under_way = under_way + cost;
-                    (cost > 0 && cost >= most) || (under_way > 0 && under_way >= window)
+                    (cost > 0 && cost >= batch) || (under_way > 0 && under_way >= window)
                 };
-                while !full(cost, most) {
+                while !full(cost) {
                     let Some((item, item_cost)) = next()? else {
                         more = false;
                         break;
                     };
-                    most = most.min(batch(&item));
                     items.push(item);
                     cost += item_cost.clamp(MIN_COST, MAX_COST);
                 }
@@ -91,14 +75,11 @@ where
                 costs.push_back(cost);
                 let answer = Answer { sender: sender.clone(), sent: false };
                 scope.spawn(move |_| {
-                    let count = items.len();
                     let goes_on = |_: &I| !stopped.load(Ordering::Relaxed);
-                    let results = work(&mut items.into_iter().take_while(goes_on));
-                    if stopped.load(Ordering::Relaxed) {
-                        return;
+                    let results: Vec<R> = items.into_iter().take_while(goes_on).map(work).collect();
+                    if !stopped.load(Ordering::Relaxed) {
+                        answer.send(Said::Done(begun, results));
                     }
-                    assert_eq!(results.len(), count, "a result for each item");
-                    answer.send(Said::Done(begun, results));
                 });
                 begun += 1;
             }
@@ -196,11 +177,7 @@ mod tests {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
     }
 
-    fn same(items: &mut dyn Iterator<Item = i32>) -> Vec<i32> {
-        items.collect()
-    }
-
-    fn squares(window: u64, batch: u64, cost: u64) -> Vec<u64> {
+    fn squares(window: u64, cost: u64) -> Vec<u64> {
         let (mut at, mut out) = (0, Vec::new());
         let held = AtomicU64::new(0);
         let next = || -> Result<_, ()> {
@@ -216,8 +193,7 @@ mod tests {
             out.push(square);
             Ok(())
         };
-        in_order(window, |_| batch, next, |items| items.map(|n: u64| n * n).collect(), finish)
-            .unwrap();
+        in_order(window, next, |n: u64| n * n, finish).unwrap();
         out
     }
 
@@ -226,21 +202,17 @@ mod tests {
         let expected: Vec<u64> = (1..=500).map(|n| n * n).collect();
         for threads in [1, 4] {
             for window in [0, 4096, 1 << 20, u64::MAX] {
-                for batch in [0, SMALL_BATCH, DIGEST_BATCH] {
-                    // From outside the pool, and on one of its own threads.
-                    let squares = || squares(window, batch, 5000);
-                    assert_eq!(squares(), expected);
-                    assert_eq!(pool(threads).install(squares), expected);
-                }
+                // From outside the pool, and on one of its own threads.
+                let squares = || squares(window, 5000);
+                assert_eq!(squares(), expected);
+                assert_eq!(pool(threads).install(squares), expected);
             }
         }
     }
 
     #[test]
     fn two_pipelines_share_one_thread() {
-        let (a, b) = pool(1).install(|| {
-            rayon::join(|| squares(1 << 20, SMALL_BATCH, 9), || squares(0, SMALL_BATCH, 9))
-        });
+        let (a, b) = pool(1).install(|| rayon::join(|| squares(1 << 20, 9), || squares(0, 9)));
         assert_eq!(a, b);
     }
 
@@ -252,7 +224,7 @@ mod tests {
             seen.push(n);
             if seen.len() == 7 { Err("finish") } else { Ok(()) }
         };
-        assert_eq!(in_order(1 << 20, |_| SMALL_BATCH, next, same, finish), Err("finish"));
+        assert_eq!(in_order(1 << 20, next, |n| n, finish), Err("finish"));
         assert_eq!(seen.len(), 7);
 
         let mut at = 0;
@@ -260,7 +232,7 @@ mod tests {
             at += 1;
             if at == 40 { Err("next") } else { Ok(Some((at, 1))) }
         };
-        assert_eq!(in_order(1 << 20, |_| SMALL_BATCH, next, same, |_| Ok(())), Err("next"));
+        assert_eq!(in_order(1 << 20, next, |n| n, |_| Ok(())), Err("next"));
     }
 
     #[test]
@@ -272,7 +244,6 @@ mod tests {
             Ok((left > 0).then_some((left, 1)))
         };
         let work = |n| if n == 5 { panic!("worker") } else { n };
-        let work = |items: &mut dyn Iterator<Item = _>| items.map(work).collect::<Vec<_>>();
-        let _ = in_order(1 << 20, |_| SMALL_BATCH, next, work, |_| Ok(()));
+        let _ = in_order(1 << 20, next, work, |_| Ok(()));
     }
 }

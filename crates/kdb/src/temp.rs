@@ -11,7 +11,6 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::NamedTempFile;
 
 use crate::error::WriteError;
-use crate::vfs;
 
 /// How the names of files that are being written end.
 const TEMP_SUFFIX: &str = ".tmp";
@@ -92,13 +91,11 @@ impl Temp {
 
     /// A connection with a transaction open and every setting that shows in
     /// the file fixed. No journal: a file that fails is thrown away. A small
-    /// cache: rows are only appended, and pages that are done had best go,
-    /// though by many at a time.
+    /// cache: rows are only appended, and pages that are done had best go.
     pub(crate) fn connect(&self, page_size: u32) -> Result<Connection, WriteError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || {
-            let vfs = vfs::name()?;
-            let connection = Connection::open_with_flags_and_vfs(self.file.path(), flags, vfs)?;
+            let connection = Connection::open_with_flags(self.file.path(), flags)?;
             connection.execute_batch(&format!(
                 "PRAGMA page_size = {page_size};
                  PRAGMA encoding = 'UTF-8';

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 
 /// Between two attempts. SQLite's own handler pauses longer each time, up to a
 /// tenth of a second, so that who has waited longest has the least chance
@@ -20,26 +20,23 @@ thread_local! {
 
 /// Makes the connection's statements wait as [`wait_up_to`] said last.
 pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error> {
-    connection.busy_handler(Some(|_| {
-        let left = LEFT.get();
-        if left.is_zero() {
-            return false;
-        }
-        let began = Instant::now();
-        thread::sleep(PAUSE.min(left));
-        LEFT.set(left.saturating_sub(began.elapsed()));
-        true
-    }))
+    connection.busy_handler(Some(|_| wait()))
+}
+
+/// Waits a moment, if this thread still may.
+pub(crate) fn wait() -> bool {
+    let left = LEFT.get();
+    if left.is_zero() {
+        return false;
+    }
+    let began = Instant::now();
+    thread::sleep(PAUSE.min(left));
+    LEFT.set(left.saturating_sub(began.elapsed()));
+    true
 }
 
 /// Bounds what this thread waits from now on, all in all. Work between two
 /// waits counts for nothing.
 pub(crate) fn wait_up_to(busy: Duration) {
     LEFT.set(busy);
-}
-
-/// Begins a transaction that writes, for which it waits here and not in the
-/// middle, where two might wait for each other.
-pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, rusqlite::Error> {
-    Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }

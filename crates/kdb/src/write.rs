@@ -128,26 +128,16 @@ where
     let WriteOptions { blob: form, layout, origin, window_bytes, progress } = *options;
     let mut sink = Sink::create(path, layout)?;
     let mut indices = 0..rows.len();
-    let (window, batch, held) = match form {
+    let (window, held) = match form {
         // Nothing to compress: bytes read further ahead only leave the caches.
-        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), pipeline::DIGEST_BATCH, 1),
+        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
         // Both the bytes and their encoded form are held for a while.
-        Blob::Auto | Blob::Bz2 => (window_bytes, pipeline::SMALL_BATCH, 2),
+        Blob::Auto | Blob::Bz2 => (window_bytes, 2),
     };
     pipeline::in_order(
         window,
-        |_: &usize| batch,
         || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
-        |indices| {
-            let objects =
-                indices.map(|index| object(rows[index].key, code_object(index))).collect();
-            codec::digest_each(objects, Vec::as_slice)
-                .map(|object| {
-                    let (object, digest) = object?;
-                    Ok(codec::encode_hashed(object, codec::hex(&digest), form))
-                })
-                .collect()
-        },
+        |index| Ok(codec::encode(object(rows[index].key, code_object(index))?, form)),
         |encoded: Result<Encoded, WriteError>| {
             let index = sink.written().rows as usize;
             let origin = origin.and_then(|origin| origin(index));

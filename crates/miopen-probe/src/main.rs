@@ -1,3 +1,96 @@
 //! Loads libMIOpen behind stand-ins and reports the kernels it asks for.
+//!
+//! gfxpack starts this program with a socket as standard input; see
+//! [`protocol`] for what is said over it.
+#![expect(unsafe_code, reason = "calls libMIOpen's C functions, and forks")]
 
-fn main() {}
+mod arena;
+mod child;
+mod convolution;
+mod find_db;
+mod library;
+mod miopen;
+mod notes;
+mod process;
+mod protocol;
+mod settings;
+mod steps;
+mod worker;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use crate::library::Loaded;
+use crate::settings::Settings;
+
+fn main() -> ExitCode {
+    if std::io::stdin().is_terminal() || std::env::args_os().len() > 1 {
+        // Only gfxpack starts this program.
+        let _ = writeln!(
+            std::io::stderr(),
+            "gfxpack-miopen-probe {} is started by gfxpack",
+            env!("CARGO_PKG_VERSION")
+        );
+        return ExitCode::from(2);
+    }
+    // SAFETY: standard input is open, and nobody else reads it.
+    let mut control = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
+    match start(&control) {
+        Ok(loaded) => {
+            let hello = [
+                b"ready".to_vec(),
+                env!("CARGO_PKG_VERSION").into(),
+                loaded.version().into_bytes(),
+            ];
+            if protocol::write_line(&mut control, &hello).is_err() {
+                return ExitCode::FAILURE;
+            }
+            worker::serve_workers(&control, &loaded);
+            ExitCode::SUCCESS
+        }
+        Err(answer) => {
+            let _ = protocol::write_line(&mut control, &answer);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads the settings, loads the library and warms it up; on failure, the
+/// answer that says why.
+fn start(control: &UnixStream) -> Result<Loaded, Vec<Vec<u8>>> {
+    let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
+    let mut lines = Vec::new();
+    let mut reader = BufReader::new(control);
+    loop {
+        let mut line = Vec::new();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => return Err(failed("the settings end early".into())),
+            Ok(_) => {}
+            Err(error) => return Err(failed(error.to_string())),
+        }
+        let fields = protocol::read_line(&line);
+        if fields == [b"start"] {
+            break;
+        }
+        lines.push(fields);
+    }
+    let settings = Settings::parse(&lines).map_err(failed)?;
+    silence(1).map_err(|error| failed(error.to_string()))?;
+    let loaded = Loaded::load(settings)?;
+    // What the library says of single problems is in its answers.
+    silence(2).map_err(|error| failed(error.to_string()))?;
+    Ok(loaded)
+}
+
+/// What libraries write there, nobody reads.
+fn silence(fd: i32) -> std::io::Result<()> {
+    let null = File::options().write(true).open("/dev/null")?;
+    // SAFETY: both are open; what is replaced is nobody's but this program's.
+    if unsafe { libc::dup2(null.as_raw_fd(), fd) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -1,8 +1,32 @@
 //! Asks the stock libMIOpen which kernels it would compile for a GPU that is
 //! not there.
 
+mod ask;
+mod calls;
+mod check;
+mod elf;
+mod error;
 mod library;
+mod networks;
+mod probe;
 mod problem;
+mod problems;
+mod sources;
+mod stage;
+mod stubs;
 
-pub use library::Library;
-pub use problem::{Convolution, DataType, Directions, Layout, Problem};
+pub use ask::{
+    Answers, AskEvent, AskOptions, AskedKey, Failure, ProblemFailure, Uses, UsesError, Wanted, ask,
+};
+pub use check::{CheckReport, Outcome, check};
+pub use elf::ElfError;
+pub use error::AskError;
+pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
+pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
+pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
+pub use problems::{
+    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    read_problems,
+};
+pub use sources::{Sources, SourcesError, is_left_out_by_debian};
+pub use stage::DatabaseFile;

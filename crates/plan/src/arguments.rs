@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::key::Language;
 use crate::location::Problem;
+use crate::options;
 use crate::processors;
 use crate::target::TargetId;
 use crate::words::Words;
@@ -35,144 +36,77 @@ pub const DEVICE_LIBS: &str = "{device-libs}";
 /// In planned arguments: the directory that holds HIP's `include`.
 pub const ROCM: &str = "{rocm}";
 
-/// Options that a key may carry, by how they begin: macros, relative include
-/// directories, warnings, code generation. All others could write files, read
-/// files that no digest covers, or change what is made.
-const ALLOWED_STARTS: &[&str] = &[
-    "-D",
-    "-U",
-    "-W",
-    "-f",
-    "-m",
-    "-O",
-    "-cl-",
-    "-std=",
-    "--std=",
-    "-g",
-    "-pedantic",
-    "-nogpu",
-    "-I",
-];
-/// What begins like an allowed option and is none.
-const FORBIDDEN_STARTS: &[&str] = &[
-    "-Wl,",
-    "-Wp,",
-    "-fplugin",
-    "-fpass-plugin",
-    "-fmodule",
-    "-fprofile",
-    "-fsave-",
-    "-fcrash-",
-    "-ftime-",
-    "-foptimization-record",
-    "-fdebug-",
-    "-ffile-",
-    "-fuse-ld",
-    "-fsyntax-only",
-    "-fembed",
-    "-fdump",
-    "-femit",
-    "-fdepfile",
-    "-fdiagnostics",
-    "-march=",
-    "-mllvm=",
-    "-mlinker",
-    "-gpu",
-    "-gsplit",
-    "-gmodules",
-    "-gcc",
-    "-Ofast-",
-    "-Ob",
-    // These write the command with this build's paths into the object.
-    "-frecord-",
-    "-grecord-",
-    // These read files or write them.
-    "-fapi-notes",
-    "-fauto-profile",
-    "-fbuild-session",
-    "-fcoverage",
-    "-fcs-profile",
-    "-fexperimental-sanitize",
-    "-fimplicit-module",
-    "-fmemory-profile",
-    "-fprebuilt",
-    "-fproc-stat-report",
-    "-frandomize-layout-seed-file",
-    "-fsanitize-blacklist",
-    "-fsanitize-ignorelist",
-    "-fsanitize-system",
-    "-fstack-usage",
-    "-ftest-coverage",
-    "-fthinlto",
-    "-fxray",
-];
-/// Options that are allowed as they are; more of them would be another option.
-const ALLOWED_WHOLE: &[&str] = &["-w"];
-/// Options of two words: the first, and how the second may begin.
-const PAIRS: &[(&str, &[&str])] =
-    &[("-mllvm", &["-", "--"]), ("-Xclang", &["-target-feature", "+", "-", "-f", "-m"])];
-/// Arguments of `-mllvm` and `-Xclang` that reach for files.
-const FORBIDDEN_SECONDS: &[&str] = &[
-    "-load",
-    "--load",
-    "-plugin",
-    "-add-plugin",
-    "-mlink",
-    "-include",
-    "-o",
-    "-dependency",
-    "-fmodule",
-    "-emit",
-    "-dump",
-    "-stats-file",
-    "-pass-remarks-output",
-    "-info-output-file",
-    "-fplugin",
-    "-fpass-plugin",
-];
+/// Bytes of a word that a program can be given, one less than what the kernel
+/// takes with the NUL behind it, whatever the size of its pages.
+///
+/// Source: Linux, include/uapi/linux/binfmts.h, `MAX_ARG_STRLEN`.
+const MAX_WORD: usize = (128 << 10) - 1;
+/// What all words may come to with their places in the list: far below what
+/// programs take with the usual limit of the stack, written twice.
+///
+/// Source: Linux, fs/exec.c, `bprm_stack_limits`.
+const MAX_WORDS: usize = 512 << 10;
+/// The same of a HIP job: hipcc hands its command to a shell as one word, in
+/// which stand the others of its words too.
+const MAX_HIPCC_WORDS: usize = MAX_WORD - (16 << 10);
+/// What a word takes besides its bytes.
+const PLACE_OF_WORD: usize = 16;
 
 /// Splits the options of a key into words, dropping `-mcpu=`, which gfxpack
 /// gives in the language's own way.
 ///
 /// # Errors
 /// [`Problem::Options`] for an unclosed quote, [`Problem::ForbiddenOption`]
-/// for an option that would change what is made rather than how, or that
-/// touches files which no digest covers.
-pub fn words(options: &str) -> Result<Words, Problem> {
+/// for an option that is not one of those that keys may carry,
+/// [`Problem::LongOption`] and [`Problem::LongOptions`] for more than a
+/// program can be given.
+pub fn words(language: Language, options: &str) -> Result<Words, Problem> {
     let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
-    let forbidden = |word: &str| Err(Problem::ForbiddenOption(word.to_owned()));
-    let begins = |word: &str, starts: &[&str]| starts.iter().any(|start| word.starts_with(start));
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        // Nearly all words of nearly all keys.
-        let symbol = word.strip_prefix("-Wa,-defsym,");
-        if word.starts_with("-D") || symbol.is_some_and(|symbol| !symbol.contains([',', '-'])) {
-            continue;
-        }
-        if let Some((first, starts)) = PAIRS.iter().find(|(first, _)| *first == word) {
-            let second = rest.next().unwrap_or_default();
-            if !begins(second, starts) || begins(second, FORBIDDEN_SECONDS) {
-                return forbidden(&format!("{first} {second}"));
-            }
-            continue;
-        }
-        let include = word.strip_prefix("-I");
-        let outside = include.is_some_and(|dir| dir.is_empty() || dir.starts_with('/'));
-        let assembler = word.strip_prefix("-Wa,").is_some_and(|parts| {
-            let known = ["-defsym", "--defsym", "-mattr=", "-g"];
-            parts.split(',').any(|part| part.starts_with('-') && !begins(part, &known))
-        });
-        if ALLOWED_WHOLE.contains(&word) {
-            continue;
-        }
-        if !begins(word, ALLOWED_STARTS) || begins(word, FORBIDDEN_STARTS) || outside || assembler {
-            return forbidden(word);
-        }
+    let all: Vec<&str> = words.iter().collect();
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        let count = options::known(rest).ok_or_else(|| {
+            let named = rest[..options::refused(rest)].join(" ");
+            Problem::ForbiddenOption(shortened(&named))
+        })?;
+        rest = &rest[count..];
     }
-    if words.iter().any(|word| word.starts_with("-mcpu=")) {
+    check_length(language, &all)?;
+    if all.iter().any(|word| word.starts_with("-mcpu=")) {
         return Ok(words.iter().filter(|word| !word.starts_with("-mcpu=")).collect());
     }
     Ok(words)
+}
+
+/// Whether a compiler can be started with the words, in each of the ways in
+/// which it is.
+fn check_length(language: Language, words: &[&str]) -> Result<(), Problem> {
+    if let Some(word) = words.iter().find(|word| word.len() > MAX_WORD) {
+        let (option, size) = (shortened(word), word.len());
+        return Err(Problem::LongOption { option, size, limit: MAX_WORD });
+    }
+    // Source: hipcc.pl, which puts a backslash before all other characters.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=+,./".contains(&byte);
+    let (size, limit) = match language {
+        Language::Hip => {
+            let escaped = |byte: u8| if plain(byte) { 1 } else { 2 };
+            let size = |word: &&str| 1 + word.bytes().map(escaped).sum::<usize>();
+            (words.iter().map(size).sum(), MAX_HIPCC_WORDS)
+        }
+        Language::OpenclC | Language::Assembly => {
+            (words.iter().map(|word| word.len() + PLACE_OF_WORD).sum(), MAX_WORDS)
+        }
+    };
+    if size > limit { Err(Problem::LongOptions { size, limit }) } else { Ok(()) }
+}
+
+/// The beginning of a text that may be of any length.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Checks options that a person wrote as [`words`] does, and that they name no
@@ -180,8 +114,8 @@ pub fn words(options: &str) -> Result<Words, Problem> {
 ///
 /// # Errors
 /// As [`words`].
-pub(crate) fn check_written(options: &str) -> Result<(), Problem> {
-    words(options)?;
+pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Problem> {
+    words(language, options)?;
     let all = split(options).unwrap_or_default();
     match all.iter().find(|word| word.starts_with("-mcpu")) {
         Some(word) => Err(Problem::ForbiddenOption(word.to_owned())),
@@ -320,7 +254,7 @@ mod tests {
     #[track_caller]
     fn check(language: Language, options: &str, id: &str, expected: Expect) {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
-        let words = words(options).unwrap();
+        let words = words(language, options).unwrap();
         let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
         let (program, args) =
             arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
@@ -368,47 +302,46 @@ mod tests {
     }
 
     #[test]
-    fn options_that_change_what_is_made_are_refused() {
-        let refused = [
-            "-o x",
-            "-ox",
-            "@file",
-            "-DX --offload-arch=gfx906",
-            "-save-temps=cwd",
-            "-S",
-            "-I/usr",
-            "-I /usr",
-            "-Wa,-I/usr",
-            "-MJ x",
-            "-MFx",
-            "-ftime-trace=x",
-            "--serialize-diagnostics x",
-            "-Xclang -load",
-            "-Xclang -mlink-builtin-bitcode",
-            "-fpass-plugin=x",
-            "-include x",
-            "-mllvm -info-output-file=x",
-            "-mllvm",
-            "other.cpp",
-            "#",
-            "-DA=1 # x",
-            "-Wp,-MD,x",
-            "-working-directory=/x",
-            "-frecord-command-line",
-            "-g -grecord-command-line",
-            "-fsanitize-ignorelist=/x",
-        ];
-        for options in refused {
-            assert!(matches!(words(options), Err(Problem::ForbiddenOption(_))), "{options}");
+    fn options_are_split_like_a_shells_words_and_checked_one_by_one() {
+        let words = |options| words(Language::OpenclC, options);
+        for (options, named) in
+            [("-o x", "-o"), ("-DA=1 # x", "#"), ("-DA -mllvm -stats", "-mllvm -stats")]
+        {
+            assert_eq!(
+                words(options),
+                Err(Problem::ForbiddenOption(named.to_owned())),
+                "{options}"
+            );
         }
         assert!(matches!(words("-DA=\"x"), Err(Problem::Options(_))));
         assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
         assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Words::from_iter(["-DA=x y"]));
-        let taken = "-O3 -std=c++14 -Iinc -mllvm --amdgpu-spill-vgpr-to-agpr=0 -Wno-all -Xclang \
-                     -target-feature -Xclang +sramecc -mcumode -Wa,-defsym,n=1 -DA#B -ffast-math -g -w";
-        assert_eq!(
-            words(taken).unwrap().iter().collect::<Vec<_>>().join(" "),
-            taken.split_whitespace().collect::<Vec<_>>().join(" ")
+        let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
+        let all: Vec<&str> = taken.split_whitespace().collect();
+        assert_eq!(words(taken).unwrap().iter().collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn what_no_program_can_be_started_with_is_refused() {
+        let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
+        let check = |language, options: &str| words(language, options).map(|words| words.len());
+        let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err();
+        assert!(
+            matches!(&long, Problem::LongOption { option, size, .. }
+                if option.starts_with("-DA=xx") && option.len() < 1000 && *size == MAX_WORD + 1),
+            "{long}"
         );
+        assert_eq!(check(Language::OpenclC, &define("x", MAX_WORD)), Ok(1));
+        let many = |count| define("x", 100_000).repeat(count);
+        assert_eq!(check(Language::Assembly, " -DA=x -UA"), Ok(2));
+        assert_eq!(check(Language::OpenclC, &many(5)), Ok(5));
+        assert!(matches!(check(Language::OpenclC, &many(6)), Err(Problem::LongOptions { .. })));
+        assert_eq!(check(Language::Hip, &many(1)), Ok(1));
+        assert!(matches!(check(Language::Hip, &many(2)), Err(Problem::LongOptions { .. })));
+        // hipcc puts a backslash before each of them.
+        let escaped = check(Language::Hip, &define("(", 80_000));
+        assert!(matches!(escaped, Err(Problem::LongOptions { .. })));
+        let short = check(Language::OpenclC, &" -D1".repeat(100_000));
+        assert!(matches!(short, Err(Problem::ForbiddenOption(_))));
     }
 }

@@ -54,7 +54,8 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         let included = kernel.targets.matches(processor);
         let source: Arc<Path> = kernel.source.as_path().into();
         for (options, targets, location) in option_sets(kernel)? {
-            arguments::check_written(&options).map_err(|problem| location.error(problem))?;
+            arguments::check_written(kernel.language, &options)
+                .map_err(|problem| location.error(problem))?;
             let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
             key.check().map_err(|error| location.error(error.into()))?;
             if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {

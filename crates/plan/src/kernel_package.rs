@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::manifest::Reader;
 use crate::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use crate::processors;
 use crate::target::Target;
@@ -19,7 +20,7 @@ use crate::target::Target;
 pub use hardware::modaliases;
 pub use layout::Layout;
 pub use meta::{Family, family, unversioned};
-pub use names::{DEFAULT_NAME_TEMPLATE, name};
+pub use names::{DEFAULT_NAME_TEMPLATE, default_name_template, name};
 
 /// A licence with whose it is and what it covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Release {
     pub licenses: BTreeSet<(String, SourceLicense)>,
     /// Where the kdb goes.
     pub layout: Layout,
+    /// Who asks for the kernels at run time.
+    pub reader: Reader,
     /// Package name, `{gfx}` standing for the target and `{rocm}` for the
     /// layout's ROCm version, which else goes to the end.
     pub name_template: String,
@@ -83,13 +86,14 @@ pub struct Contents {
 #[must_use]
 pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
-    let dir = release.layout.kdb_dir();
-    let aliases = match release.layout.version() {
-        Some(_) => Vec::new(),
-        None => hardware::modaliases(target),
+    let dir = release.kdb_dir();
+    let aliases = match (release.layout.version(), release.reader) {
+        (None, Reader::Miopen) => hardware::modaliases(target),
+        // Only who has a program that reads them wants them.
+        (_, Reader::Runtime) | (Some(_), _) => Vec::new(),
     };
     let mut spec = bare(release, release.package_name(target), release.version.clone());
-    spec.summary = format!("precompiled MIOpen kernels for {}", in_words(target));
+    spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
     spec.description = description(release, contents, &dir);
     spec.relations = names::relations(release, target);
     spec.relations.extend(hardware::supplements(&aliases));
@@ -109,6 +113,25 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     }
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     spec
+}
+
+impl Release {
+    /// The absolute directory of the kdbs.
+    #[must_use]
+    pub fn kdb_dir(&self) -> String {
+        match self.reader {
+            Reader::Miopen => self.layout.kdb_dir(),
+            Reader::Runtime => self.layout.dir_of(&self.library),
+        }
+    }
+
+    /// What the kernels are called in a summary.
+    fn kernels(&self) -> String {
+        match self.reader {
+            Reader::Miopen => "MIOpen kernels".to_owned(),
+            Reader::Runtime => format!("kernels of {}", self.library),
+        }
+    }
 }
 
 /// What all specs of a release have alike.
@@ -152,10 +175,20 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
         .filter(|processor| !processor.products.is_empty())
         .map(|processor| format!(" These are, among others: {}.", processor.products.join(", ")))
         .unwrap_or_default();
+    let why = match release.reader {
+        Reader::Miopen => {
+            "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds \
+             to minutes, unless it finds them in a kernel database."
+                .to_owned()
+        }
+        Reader::Runtime => format!(
+            "Programs that use gfxpack's runtime library find the GPU kernels of {} in a kernel \
+             database, and need not compile them.",
+            release.library
+        ),
+    };
     let mut paragraphs = vec![format!(
-        "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds to \
-             minutes, unless it finds them in a kernel database. This package installs {} kernels for \
-             GPUs of type {} in {dir}.{products}",
+        "{why} This package installs {} kernels for GPUs of type {} in {dir}.{products}",
         contents.kernels,
         in_words(target)
     )];
@@ -226,6 +259,7 @@ mod tests {
                 })
                 .collect(),
             layout: Layout::Rocm { version: Some("6.4.1".to_owned()) },
+            reader: Reader::Miopen,
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
             source_date_epoch: 0,
         }
@@ -252,6 +286,22 @@ mod tests {
             "precompiled MIOpen kernels for gfx90a (XNACK on) with 104 compute units"
         );
         assert_eq!(spec.license, "MIT");
+    }
+
+    #[test]
+    fn kernels_of_programs_own_stand_apart_from_miopens() {
+        let mut release = release(&[("a.cl", "MIT")]);
+        release.layout = Layout::Fhs;
+        release.reader = Reader::Runtime;
+        release.library = "our-kernels".to_owned();
+        release.name_template = default_name_template(Reader::Runtime, "our-kernels");
+        let spec = spec(&release, &contents("gfx1030"));
+        assert_eq!(spec.name, "our-kernels-gfx1030");
+        let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["/usr/share/our-kernels/db/gfx1030.kdb"]);
+        assert_eq!(spec.relations, []);
+        assert_eq!(spec.summary, "precompiled kernels of our-kernels for gfx1030");
+        assert!(!spec.description.contains("MIOpen"), "{}", spec.description);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod license;
 mod location;
 pub mod log;
 pub mod manifest;
+mod options;
 pub mod package;
 pub mod plan;
 pub mod preamble;

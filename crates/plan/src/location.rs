@@ -79,6 +79,9 @@ pub enum Problem {
         /// What is wrong with it.
         reason: String,
     },
+    /// A library that MIOpen does not read, whose name no package can have.
+    #[error("failed to accept the library's name `{0}`: its packages and its directory bear it")]
+    LibraryName(String),
     /// A define's name is no identifier.
     #[error("failed to accept define `{0}`: it is no identifier")]
     DefineName(String),
@@ -144,10 +147,26 @@ pub enum Problem {
     #[error("failed to split options `{0}` into words")]
     Options(String),
     /// An option that gfxpack must not pass on.
-    #[error(
-        "failed to accept option `{0}`: it could change what is made, or touch files that no digest covers"
-    )]
+    #[error("failed to accept option `{0}`: it is not one of those that a key may carry")]
     ForbiddenOption(String),
+    /// An option of more bytes than a program can be given.
+    #[error("failed to accept option `{option}`: it has {size} bytes, the limit is {limit}")]
+    LongOption {
+        /// Its beginning.
+        option: String,
+        /// Its bytes.
+        size: usize,
+        /// Most bytes of one.
+        limit: usize,
+    },
+    /// More options than a program can be given.
+    #[error("failed to accept the options: they take {size} bytes, the limit is {limit}")]
+    LongOptions {
+        /// What they take on a command line.
+        size: usize,
+        /// What they may take.
+        limit: usize,
+    },
 }
 
 impl InputError {
@@ -165,6 +184,9 @@ impl InputError {
                 "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or !gfx90c".to_owned()
             }
             Problem::License { .. } => license::HINT.to_owned(),
+            Problem::LibraryName(_) => {
+                "use lowercase letters, digits, +, - and .; or leave out `reader`".to_owned()
+            }
             Problem::DefineName(_) => "use letters, digits and _".to_owned(),
             Problem::DefineValue { language: Language::Assembly, .. } => {
                 "assembly symbols (-defsym) take integers".to_owned()
@@ -196,9 +218,13 @@ impl InputError {
             }
             Problem::Key(error) => error.hint().to_owned(),
             Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
-            Problem::ForbiddenOption(_) => "take it out: options may set macros, relative include directories, warnings and code generation; \
-                 target, output and other files are gfxpack's to choose"
+            Problem::ForbiddenOption(_) => "take it out: options may set macros, include directories below the source's, warnings and \
+                 code generation, as docs/options.md lists them; target, output and other files are gfxpack's \
+                 to choose"
                     .to_owned(),
+            Problem::LongOption { .. } | Problem::LongOptions { .. } => {
+                "no program can be started with so much; put it into a header".to_owned()
+            }
         }
     }
 }

@@ -25,10 +25,10 @@ mod lines;
 
 use memchr::{memchr, memmem};
 
-use self::lines::Lines;
 use crate::key::KernelKey;
 
 pub use commands::{Commands, DriverCommand};
+pub use lines::Lines;
 
 /// Longest line that is looked at, in bytes: the largest key that a kdb takes,
 /// and what stands before it.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::key::Language;
@@ -47,9 +47,34 @@ pub struct Library {
     /// A paragraph for package descriptions.
     #[serde(default)]
     pub description: Option<String>,
+    /// Who asks for these kernels at run time.
+    #[serde(default)]
+    pub reader: Reader,
     /// Include directories, relative to the manifest.
     #[serde(default)]
     pub include_dirs: Vec<PathBuf>,
+}
+
+/// Who asks for kernels at run time: that decides where their kdb is
+/// installed, and what its package is called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reader {
+    /// MIOpen: the kdb goes where MIOpen looks, and its package stands in for
+    /// AMD's.
+    #[default]
+    Miopen,
+    /// Programs that use gfxpack's runtime crate: the kdb goes into the
+    /// library's own directory, where MIOpen does not look.
+    Runtime,
+}
+
+impl Reader {
+    /// Whether it is MIOpen.
+    #[must_use]
+    pub fn is_miopen(&self) -> bool {
+        *self == Self::Miopen
+    }
 }
 
 /// One `[[kernel]]`: a source and its variants.
@@ -117,6 +142,16 @@ impl TargetFilter {
         !excluding.iter().any(|pattern| glob(&pattern[1..], processor))
             && (including.is_empty() || including.iter().any(|pattern| glob(pattern, processor)))
     }
+}
+
+/// Whether a library's name can be a package's and a directory's too.
+///
+/// Source: Debian Policy 4.7.0, 5.6.1.
+fn names_a_package(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() > 1
+        && name.bytes().next().is_some_and(allowed)
+        && name.bytes().all(|byte| allowed(byte) || b"+-.".contains(&byte))
 }
 
 /// `*` stands for any run of characters.
@@ -197,6 +232,9 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
         })
     };
     check_license(&library.license, &library_at)?;
+    if !library.reader.is_miopen() && !names_a_package(&library.name) {
+        return Err(library_at.error(Problem::LibraryName(library.name)));
+    }
     let kernels = raw
         .kernel
         .into_iter()

@@ -266,7 +266,8 @@ pub(crate) fn command(
     id: &TargetId,
     clock: &Clock,
 ) -> Result<Command, InputError> {
-    let words = arguments::words(key.options()).map_err(|problem| key.location.error(problem))?;
+    let words = arguments::words(key.language, key.options())
+        .map_err(|problem| key.location.error(problem))?;
     let (program, arguments) = arguments::arguments(
         key.language,
         &words,

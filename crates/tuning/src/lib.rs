@@ -11,6 +11,7 @@
 //! - [`DatabaseName`] tells what a file is by its name.
 //! - [`RecordReader`] reads text as a stream, as MIOpen would.
 //! - [`Database`] holds a text database, [`SqliteDatabase`] one in SQLite.
+//! - [`sqlite_keys()`] lists the problems of one in SQLite.
 //! - [`merge()`] puts files together, [`lint()`] says what is wrong with one.
 
 mod database;
@@ -19,6 +20,7 @@ mod file;
 mod lint;
 mod merge;
 mod name;
+mod problems;
 mod read;
 mod record;
 mod solvers;
@@ -30,6 +32,7 @@ pub use error::{ReadError, RecordError, WriteError};
 pub use lint::{Finding, Linted, Severity, lint};
 pub use merge::{MergeError, Merged, merge};
 pub use name::{DatabaseName, Kind, Owner, Storage};
+pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, MAX_LINE_BYTES, RecordReader};
 pub use record::{Fault, Found, Record};
 pub use solvers::is_known as is_known_solver;

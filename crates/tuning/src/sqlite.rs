@@ -25,8 +25,8 @@ const MAX_COLUMNS: i32 = 200;
 
 /// A column of the table of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Column {
-    name: String,
+pub(crate) struct Column {
+    pub(crate) name: String,
     /// `TEXT`, else a number.
     text: bool,
 }
@@ -184,7 +184,7 @@ impl SqliteDatabase {
 
 /// A connection that can only read and trusts nothing in the file. Where there
 /// is no write-ahead log, it creates nothing beside it.
-fn connect(path: &Path) -> Result<Connection, ReadError> {
+pub(crate) fn connect(path: &Path) -> Result<Connection, ReadError> {
     file::open(path, Storage::Sqlite)?;
     let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
     // Logs and journals are named after the file, not after a link to it.
@@ -258,7 +258,10 @@ fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 /// The columns of a table; none where it is not there.
-fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>, rusqlite::Error> {
+pub(crate) fn columns(
+    connection: &Connection,
+    table: &str,
+) -> Result<Vec<Column>, rusqlite::Error> {
     let mut statement = connection.prepare(&format!("PRAGMA table_info({table})"))?;
     let column = |row: &rusqlite::Row<'_>| {
         let (name, kind): (String, String) = (row.get("name")?, row.get("type")?);
@@ -300,7 +303,7 @@ fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), 
 }
 
 /// An SQL identifier.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use gfxpack_package::Compression;
-use gfxpack_plan::kernel_package::{DEFAULT_NAME_TEMPLATE, Family};
+use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
+use super::MaxObject;
 use crate::quantity::parse_size;
 
 #[derive(Debug, ClapArgs)]
@@ -20,6 +21,8 @@ pub(crate) struct Package {
     /// Package kdbs although their build says that kernels are missing
     #[arg(long)]
     pub(crate) allow_partial: bool,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
 }
@@ -49,9 +52,10 @@ pub(crate) struct Packaging {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) revision: String,
     /// Package name, {gfx} standing for the target and {rocm} for ROCm's
-    /// version, which else goes to the end
-    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
-    pub(crate) name_template: String,
+    /// version, which else goes to the end [default: miopen-hip-{gfx}kdb, or
+    /// the library's name and {gfx} for kernels that MIOpen does not ask for]
+    #[arg(long, value_name = "TEMPLATE", value_parser = parse_template)]
+    pub(crate) name_template: Option<String>,
     /// Make a package that brings those of a family of GPUs too: gfx9,
     /// gfx103, all
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]

@@ -1,5 +1,6 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod ask;
 mod cache;
 mod caches;
 mod detect;
@@ -15,9 +16,11 @@ mod kdb;
 mod lookup;
 mod manual;
 mod merge;
+mod miopen;
 mod package;
 mod perfdb;
 mod plan;
+mod problems;
 mod repo;
 mod status;
 mod submit;
@@ -48,6 +51,10 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Build(build) => {
             dist::run(&build, None, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Ask(ask) => ask::run(&ask, environment, &cancel_on_signal(output)?, output),
+        Command::Miopen(miopen) => {
+            miopen::run(&miopen, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
@@ -69,6 +76,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
         Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
+        Command::Problems(problems) => problems::run(&problems, &cancel_on_signal(output)?, output),
         Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Caches(caches) => caches::run(&caches, output),

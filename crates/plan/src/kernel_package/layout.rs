@@ -25,9 +25,14 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The absolute directory of kdbs.
+    /// The absolute directory of MIOpen's kdbs.
     #[must_use]
     pub fn kdb_dir(&self) -> String {
+        self.dir_of("miopen")
+    }
+
+    /// The absolute directory of a library's kdbs.
+    pub(super) fn dir_of(&self, library: &str) -> String {
         let prefix = match self {
             Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
             Self::Rocm { version: None } => "/opt/rocm".to_owned(),
@@ -36,7 +41,7 @@ impl Layout {
             Self::Debian => "/usr/lib".to_owned(),
             Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
         };
-        format!("{prefix}/share/miopen/db")
+        format!("{prefix}/share/{library}/db")
     }
 
     /// The ROCm version in the directory's name: packages for different ones

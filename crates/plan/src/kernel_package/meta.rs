@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::names::{self, expand};
 use super::{Release, bare, hardware, in_words};
+use crate::manifest::Reader;
 use crate::package::{PackageSpec, Relation, RelationKind};
 use crate::processors::PROCESSORS;
 use crate::target::Target;
@@ -62,8 +63,12 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
     let name = names::name(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
-    let aliases = hardware::modaliases(target);
-    spec.summary = format!("precompiled MIOpen kernels for {} (metapackage)", in_words(target));
+    let aliases = match release.reader {
+        Reader::Miopen => hardware::modaliases(target),
+        Reader::Runtime => Vec::new(),
+    };
+    spec.summary =
+        format!("precompiled {} for {} (metapackage)", release.kernels(), in_words(target));
     spec.description = format!(
         "This metapackage depends on the kernels for the newest version of ROCm that they are \
          packaged for, which is ROCm {rocm}."
@@ -93,7 +98,7 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     let name = expand(&release.name_template, &family.0, rocm);
     let mut spec = bare(release, name, release.version.clone());
     let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
-    spec.summary = format!("precompiled MIOpen kernels for {whose} (metapackage)");
+    spec.summary = format!("precompiled {} for {whose} (metapackage)", release.kernels());
     spec.description = format!(
         "This metapackage depends on the kernels for these devices: {}.",
         members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")

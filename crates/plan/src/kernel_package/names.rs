@@ -2,11 +2,22 @@
 //! had another name in nearly every release.
 
 use super::{Layout, Release};
+use crate::manifest::Reader;
 use crate::package::{Relation, RelationKind};
 use crate::target::Target;
 
 /// The name of AMD's newer packages, `{gfx}` standing for the target.
 pub const DEFAULT_NAME_TEMPLATE: &str = "miopen-hip-{gfx}kdb";
+
+/// What packages are called whose maker names no template: as AMD's where
+/// MIOpen reads them, else after the library.
+#[must_use]
+pub fn default_name_template(reader: Reader, library: &str) -> String {
+    match reader {
+        Reader::Miopen => DEFAULT_NAME_TEMPLATE.to_owned(),
+        Reader::Runtime => format!("{library}-{{gfx}}"),
+    }
+}
 
 /// Names that AMD's own packages of the same file had, oldest first.
 ///
@@ -68,6 +79,9 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
 /// Source: Debian Policy 4.7.0, 7.6.2; Fedora Packaging Guidelines, "Renaming
 /// or replacing existing packages".
 pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
+    if !release.reader.is_miopen() {
+        return Vec::new();
+    }
     let rocm = release.layout.version().unwrap_or_default();
     let mut relations = Vec::new();
     for reader in READERS {
@@ -88,7 +102,7 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
 ///
 /// Source: Debian Policy 4.7.0, 7.6.1.
 pub(super) fn over_databases(release: &Release) -> Vec<Relation> {
-    if !release.layout.is_amds() {
+    if !release.layout.is_amds() || !release.reader.is_miopen() {
         return Vec::new();
     }
     let rocm = release.layout.version().unwrap_or_default();
@@ -105,6 +119,9 @@ pub(super) fn instead_of(
     rocm: &str,
 ) -> Vec<Relation> {
     let mut relations = Vec::new();
+    if !release.reader.is_miopen() {
+        return relations;
+    }
     for template in AMD_TEMPLATES {
         let theirs = expand(template, gfx, rocm);
         if theirs == own {

@@ -8,8 +8,7 @@ use memchr::memmem;
 use super::lines::Lines;
 use super::{BEGIN, LogError};
 
-/// The program's name, in whichever directory it is.
-const DRIVER: &[u8] = b"MIOpenDriver";
+const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
 /// One command: what to compute, and the options that say how.
 ///
@@ -115,7 +114,20 @@ impl Commands {
     }
 }
 
-/// The command in a line, if there is one.
+impl DriverCommand {
+    /// The program's name, by which lines with commands are known.
+    pub const PROGRAM: &'static str = "MIOpenDriver";
+
+    /// The command in a line, if there is one; `cut` says that the line is
+    /// longer than given.
+    ///
+    /// # Errors
+    /// [`LogError`] where the line has a command that can't be read.
+    pub fn in_line(line: &[u8], cut: bool) -> Option<Result<Self, LogError>> {
+        command(line, cut)
+    }
+}
+
 fn command(line: &[u8], cut: bool) -> Option<Result<DriverCommand, LogError>> {
     let line = line.trim_ascii();
     let at = memmem::find(line, DRIVER)?;

@@ -4,9 +4,11 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use super::MAX_LINE_BYTES;
 
-/// The lines so far, and the beginning of the next.
+/// A text that comes in pieces of any size, of which the lines with a mark in
+/// them are looked at. Memory is bounded by the longest line,
+/// [`MAX_LINE_BYTES`] of it.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub struct Lines {
     mark: &'static [u8],
     /// Whole lines so far.
     count: u64,
@@ -17,6 +19,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// All lines.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::with(b"")
+    }
+
+    /// Lines that hold these bytes.
     pub(super) fn with(mark: &'static [u8]) -> Self {
         Self { mark, count: 0, carry: Vec::new(), cut: false }
     }
@@ -24,7 +33,7 @@ impl Lines {
     /// Takes the next piece, and gives `each` the lines that end in it and hold
     /// the mark: number, text without its end, and whether that was cut at
     /// [`MAX_LINE_BYTES`].
-    pub(super) fn push(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
+    pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
         let mut rest = piece;
         if !self.carry.is_empty() || self.cut {
             let end = memchr(b'\n', rest);
@@ -40,7 +49,7 @@ impl Lines {
     }
 
     /// Gives the last line, which may have no end. Says how many there were.
-    pub(super) fn finish(mut self, each: &mut impl FnMut(u64, &[u8], bool)) -> u64 {
+    pub fn finish(mut self, each: &mut impl FnMut(u64, &[u8], bool)) -> u64 {
         if !self.carry.is_empty() {
             self.end_carried(each);
         }
@@ -66,7 +75,7 @@ impl Lines {
         let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
         let finder = memmem::Finder::new(self.mark);
         let mut rest = lines;
-        while let Some(mark) = finder.find(rest) {
+        while let Some(mark) = finder.find(rest).filter(|_| !rest.is_empty()) {
             let start = memrchr(b'\n', &rest[..mark]).map_or(0, |end| end + 1);
             let end = mark + memchr(b'\n', &rest[mark..]).expect("lines that end");
             self.count += newlines(&rest[..start]) + 1;
@@ -78,5 +87,29 @@ impl Lines {
             rest = &rest[end + 1..];
         }
         self.count += newlines(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lines_are_given_whatever_the_pieces() {
+        let text = b"a\n\n  b \r\nc";
+        for size in 1..=text.len() {
+            let mut given: Vec<(u64, Vec<u8>)> = Vec::new();
+            let mut each = |number: u64, line: &[u8], cut: bool| {
+                assert!(!cut);
+                given.push((number, line.to_vec()));
+            };
+            let mut lines = Lines::all();
+            text.chunks(size).for_each(|piece| lines.push(piece, &mut each));
+            assert_eq!(lines.finish(&mut each), 4);
+            // An empty line may be given or not.
+            given.retain(|(_, line)| !line.is_empty());
+            let expected = [(1, b"a".to_vec()), (3, b"  b \r".to_vec()), (4, b"c".to_vec())];
+            assert_eq!(given, expected, "pieces of {size}");
+        }
     }
 }

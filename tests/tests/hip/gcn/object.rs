@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use gfxpack_plan::arguments::{self, CompilerFacts};
+use gfxpack_plan::clock::Clock;
 use gfxpack_plan::{Language, TargetId, arguments::Program, code_object};
 use tempfile::TempDir;
 
@@ -75,11 +76,12 @@ impl Tools {
         let include = library().join("include").display().to_string();
         let (_, args) = arguments::arguments(
             Language::Assembly,
-            &arguments::words(options)?,
+            &arguments::words(Language::Assembly, options)?,
             id,
             &facts,
             &main.display().to_string(),
             &[include],
+            &Clock::at(0),
         );
         let number = self.assembled.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = self.directory.path().join(number.to_string());

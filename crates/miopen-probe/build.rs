@@ -1,0 +1,7 @@
+//! Exports the stand-ins from the program, so that libraries which it loads
+//! find them.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-link-arg-bins=-rdynamic");
+}

@@ -1,0 +1,104 @@
+//! Memory that a process shares with those it forks: what a child has noted
+//! is there when it has died.
+
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Room for the notes on one problem; only what is written takes memory.
+const BYTES: usize = 256 << 20;
+/// The length of the notes stands in front of them.
+const HEADER: usize = 64;
+
+/// Notes, appended by one process at a time.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    start: *mut u8,
+}
+
+// SAFETY: all writes are made by `append`, whose callers hold a lock.
+unsafe impl Sync for Arena {}
+// SAFETY: the mapping belongs to no thread.
+unsafe impl Send for Arena {}
+
+/// There is no room left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Arena {
+    /// # Errors
+    /// The system's, where it grants no memory.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Self { start: start.cast() })
+    }
+
+    fn length(&self) -> &AtomicUsize {
+        // SAFETY: the header is aligned and zero at first, and used as this only.
+        unsafe { &*self.start.cast::<AtomicUsize>() }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.length().store(0, Ordering::Release);
+    }
+
+    /// Appends bytes, all or none; only one thread of one process at a time.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), Full> {
+        let length = self.length().load(Ordering::Acquire);
+        let end = length + bytes.len();
+        if end > BYTES - HEADER {
+            return Err(Full);
+        }
+        // SAFETY: the range lies in the mapping, and nobody reads past the length.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(HEADER + length), bytes.len());
+        }
+        self.length().store(end, Ordering::Release);
+        Ok(())
+    }
+
+    /// What was appended.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let length = self.length().load(Ordering::Acquire).min(BYTES - HEADER);
+        // SAFETY: so many bytes were written, and are not written again before `clear`.
+        unsafe { slice::from_raw_parts(self.start.add(HEADER), length) }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's.
+        unsafe { libc::munmap(self.start.cast(), BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_kept_in_order_up_to_the_end() {
+        let arena = Arena::new().unwrap();
+        arena.append(b"one\n").unwrap();
+        arena.append(b"two\n").unwrap();
+        assert_eq!(arena.bytes(), b"one\ntwo\n");
+        assert_eq!(arena.append(&vec![0; BYTES]), Err(Full));
+        assert_eq!(arena.bytes(), b"one\ntwo\n");
+        arena.clear();
+        assert_eq!(arena.bytes(), b"");
+    }
+}

@@ -1,0 +1,116 @@
+//! Notes of what the library asks for, in the words of [`crate::protocol`].
+
+use std::collections::{HashMap, HashSet};
+use std::process;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use gfxpack_standin::{Event, Key, Recorder};
+
+use crate::arena::{Arena, Full};
+use crate::protocol::escape;
+
+/// How a child ends that has more to note than there is room for.
+pub(crate) const FULL: i32 = 99;
+
+/// Who takes the notes: nobody, until [`begin`].
+#[derive(Debug, Default)]
+pub(crate) struct Notebook {
+    open: OnceLock<&'static Arena>,
+    noted: Mutex<Noted>,
+}
+
+/// What this process has noted already.
+#[derive(Debug, Default)]
+struct Noted {
+    numbers: HashMap<Key, usize>,
+    /// Functions noted in the current step.
+    functions: HashSet<(Option<usize>, Vec<u8>)>,
+}
+
+/// The notebook of this process.
+pub(crate) static NOTEBOOK: OnceLock<Notebook> = OnceLock::new();
+
+/// The notebook as a recorder of the stand-ins.
+pub(crate) fn recorder() -> &'static Notebook {
+    NOTEBOOK.get_or_init(Notebook::default)
+}
+
+/// Takes notes from now on, in this process.
+pub(crate) fn begin(arena: &'static Arena) {
+    recorder().open.set(arena).expect("a process works on one problem");
+}
+
+/// Notes a line.
+pub(crate) fn note(fields: &[&[u8]]) {
+    let notebook = recorder();
+    let noted = notebook.noted.lock().unwrap_or_else(PoisonError::into_inner);
+    notebook.write(fields);
+    drop(noted);
+}
+
+/// Notes the beginning of a step.
+pub(crate) fn step(name: &str, direction: char) {
+    let mut noted = recorder().noted.lock().unwrap_or_else(PoisonError::into_inner);
+    noted.functions.clear();
+    recorder().write(&[b"step", name.as_bytes(), direction.to_string().as_bytes()]);
+}
+
+impl Notebook {
+    /// The caller holds the lock on `noted`.
+    fn write(&self, fields: &[&[u8]]) {
+        let Some(arena) = self.open.get() else { return };
+        let mut line = Vec::with_capacity(fields.iter().map(|field| field.len() + 2).sum());
+        for (at, field) in fields.iter().enumerate() {
+            if at > 0 {
+                line.push(b'\t');
+            }
+            escape(field, &mut line);
+        }
+        line.push(b'\n');
+        if arena.append(&line) == Err(Full) {
+            process::exit(FULL);
+        }
+    }
+
+    /// The number of a key, which is noted when it is seen first.
+    fn number(&self, noted: &mut Noted, key: &Key) -> usize {
+        if let Some(number) = noted.numbers.get(key) {
+            return *number;
+        }
+        let number = noted.numbers.len();
+        noted.numbers.insert(key.clone(), number);
+        self.write(&[b"key", number.to_string().as_bytes(), &key.name, &key.arguments]);
+        number
+    }
+}
+
+impl Recorder for Notebook {
+    fn record(&self, event: Event<'_>) {
+        if self.open.get().is_none() {
+            return;
+        }
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = &mut *noted;
+        match event {
+            Event::Asked(key) | Event::Found(key) | Event::Missed(key) => {
+                let word: &[u8] = match event {
+                    Event::Asked(_) => b"asked",
+                    Event::Found(_) => b"found",
+                    _ => b"missed",
+                };
+                let number = self.number(noted, key);
+                self.write(&[word, number.to_string().as_bytes()]);
+            }
+            Event::Function { key, name, found } => {
+                let number = key.map(|key| self.number(noted, key));
+                let word: &[u8] = if found { b"function" } else { b"lacks" };
+                if noted.functions.insert((number, name.to_vec())) {
+                    let number = number.map_or("-".to_owned(), |number| number.to_string());
+                    self.write(&[word, number.as_bytes(), name]);
+                }
+            }
+            Event::Compile(what) => self.write(&[b"compile", what]),
+            Event::Unanswered(what) => self.write(&[b"unanswered", what.as_bytes()]),
+        }
+    }
+}

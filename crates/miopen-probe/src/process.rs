@@ -1,0 +1,189 @@
+//! Forking, waiting, and sockets that are sent over sockets.
+
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(i32),
+    Killed(i32),
+    Overdue,
+    /// Whoever asked is gone.
+    Unwanted,
+}
+
+/// A process that was forked.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: libc::pid_t,
+    /// Closed when the child is gone.
+    alive: OwnedFd,
+}
+
+/// Forks; in the child, runs `act` and never returns. The child is killed when
+/// this process dies.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
+    let (alive, held) = pipe()?;
+    let parent = std::process::id();
+    // SAFETY: this process has one thread: libraries end theirs before they return.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // Held open until this process is gone.
+            mem::forget(held);
+            drop(alive);
+            // SAFETY: asks for a signal; where the parent was gone before, it is given at once.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid().cast_unsigned() == parent {
+                    act();
+                }
+                // Without the libraries' own ends, which were not written for a fork.
+                libc::_exit(0);
+            }
+        }
+        pid => Ok(Child { pid, alive }),
+    }
+}
+
+impl Child {
+    /// Waits until the child ends, the time is over, or `asker` is closed from
+    /// the other side; in the last two, the child is killed.
+    pub(crate) fn wait(self, limit: Duration, asker: RawFd) -> io::Result<End> {
+        let overdue = Instant::now() + limit;
+        let forced = loop {
+            let left = overdue.saturating_duration_since(Instant::now());
+            let mut fds = [
+                libc::pollfd { fd: self.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+                libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
+            ];
+            let milliseconds = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
+            // SAFETY: the array has that many entries.
+            let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) };
+            if ready < 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            } else if fds[0].revents != 0 {
+                break None;
+            } else if fds[1].revents != 0 {
+                break Some(End::Unwanted);
+            } else if left.is_zero() {
+                break Some(End::Overdue);
+            }
+        };
+        if forced.is_some() {
+            // SAFETY: the child has not been waited for, so the number is still its.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is this process's.
+        while unsafe { libc::waitpid(self.pid, &raw mut status, 0) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        Ok(forced.unwrap_or_else(|| {
+            if libc::WIFSIGNALED(status) {
+                End::Killed(libc::WTERMSIG(status))
+            } else {
+                End::Exited(libc::WEXITSTATUS(status))
+            }
+        }))
+    }
+}
+
+/// Waits until there is something to read, or the end; `false` where `asker`
+/// is closed from the other side before.
+pub(crate) fn wait_readable(fd: RawFd, asker: RawFd) -> io::Result<bool> {
+    let mut fds = [
+        libc::pollfd { fd, events: libc::POLLIN, revents: 0 },
+        libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
+    ];
+    loop {
+        // SAFETY: the array has that many entries.
+        if unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) } >= 0 {
+            return Ok(fds[1].revents == 0);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: the array has two entries.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both are new, and nobody else's.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// Closes, in a child, what belongs to its parent.
+pub(crate) fn close(fd: RawFd) {
+    // SAFETY: a child that never returns to the owner of the descriptor uses it no more.
+    unsafe { libc::close(fd) };
+}
+
+/// Lets children that nobody waits for disappear when they end.
+pub(crate) fn ignore_children(ignore: bool) {
+    let action = if ignore { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGCHLD, action) };
+}
+
+/// A socket that was sent over this one; `None` when the other side is closed.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStream>> {
+    #[repr(C, align(8))]
+    struct Room([u8; 64]);
+    let mut byte = [0_u8; 1];
+    let mut room = Room([0; 64]);
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: zeros are a valid message header.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = room.0.as_mut_ptr().cast();
+    message.msg_controllen = room.0.len() as _;
+    loop {
+        // SAFETY: all buffers live, and have the sizes that are told.
+        let bytes =
+            unsafe { libc::recvmsg(control.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+        match bytes {
+            0 => return Ok(None),
+            1 => break,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    // SAFETY: the kernel has filled the header in; a message of the right kind holds a descriptor
+    // that is new.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let fd = ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>());
+        Ok(Some(UnixStream::from(OwnedFd::from_raw_fd(fd))))
+    }
+}

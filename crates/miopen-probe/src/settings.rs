@@ -1,0 +1,108 @@
+//! What gfxpack sets before anything is loaded.
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `library PATH` | the libMIOpen to load |
+//! | `stub PATH` | an empty library, to be loaded before with the name of one that is stood in for |
+//! | `device ARCHITECTURE COUNT` | the device to claim: HIP's `gcnArchName` and `multiProcessorCount` |
+//! | `sqlite PATH` | the real SQLite |
+//! | `kernels answered` or `kernels real` | who answers lookups of kernels |
+//! | `solvers all`, `solvers natural` or `solvers NAME` | what a search tries: all there is, what the library chooses, or one |
+//! | `find-db PATH` | the find database of the step `hit` |
+//! | `limit SECONDS` | how long a problem may take |
+//! | `stem STEPS PROBLEM` | a process to fork from, which has worked on a problem before |
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::convolution::Convolution;
+use crate::steps::Step;
+
+/// The settings of this process.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) library: PathBuf,
+    pub(crate) stubs: Vec<CString>,
+    pub(crate) architecture: CString,
+    pub(crate) compute_units: u32,
+    pub(crate) sqlite: Option<PathBuf>,
+    pub(crate) real_kernels: bool,
+    pub(crate) solvers: Solvers,
+    pub(crate) find_db: Option<PathBuf>,
+    pub(crate) limit: Duration,
+    pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
+}
+
+/// What a search tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Solvers {
+    /// Every solver that is applicable.
+    All,
+    /// Those that the library itself would try.
+    Natural,
+    /// One, by its name.
+    Only(CString),
+}
+
+impl Settings {
+    /// # Errors
+    /// What is wrong, in words.
+    pub(crate) fn parse(lines: &[Vec<Vec<u8>>]) -> Result<Self, String> {
+        let mut settings = Self {
+            library: PathBuf::new(),
+            stubs: Vec::new(),
+            architecture: CString::default(),
+            compute_units: 0,
+            sqlite: None,
+            real_kernels: false,
+            solvers: Solvers::All,
+            find_db: None,
+            limit: Duration::from_secs(300),
+            stems: Vec::new(),
+        };
+        for line in lines {
+            settings.take(line).ok_or_else(|| {
+                let line = line.join(&b' ');
+                format!("can't read the setting `{}`", String::from_utf8_lossy(&line))
+            })?;
+        }
+        if settings.library.as_os_str().is_empty() || settings.compute_units == 0 {
+            return Err("library or device is not set".into());
+        }
+        Ok(settings)
+    }
+
+    fn take(&mut self, line: &[Vec<u8>]) -> Option<()> {
+        let text = |field: &[u8]| CString::new(field).ok();
+        let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
+        let fields: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
+        match fields[..] {
+            [b"library", library] => self.library = path(library),
+            [b"stub", path] => self.stubs.push(text(path)?),
+            [b"device", architecture, count] => {
+                self.architecture = text(architecture)?;
+                self.compute_units = number(count)?;
+            }
+            [b"sqlite", library] => self.sqlite = Some(path(library)),
+            [b"kernels", b"answered"] => self.real_kernels = false,
+            [b"kernels", b"real"] => self.real_kernels = true,
+            [b"solvers", b"all"] => self.solvers = Solvers::All,
+            [b"solvers", b"natural"] => self.solvers = Solvers::Natural,
+            [b"solvers", name] => self.solvers = Solvers::Only(text(name)?),
+            [b"find-db", file] => self.find_db = Some(path(file)),
+            [b"limit", seconds] => self.limit = Duration::from_secs(number(seconds)?),
+            [b"stem", steps, problem] => {
+                self.stems.push((Step::parse_list(steps)?, Convolution::parse(problem)?));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// A decimal number.
+pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

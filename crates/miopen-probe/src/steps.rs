@@ -1,0 +1,439 @@
+//! What is done with a problem: searching, immediate mode, what a find
+//! database records, and what the library does by itself.
+
+use core::ffi::{c_int, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use crate::convolution::{Convolution, Direction, Tensor};
+use crate::library::Loaded;
+use crate::miopen::{Found, Functions, MiOpen, Object, Solution, Status};
+use crate::notes::{note, step};
+
+/// One thing to do with a problem, in each of its directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// `search`: a search through all applicable solvers.
+    Search,
+    /// `immediate`: after a search, each of its solutions in immediate mode.
+    Immediate,
+    /// `hit`: after a search, what the find database records instead.
+    Hit,
+    /// `mode-N`: what a program that searches in find mode N does, twice.
+    Mode(c_int),
+    /// `unprepared`: what a program that searches nothing does.
+    Unprepared,
+}
+
+/// Bytes of workspace that are offered: more than any solver asks for.
+const WORKSPACE: usize = 64 << 30;
+/// Results that a search is asked for.
+const WANTED: usize = 10;
+
+/// `miopenConvolutionFindModeNormal` and its kind.
+const MODE_NORMAL: c_int = 1;
+const MODE_HYBRID: c_int = 3;
+
+impl Step {
+    /// Steps separated by commas.
+    pub(crate) fn parse_list(text: &[u8]) -> Option<Vec<Self>> {
+        text.split(|&byte| byte == b',').map(Self::parse).collect()
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        Some(match text {
+            b"search" => Self::Search,
+            b"immediate" => Self::Immediate,
+            b"hit" => Self::Hit,
+            b"unprepared" => Self::Unprepared,
+            _ => Self::Mode(crate::settings::number(text.strip_prefix(b"mode-")?)?),
+        })
+    }
+}
+
+/// A problem in MIOpen's terms.
+struct Problem<'a> {
+    loaded: &'a Loaded,
+    convolution: &'a Convolution,
+    descriptor: Object,
+    input: Buffer,
+    filter: Buffer,
+    output: Buffer,
+    workspace: *mut c_void,
+}
+
+/// A tensor on the device.
+#[derive(Debug, Clone, Copy)]
+struct Buffer {
+    descriptor: Object,
+    address: *mut c_void,
+}
+
+/// A call that failed; noted, and the end of what it belongs to.
+struct Refused;
+
+/// Notes a call that failed.
+fn check(call: &str, status: Status) -> Result<(), Refused> {
+    if status == 0 {
+        return Ok(());
+    }
+    note(&[b"refused", call.as_bytes(), status.to_string().as_bytes()]);
+    Err(Refused)
+}
+
+/// Does the steps, in this process, which is changed by it. The current
+/// directory is the library's for what it keeps of a user.
+pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
+    step("prepare", '-');
+    // A call that failed is noted.
+    let Ok(problem) = Problem::new(loaded, convolution) else { return };
+    for step in steps {
+        match step {
+            Step::Search => problem.each("search", |direction| {
+                problem.find(loaded.handle(0), direction, MODE_NORMAL).map(drop)
+            }),
+            Step::Immediate => problem.each("immediate", |direction| {
+                problem.immediate(loaded.handle(1), direction, usize::MAX)
+            }),
+            Step::Hit => problem.hit(),
+            Step::Mode(mode) => problem.mode(*mode),
+            Step::Unprepared => {
+                let handle = loaded.new_handle();
+                problem.each("unprepared", |direction| problem.immediate(handle, direction, 1));
+            }
+        }
+    }
+    if convolution.bias {
+        problem.bias();
+    }
+}
+
+impl<'a> Problem<'a> {
+    fn new(loaded: &'a Loaded, convolution: &'a Convolution) -> Result<Self, Refused> {
+        let api = loaded.api();
+        let data_type = convolution.data_type;
+        let axes = c_int::try_from(convolution.pad.len()).expect("2 or 3");
+        let mut descriptor = ptr::null_mut();
+        // SAFETY: the descriptor is written to where it belongs; the arrays have as many numbers as
+        // there are axes.
+        unsafe {
+            check(
+                "miopenCreateConvolutionDescriptor",
+                (api.create_convolution)(&raw mut descriptor),
+            )?;
+            check(
+                "miopenInitConvolutionNdDescriptor",
+                (api.init_convolution)(
+                    descriptor,
+                    axes,
+                    convolution.pad.as_ptr(),
+                    convolution.stride.as_ptr(),
+                    convolution.dilation.as_ptr(),
+                    c_int::from(convolution.transposed),
+                ),
+            )?;
+            check(
+                "miopenSetConvolutionGroupCount",
+                (api.set_groups)(descriptor, convolution.groups),
+            )?;
+            if convolution.output_pad.iter().any(|&pad| pad != 0) {
+                check(
+                    "miopenSetTransposeConvNdOutputPadding",
+                    (api.set_output_pad)(descriptor, axes, convolution.output_pad.as_ptr()),
+                )?;
+            }
+        }
+        Ok(Self {
+            loaded,
+            convolution,
+            descriptor,
+            input: Buffer::new(api, &convolution.input, data_type.of_input())?,
+            filter: Buffer::new(api, &convolution.filter, data_type.of_input())?,
+            output: Buffer::new(api, &convolution.output, data_type.of_output())?,
+            workspace: allocate(WORKSPACE)?,
+        })
+    }
+
+    /// Does something in each direction; what is refused in one is done in others.
+    fn each(&self, name: &str, mut act: impl FnMut(Direction) -> Result<(), Refused>) {
+        for &direction in &self.convolution.directions {
+            step(name, direction.letter());
+            let _ = act(direction);
+        }
+    }
+
+    fn functions(&self, direction: Direction) -> &'a Functions {
+        let api = self.loaded.api();
+        match direction {
+            Direction::Forward => &api.forward,
+            Direction::BackwardData => &api.backward_data,
+            Direction::BackwardWeights => &api.backward_weights,
+        }
+    }
+
+    /// The tensors in the order of a search, and of a run.
+    fn tensors(&self, direction: Direction) -> [Buffer; 3] {
+        match direction {
+            Direction::Forward => [self.input, self.filter, self.output],
+            Direction::BackwardData => [self.output, self.filter, self.input],
+            Direction::BackwardWeights => [self.output, self.input, self.filter],
+        }
+    }
+
+    /// The tensors in the order of immediate mode.
+    fn tensors_immediate(&self, direction: Direction) -> [Buffer; 3] {
+        let [a, b, c] = self.tensors(direction);
+        if direction == Direction::Forward { [b, a, c] } else { [a, b, c] }
+    }
+
+    /// Searches in that find mode; the algorithm that was best.
+    fn find(&self, handle: Object, direction: Direction, mode: c_int) -> Result<c_int, Refused> {
+        let [a, b, c] = self.tensors(direction);
+        let mut found = [Found::default(); WANTED];
+        let mut count = 0;
+        // SAFETY: all objects are the library's own, the buffers of the device have the sizes that
+        // their descriptors tell, and the results have room for as many as are asked for.
+        unsafe {
+            check(
+                "miopenSetConvolutionFindMode",
+                (self.loaded.api().set_find_mode)(self.descriptor, mode),
+            )?;
+            check(
+                "miopenFindConvolution",
+                (self.functions(direction).find)(
+                    handle,
+                    a.descriptor,
+                    a.address,
+                    b.descriptor,
+                    b.address,
+                    self.descriptor,
+                    c.descriptor,
+                    c.address,
+                    c_int::try_from(WANTED).expect("small"),
+                    &raw mut count,
+                    found.as_mut_ptr(),
+                    self.workspace,
+                    WORKSPACE,
+                    false,
+                ),
+            )?;
+        }
+        Ok(found[0].algorithm)
+    }
+
+    /// Runs the algorithm that a search found.
+    fn run(&self, handle: Object, direction: Direction, algorithm: c_int) -> Result<(), Refused> {
+        let [a, b, c] = self.tensors(direction);
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        // SAFETY: as for a search; the factors are floating-point numbers of the host.
+        check("miopenConvolution", unsafe {
+            (self.functions(direction).run)(
+                handle,
+                (&raw const one).cast(),
+                a.descriptor,
+                a.address,
+                b.descriptor,
+                b.address,
+                self.descriptor,
+                algorithm,
+                (&raw const zero).cast(),
+                c.descriptor,
+                c.address,
+                self.workspace,
+                WORKSPACE,
+            )
+        })
+    }
+
+    /// Runs the first `most` solutions in immediate mode.
+    fn immediate(&self, handle: Object, direction: Direction, most: usize) -> Result<(), Refused> {
+        let functions = self.functions(direction);
+        let [a, b, c] = self.tensors_immediate(direction);
+        let (conv, mut count) = (self.descriptor, 0);
+        // SAFETY: all objects are the library's own.
+        check("miopenConvolutionGetSolutionCount", unsafe {
+            let count = &raw mut count;
+            (functions.count)(handle, a.descriptor, b.descriptor, conv, c.descriptor, count)
+        })?;
+        let mut solutions = vec![Solution::default(); count.min(most)];
+        // SAFETY: as before; the array has room for as many as are asked for.
+        check("miopenConvolutionGetSolution", unsafe {
+            (functions.get)(
+                handle,
+                a.descriptor,
+                b.descriptor,
+                conv,
+                c.descriptor,
+                solutions.len(),
+                &raw mut count,
+                solutions.as_mut_ptr(),
+            )
+        })?;
+        solutions.truncate(count);
+        let mut result = Ok(());
+        for solution in solutions {
+            // SAFETY: as before; the solution is one that the library gave.
+            let compiled = check("miopenConvolutionCompileSolution", unsafe {
+                let compile = functions.compile;
+                compile(handle, a.descriptor, b.descriptor, conv, c.descriptor, solution.id)
+            });
+            let run = compiled.and_then(|()| {
+                // SAFETY: as for a search.
+                check("miopenConvolutionImmediate", unsafe {
+                    (functions.immediate)(
+                        handle,
+                        a.descriptor,
+                        a.address,
+                        b.descriptor,
+                        b.address,
+                        conv,
+                        c.descriptor,
+                        c.address,
+                        self.workspace,
+                        WORKSPACE,
+                        solution.id,
+                    )
+                })
+            });
+            // One that is refused does not keep the others from being asked for.
+            result = result.and(run);
+        }
+        result
+    }
+
+    /// What a program does that searches in this mode, runs what is found, and
+    /// comes again, when the library has recorded it.
+    fn mode(&self, mode: c_int) {
+        for name in [format!("mode-{mode}"), format!("mode-{mode}-again")] {
+            let handle = self.loaded.new_handle();
+            self.each(&name, |direction| {
+                let algorithm = self.find(handle, direction, mode)?;
+                self.run(handle, direction, algorithm)?;
+                self.immediate(handle, direction, 1)
+            });
+        }
+    }
+
+    /// What programs do that find the problem in the find database.
+    fn hit(&self) {
+        let recorded = match self.record() {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                note(&[b"unanswered", format!("find database: {error}").as_bytes()]);
+                return;
+            }
+        };
+        self.each("hit", |direction| {
+            if !recorded.contains(&direction.letter()) {
+                note(&[b"unrecorded", direction.letter().to_string().as_bytes()]);
+                return Ok(());
+            }
+            let handle = self.loaded.handle(2);
+            let algorithm = self.find(handle, direction, MODE_HYBRID)?;
+            self.run(handle, direction, algorithm)?;
+            self.immediate(handle, direction, 1)
+        });
+    }
+
+    /// Puts the find database's records of the problem into the user's, in
+    /// place of what the search before has recorded; the directions that the
+    /// database has.
+    fn record(&self) -> std::io::Result<Vec<char>> {
+        let Some(database) = self.loaded.find_db() else { return Ok(Vec::new()) };
+        let (mut recorded, mut lines) = (Vec::new(), Vec::new());
+        let Some(file) = user_find_db(Path::new("."))? else { return Ok(recorded) };
+        for line in fs::read(&file)?.split(|&byte| byte == b'\n') {
+            let key = line.split(|&byte| byte == b'=').next().unwrap_or_default();
+            if let Some(line) = database.line(key)? {
+                // A key ends in its direction, or in its direction and groups.
+                let direction = key.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
+                recorded.extend(direction.first().map(|&letter| char::from(letter)));
+                lines.extend(line);
+            }
+        }
+        fs::write(&file, &lines)?;
+        // The library keeps what it has read while this time is not later than that of reading.
+        let mut time = file.into_os_string();
+        time.push(".time");
+        fs::write(PathBuf::from(time), i64::MAX.to_string())?;
+        Ok(recorded)
+    }
+
+    fn bias(&self) {
+        let api = self.loaded.api();
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let (one, zero) = ((&raw const one).cast(), (&raw const zero).cast());
+        let channels = self.convolution.output.lengths[1];
+        let mut lengths = vec![1; self.convolution.output.lengths.len()];
+        lengths[1] = channels;
+        let mut strides = vec![1; lengths.len()];
+        strides[0] = channels;
+        let handle = self.loaded.handle(0);
+        let data_type = self.convolution.data_type.of_output();
+        step("bias", '-');
+        let Ok(bias) = Buffer::new(api, &Tensor { lengths, strides }, data_type) else { return };
+        let (output, bias) = (self.output, bias);
+        let directions = &self.convolution.directions;
+        if directions.contains(&Direction::Forward) {
+            // SAFETY: all objects are the library's own, and the factors numbers of the host.
+            let status = unsafe {
+                let (to, from) =
+                    ((output.descriptor, output.address), (bias.descriptor, bias.address));
+                (api.forward_bias)(handle, one, from.0, from.1, zero, to.0, to.1)
+            };
+            let _ = check("miopenConvolutionForwardBias", status);
+        }
+        if directions.contains(&Direction::BackwardWeights) {
+            // SAFETY: as before.
+            let status = unsafe {
+                let (to, from) =
+                    ((bias.descriptor, bias.address), (output.descriptor, output.address));
+                (api.backward_bias)(handle, one, from.0, from.1, zero, to.0, to.1)
+            };
+            let _ = check("miopenConvolutionBackwardBias", status);
+        }
+    }
+}
+
+/// The user's find database in that directory, which the library names.
+fn user_find_db(directory: &Path) -> std::io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.as_os_str().as_bytes().ends_with(b".ufdb.txt") {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn allocate(bytes: usize) -> Result<*mut c_void, Refused> {
+    gfxpack_standin::allocate(bytes).ok_or_else(|| {
+        note(&[b"refused", b"hipMalloc", b"2"]);
+        Refused
+    })
+}
+
+impl Buffer {
+    fn new(api: &MiOpen, tensor: &Tensor, data_type: c_int) -> Result<Self, Refused> {
+        let (mut descriptor, mut bytes) = (ptr::null_mut(), 0);
+        // SAFETY: the descriptor is written to where it belongs; both arrays have as many numbers
+        // as there are dimensions.
+        unsafe {
+            check("miopenCreateTensorDescriptor", (api.create_tensor)(&raw mut descriptor))?;
+            check(
+                "miopenSetTensorDescriptor",
+                (api.set_tensor)(
+                    descriptor,
+                    data_type,
+                    c_int::try_from(tensor.lengths.len()).expect("4 or 5"),
+                    tensor.lengths.as_ptr(),
+                    tensor.strides.as_ptr(),
+                ),
+            )?;
+            check("miopenGetTensorNumBytes", (api.tensor_bytes)(descriptor, &raw mut bytes))?;
+        }
+        Ok(Self { descriptor, address: allocate(bytes)? })
+    }
+}

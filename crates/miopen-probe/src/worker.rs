@@ -1,0 +1,186 @@
+//! Workers: each serves the requests of one socket, problem by problem.
+
+use std::env;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::arena::Arena;
+use crate::child::{self, Task};
+use crate::convolution::Convolution;
+use crate::library::Loaded;
+use crate::notes::FULL;
+use crate::process::{Child, End, close, fork, ignore_children, receive_socket, wait_readable};
+use crate::protocol::{read_line, write_line};
+use crate::settings::number;
+use crate::steps::{self, Step};
+
+/// Forks a worker for each socket that is sent over this one, until it is closed.
+///
+/// Workers go on when this process dies; each ends when its socket is closed.
+pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
+    ignore_children(true);
+    let directory = env::current_dir();
+    let mut number = 0_u32;
+    while let Ok(Some(socket)) = receive_socket(control) {
+        number += 1;
+        // SAFETY: this process has one thread.
+        match unsafe { libc::fork() } {
+            0 => {
+                close(control.as_raw_fd());
+                ignore_children(false);
+                let _ = work(&format!("worker-{number}"), &socket, loaded, loaded.stems().len());
+                exit_now();
+            }
+            // The other side sees the socket closed.
+            _ => drop(socket),
+        }
+    }
+    // Where gfxpack was killed, nobody else removes it.
+    if let Ok(directory) = directory {
+        let _ = fs::remove_dir_all(directory);
+    }
+}
+
+/// Ends without the libraries' own ends, which were not written for a fork.
+fn exit_now() -> ! {
+    // SAFETY: ends this process.
+    unsafe { libc::_exit(0) }
+}
+
+/// A process to fork from that has worked on a problem before.
+#[derive(Debug)]
+struct Stem {
+    socket: BufReader<UnixStream>,
+    process: Child,
+}
+
+/// A request, read.
+#[derive(Debug)]
+struct Request {
+    stem: usize,
+    task: Task,
+}
+
+impl Request {
+    fn parse(fields: &[Vec<u8>]) -> Option<Self> {
+        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+        let [b"ask", stem, misses, steps, problem] = fields[..] else { return None };
+        let task = Task {
+            steps: Step::parse_list(steps)?,
+            problem: Convolution::parse(problem)?,
+            go_on: match misses {
+                b"stop" => false,
+                b"go-on" => true,
+                _ => return None,
+            },
+        };
+        Some(Self { stem: number(stem)?, task })
+    }
+}
+
+/// Serves a socket in a directory of its own.
+fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> io::Result<()> {
+    fs::create_dir(directory)?;
+    env::set_current_dir(directory)?;
+    let arena: &'static Arena = Box::leak(Box::new(Arena::new()?));
+    let mut stems: Vec<Option<Stem>> = (0..stems).map(|_| None).collect();
+    let mut reader = BufReader::new(socket);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        let mut fields = read_line(&line);
+        line.clear();
+        match Request::parse(&fields) {
+            None => fail(socket, "the request can't be read")?,
+            Some(Request { stem: 0, task }) => answer(loaded, arena, &task, socket)?,
+            Some(Request { stem, .. }) => match stems.get_mut(stem - 1) {
+                None => fail(socket, "there is no such stem")?,
+                Some(place) => {
+                    fields[1] = b"0".to_vec();
+                    pass_on(place, stem, &fields, socket, loaded)?;
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Ends an answer with a reason.
+fn fail(mut socket: &UnixStream, reason: &str) -> io::Result<()> {
+    write_line(&mut socket, &[b"end".to_vec(), b"failed".to_vec(), reason.into()])
+}
+
+/// Works on a problem, and answers with its notes and its end.
+fn answer(
+    loaded: &Loaded,
+    arena: &'static Arena,
+    task: &Task,
+    mut socket: &UnixStream,
+) -> io::Result<()> {
+    let end = child::run(loaded, arena, task, socket.as_raw_fd());
+    socket.write_all(arena.bytes())?;
+    let words: Vec<Vec<u8>> = match end {
+        Ok(End::Exited(0)) => vec![b"done".into()],
+        Ok(End::Exited(FULL)) => vec![b"full".into()],
+        Ok(End::Exited(status)) => vec![b"exited".into(), status.to_string().into()],
+        Ok(End::Killed(signal)) => vec![b"killed".into(), signal.to_string().into()],
+        Ok(End::Overdue) => vec![b"overdue".into()],
+        Ok(End::Unwanted) => exit_now(),
+        Err(error) => return fail(socket, &error.to_string()),
+    };
+    write_line(&mut socket, &[vec![b"end".to_vec()], words].concat())
+}
+
+/// Lets a stem answer, which is begun where it is not there.
+fn pass_on(
+    place: &mut Option<Stem>,
+    number: usize,
+    fields: &[Vec<u8>],
+    mut asker: &UnixStream,
+    loaded: &Loaded,
+) -> io::Result<()> {
+    if place.is_none() {
+        *place = Some(Stem::begin(number, asker.as_raw_fd(), loaded)?);
+    }
+    let Some(stem) = place else { return Ok(()) };
+    // Where the stem is gone, reading tells.
+    let _ = write_line(stem.socket.get_mut(), fields);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if stem.socket.buffer().is_empty()
+            && !wait_readable(stem.socket.get_ref().as_raw_fd(), asker.as_raw_fd())?
+        {
+            exit_now();
+        }
+        if stem.socket.read_until(b'\n', &mut line)? == 0 {
+            if let Some(stem) = place.take() {
+                stem.process.wait(Duration::ZERO, asker.as_raw_fd())?;
+            }
+            return fail(asker, "the primed process ended");
+        }
+        asker.write_all(&line)?;
+        if line.starts_with(b"end\t") {
+            return Ok(());
+        }
+    }
+}
+
+impl Stem {
+    fn begin(number: usize, asker: RawFd, loaded: &Loaded) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let our_fd = ours.as_raw_fd();
+        let process = fork(|| {
+            close(asker);
+            close(our_fd);
+            let (steps, problem) = &loaded.stems()[number - 1];
+            // Nobody is told of what happens before the first request.
+            let _ = loaded
+                .in_directory(&format!("priming-{number}"), || steps::run(loaded, problem, steps))
+                .and_then(|()| work(&format!("stem-{number}"), &theirs, loaded, 0));
+        })?;
+        Ok(Self { socket: BufReader::new(ours), process })
+    }
+}

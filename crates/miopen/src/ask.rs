@@ -1,0 +1,68 @@
+//! Asking a libMIOpen which kernels it would compile for a list of problems.
+
+mod collect;
+mod options;
+pub(crate) mod plan;
+mod pool;
+pub(crate) mod session;
+
+use crate::error::AskError;
+use crate::library::Library;
+use crate::problem::Problem;
+
+pub use collect::{Answers, AskedKey, Failure, ProblemFailure, Wanted};
+pub use options::{AskEvent, AskOptions, Uses, UsesError};
+
+use collect::Collected;
+pub(crate) use collect::{failures_of, uses_of};
+use plan::{Phase, Work};
+use session::{Lookup, Progress, Session};
+
+/// Asks a libMIOpen for the kernels that it wants for these problems on that
+/// target: with each directory of databases, and without any.
+///
+/// What comes out depends on library, databases, problems, target and uses
+/// only: neither on the order of problems nor on the number of workers.
+///
+/// # Errors
+/// [`AskError`] where the library can't be asked at all; what goes wrong with
+/// a problem is in [`Answers::failures`].
+pub fn ask(
+    library: &Library,
+    problems: &[Problem],
+    options: &AskOptions,
+    cancel: &dyn Fn() -> bool,
+    on_event: &mut dyn FnMut(AskEvent<'_>),
+) -> Result<Answers, AskError> {
+    let work = Work::new(problems);
+    let mut session = Session::new(library, options, cancel)?;
+    let phases = phases(&session);
+    let total = phases.iter().map(|phase| work.tasks(phase).len()).sum();
+    let mut progress = Progress::new(on_event, total);
+    let mut collected = Collected::new(&work, &options.databases, options.uses);
+    for phase in &phases {
+        progress.loading(phase.database.map(|number| &options.databases[number]));
+        session.run(&work, phase, Lookup::Answered, &mut |task, answer| {
+            collected.add(phase, task, answer);
+            progress.step();
+        })?;
+    }
+    Ok(collected.finish(session.done()))
+}
+
+/// The phases of asking: without databases, with each directory that has some, and behind primers.
+fn phases(session: &Session<'_>) -> Vec<Phase> {
+    let uses = session.options.uses;
+    let mut phases = Vec::new();
+    // A record of a find database is found in one only.
+    if uses.search || uses.immediate || session.staged.iter().all(Option::is_none) {
+        phases.push(Phase::exhaustive(None, uses, false));
+    }
+    for (number, staged) in session.staged.iter().enumerate() {
+        if let Some(staged) = staged {
+            phases.push(Phase::exhaustive(Some(number), uses, staged.find_db.is_some()));
+        }
+    }
+    phases.push(Phase::primed());
+    phases
+}

@@ -1,0 +1,300 @@
+//! What comes out of asking: keys, who wants them, and what went wrong.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+
+use gfxpack_plan::KernelKey;
+
+use super::options::Uses;
+use super::plan::{Phase, Task, Work};
+use super::session::Done;
+use crate::probe::{Answer, End, Step};
+use crate::problem::Problem;
+use crate::stage::DatabaseFile;
+
+/// Everything that a library asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answers {
+    /// The library's version, as it tells it: `3.4.0`.
+    pub version: String,
+    /// The problems, sorted, each once; others refer to them by number.
+    pub problems: Vec<Problem>,
+    /// The kernels, sorted by name and arguments.
+    pub keys: Vec<AskedKey>,
+    /// What went wrong, sorted by problem.
+    pub failures: Vec<ProblemFailure>,
+    /// The databases that were used, sorted.
+    pub databases: Vec<DatabaseFile>,
+    /// Directories of databases that have nothing for the target.
+    pub unused_databases: Vec<PathBuf>,
+    /// Whether the directories have heuristic models that this version of the
+    /// library can't read: they were left out.
+    pub models_left_out: bool,
+    /// Problems that no find database has in all of their directions; empty
+    /// where they were not looked up.
+    pub unrecorded: Vec<u32>,
+    /// What the library asked its surroundings, and got no answer to.
+    pub unanswered: Vec<String>,
+}
+
+/// A kernel that a library asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AskedKey {
+    /// What it is looked up by.
+    pub key: KernelKey,
+    /// The functions that its object must have.
+    pub functions: BTreeSet<String>,
+    /// Who wants it, sorted by problem.
+    pub wanted: Vec<Wanted>,
+}
+
+/// A problem that a kernel is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    /// Its number in [`Answers::problems`].
+    pub problem: u32,
+    /// The uses that want the kernel.
+    pub uses: Uses,
+}
+
+/// Something that went wrong with a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProblemFailure {
+    /// The problem's number.
+    pub problem: u32,
+    /// The directory of databases that it was asked with.
+    pub database: Option<PathBuf>,
+    /// What it was.
+    pub failure: Failure,
+}
+
+/// What can go wrong with a problem.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Failure {
+    /// MIOpen could not compute it.
+    Invalid(String),
+    /// MIOpen refused a call.
+    Refused {
+        /// `F`, `B`, `W`, or `-`.
+        direction: String,
+        /// The function.
+        call: String,
+        /// Its `miopenStatus_t`.
+        status: String,
+    },
+    /// Its process was killed by a signal.
+    Killed(i32),
+    /// Its process ended early, with that status.
+    Exited(i32),
+    /// It took longer than the time limit.
+    Overdue,
+    /// The process that worked on it is gone.
+    Lost,
+    /// It asks for more than there is room to note.
+    TooMuch,
+    /// The probe could not work on it.
+    Probe(String),
+    /// A compiler was started, though the kernel was there.
+    Compiled(String),
+    /// It asked for no kernel.
+    NothingAsked,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(why) => f.write_str(why),
+            Self::Refused { direction, call, status } => {
+                let direction = match direction.as_str() {
+                    "F" => " forward",
+                    "B" => " backward data",
+                    "W" => " backward weights",
+                    _ => "",
+                };
+                write!(f, "{call}{direction} returned status {status}")
+            }
+            Self::Killed(signal) => write!(f, "killed by signal {signal}"),
+            Self::Exited(status) => write!(f, "ended early with status {status}"),
+            Self::Overdue => f.write_str("took longer than the time limit"),
+            Self::Lost => f.write_str("the process that worked on it was killed"),
+            Self::TooMuch => f.write_str("asked for too many kernels"),
+            Self::Probe(reason) => f.write_str(reason),
+            Self::Compiled(what) => write!(f, "started a compiler: `{what}`"),
+            Self::NothingAsked => f.write_str("asked for no kernel"),
+        }
+    }
+}
+
+/// Answers, as they come in.
+#[derive(Debug)]
+pub(crate) struct Collected<'a> {
+    work: &'a Work,
+    directories: &'a [PathBuf],
+    uses: Uses,
+    keys: HashMap<KernelKey, Entry>,
+    failures: BTreeMap<(u32, Option<usize>), BTreeSet<Failure>>,
+    /// Names of kernels that a find database's record wants, by problem.
+    hits: HashMap<u32, BTreeSet<String>>,
+    /// Directions that some find database has, by problem.
+    recorded: HashMap<u32, BTreeSet<String>>,
+    looked_up: bool,
+    unanswered: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    functions: BTreeSet<String>,
+    wanted: BTreeMap<u32, Uses>,
+}
+
+impl<'a> Collected<'a> {
+    pub(crate) fn new(work: &'a Work, directories: &'a [PathBuf], uses: Uses) -> Self {
+        let failures = work
+            .invalid()
+            .map(|(problem, failure)| ((problem, None), [failure.clone()].into()))
+            .collect();
+        Self {
+            work,
+            directories,
+            uses,
+            keys: HashMap::new(),
+            failures,
+            hits: HashMap::new(),
+            recorded: HashMap::new(),
+            looked_up: uses.hit && uses == Uses { hit: true, ..Uses::NONE },
+            unanswered: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the answer to a task.
+    pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: Answer) {
+        let problem = task.problem;
+        self.note_failures(phase, problem, &answer);
+        self.note_records(phase, problem, &answer);
+        for (key, noted) in answer.keys {
+            let mut uses = noted.asked.iter().map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
+            if uses.hit {
+                self.hits.entry(problem).or_default().insert(key.kernel_name.clone());
+            }
+            // Where the record names the solver, it may ask for any form of its kernels.
+            let is_hit = |names: &BTreeSet<String>| names.contains(&key.kernel_name);
+            if phase.is_primed() && uses.immediate && self.hits.get(&problem).is_some_and(is_hit) {
+                uses.hit = true;
+            }
+            let uses = uses.and(self.uses);
+            if uses == Uses::NONE {
+                continue;
+            }
+            let entry = self.keys.entry(key).or_default();
+            entry.functions.extend(noted.functions);
+            let wanted = entry.wanted.entry(problem).or_default();
+            *wanted = wanted.or(uses);
+        }
+        self.unanswered.extend(answer.unanswered);
+    }
+
+    fn note_failures(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
+        let failures = failures_of(phase, answer);
+        if !failures.is_empty() {
+            self.failures.entry((problem, phase.database)).or_default().extend(failures);
+        }
+    }
+
+    fn note_records(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
+        if phase.runs[0].contains(&Step::Hit) {
+            self.looked_up = true;
+            let directions = directions(&self.work.problems[problem as usize]);
+            let recorded = directions.difference(&answer.unrecorded).cloned();
+            self.recorded.entry(problem).or_default().extend(recorded);
+        }
+    }
+
+    /// Everything, in order.
+    pub(crate) fn finish(self, done: Done) -> Answers {
+        let mut keys: Vec<AskedKey> = self
+            .keys
+            .into_iter()
+            .map(|(key, Entry { functions, wanted })| {
+                let wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses });
+                AskedKey { key, functions, wanted: wanted.collect() }
+            })
+            .collect();
+        keys.sort_by(|a, b| a.key.cmp(&b.key));
+        let database = |number: usize| self.directories[number].clone();
+        let failures = self.failures.into_iter().flat_map(|((problem, number), failures)| {
+            failures.into_iter().map(move |failure| {
+                let database = number.map(database);
+                ProblemFailure { problem, database, failure }
+            })
+        });
+        let unrecorded = (0..).zip(&self.work.problems).filter(|(number, problem)| {
+            let recorded = self.recorded.get(number);
+            !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
+        });
+        let unrecorded = unrecorded.map(|(number, _)| number);
+        Answers {
+            version: done.version,
+            problems: self.work.problems.clone(),
+            keys,
+            failures: failures.collect(),
+            databases: done.databases,
+            unused_databases: done.unused_databases,
+            models_left_out: done.models_left_out,
+            unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
+            unanswered: self.unanswered.into_iter().collect(),
+        }
+    }
+}
+
+/// What went wrong in an answer.
+pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
+    let mut failures = BTreeSet::new();
+    failures.extend(match &answer.end {
+        End::Done => None,
+        End::Exited(status) => Some(Failure::Exited(*status)),
+        End::Killed(signal) => Some(Failure::Killed(*signal)),
+        End::Overdue => Some(Failure::Overdue),
+        End::Full => Some(Failure::TooMuch),
+        End::Failed(reason) => Some(Failure::Probe(reason.clone())),
+        End::Gone => Some(Failure::Lost),
+    });
+    failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
+    // Many problems are none for the one solver that is asked behind primers.
+    if !phase.is_primed() {
+        failures.extend(answer.refused.iter().map(|refused| Failure::Refused {
+            direction: refused.direction.clone(),
+            call: refused.call.clone(),
+            status: refused.status.clone(),
+        }));
+        if answer.keys.is_empty() && failures.is_empty() {
+            failures.insert(Failure::NothingAsked);
+        }
+    }
+    failures
+}
+
+/// The letters of a convolution's directions.
+fn directions(problem: &Problem) -> BTreeSet<String> {
+    let Problem::Convolution(convolution) = problem else { return BTreeSet::new() };
+    let directions = convolution.directions;
+    [(directions.forward, "F"), (directions.backward_data, "B"), (directions.backward_weights, "W")]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, letter)| letter.to_owned())
+        .collect()
+}
+
+/// The uses that a step of the probe stands for.
+pub(crate) fn uses_of(step: &str) -> Uses {
+    match step {
+        "search" => Uses { search: true, ..Uses::NONE },
+        "immediate" => Uses { immediate: true, ..Uses::NONE },
+        "hit" => Uses { hit: true, ..Uses::NONE },
+        // What is asked for whatever a program does.
+        _ => Uses::ALL,
+    }
+}

@@ -1,0 +1,240 @@
+//! What is asked of the probe, decided before it is started: phases, one for
+//! each way in which the library is set up, and their tasks.
+
+use std::collections::BTreeSet;
+
+use crate::probe::{Solvers, Step, worded};
+use crate::problem::{Convolution, Problem};
+
+use super::collect::Failure;
+use super::options::Uses;
+
+/// The solver whose kernels depend on the first problem of a process, in which
+/// it computes weights: how many elements it reads at a time is decided once.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `ConvOclBwdWrW53::GetSolution`: `read_unit`
+/// is a static variable of the function.
+pub(crate) const PRIMED_SOLVER: &str = "ConvOclBwdWrW53";
+
+/// First problems for all that it may come to: widths that can be divided by
+/// four, three, two, and one only.
+const PRIMERS: [&str; 4] = [
+    "conv -n 4 -c 8 -H 12 -W 12 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
+    "conv -n 4 -c 8 -H 9 -W 9 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
+    "conv -n 4 -c 8 -H 10 -W 10 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
+    "conv -n 4 -c 8 -H 7 -W 7 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
+];
+
+/// Find modes: normal, fast, hybrid and dynamic hybrid; releases after 3.5 add
+/// two that verify what they trust. A mode that a release does not know is a
+/// normal one.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `FindMode::Values`.
+const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];
+
+/// Problems in an order of their own, each once.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) problems: Vec<Problem>,
+    /// What the probe is told of each convolution.
+    wording: Vec<Wording>,
+}
+
+#[derive(Debug, Clone)]
+enum Wording {
+    Convolution {
+        whole: String,
+        /// Where weights are computed, the same with no other direction.
+        weights: Option<String>,
+    },
+    Driver,
+    Invalid(Failure),
+}
+
+/// One way in which the library is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phase {
+    /// The number of the directory of databases, or none.
+    pub(crate) database: Option<usize>,
+    pub(crate) solvers: Solvers,
+    /// Each of these lists of steps is done in a process of its own.
+    pub(crate) runs: Vec<Vec<Step>>,
+    /// Each problem is worked on behind each of these.
+    pub(crate) stems: Vec<String>,
+}
+
+/// A problem in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The number of the problem in [`Work::problems`].
+    pub(crate) problem: u32,
+    /// The number of the stem, or 0.
+    pub(crate) stem: usize,
+    /// The number of the run in [`Phase::runs`].
+    pub(crate) run: usize,
+}
+
+impl Work {
+    pub(crate) fn new(problems: &[Problem]) -> Self {
+        let problems: BTreeSet<&Problem> = problems.iter().collect();
+        let problems: Vec<Problem> = problems.into_iter().cloned().collect();
+        let wording = problems.iter().map(Wording::of).collect();
+        Self { problems, wording }
+    }
+
+    /// Problems that can't be asked at all, and why.
+    pub(crate) fn invalid(&self) -> impl Iterator<Item = (u32, &Failure)> {
+        (0..).zip(&self.wording).filter_map(|(number, wording)| match wording {
+            Wording::Invalid(failure) => Some((number, failure)),
+            _ => None,
+        })
+    }
+
+    /// What the probe is told of a task's problem.
+    pub(crate) fn wording(&self, phase: &Phase, task: Task) -> Option<&str> {
+        match &self.wording[task.problem as usize] {
+            Wording::Convolution { weights, .. } if phase.is_primed() => weights.as_deref(),
+            Wording::Convolution { whole, .. } => Some(whole),
+            Wording::Driver | Wording::Invalid(_) => None,
+        }
+    }
+
+    /// The tasks of a phase.
+    pub(crate) fn tasks(&self, phase: &Phase) -> Vec<Task> {
+        let count = u32::try_from(self.problems.len()).expect("fewer than 2^32 problems");
+        let stems = if phase.is_primed() { 1..=phase.stems.len() } else { 0..=0 };
+        let runs = || 0..phase.runs.len();
+        stems
+            .flat_map(|stem| runs().map(move |run| (stem, run)))
+            .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
+            .filter(|task| self.wording(phase, *task).is_some())
+            .collect()
+    }
+}
+
+impl Wording {
+    fn of(problem: &Problem) -> Self {
+        let Problem::Convolution(convolution) = problem else { return Self::Driver };
+        if let Err(error) = convolution.check() {
+            return Self::Invalid(Failure::Invalid(error.to_string()));
+        }
+        let Some(whole) = worded(convolution) else {
+            return Self::Invalid(Failure::Invalid("it has no output".to_owned()));
+        };
+        let weights = convolution.directions.backward_weights.then(|| {
+            let mut weights: Convolution = convolution.clone();
+            weights.directions.forward = false;
+            weights.directions.backward_data = false;
+            worded(&weights).expect("it has an output")
+        });
+        Self::Convolution { whole, weights }
+    }
+}
+
+impl Phase {
+    /// Asking for all kernels with those databases, or without any.
+    pub(crate) fn exhaustive(database: Option<usize>, uses: Uses, has_find_db: bool) -> Self {
+        // Without a search, there are no solutions for the others.
+        let mut steps = vec![Step::Search];
+        if uses.immediate {
+            steps.push(Step::Immediate);
+        }
+        if uses.hit && has_find_db {
+            steps.push(Step::Hit);
+        }
+        Self { database, solvers: Solvers::All, runs: vec![steps], stems: Vec::new() }
+    }
+
+    /// Doing what programs do: searching in each find mode, and using what is
+    /// there without a search.
+    pub(crate) fn natural(database: Option<usize>) -> Self {
+        let modes = FIND_MODES.into_iter().map(|mode| vec![Step::Mode(mode)]);
+        Self {
+            database,
+            solvers: Solvers::Natural,
+            runs: modes.chain([vec![Step::Unprepared]]).collect(),
+            stems: Vec::new(),
+        }
+    }
+
+    /// Asking one solver behind all first problems that change what it does.
+    /// It takes nothing from databases.
+    pub(crate) fn primed() -> Self {
+        let stems = PRIMERS.iter().map(|line| {
+            let Ok(Problem::Convolution(primer)) = line.parse() else {
+                unreachable!("a convolution: {line}")
+            };
+            worded(&primer).expect("it has an output")
+        });
+        Self {
+            database: None,
+            solvers: Solvers::Only(PRIMED_SOLVER),
+            runs: vec![vec![Step::Search, Step::Immediate]],
+            stems: stems.collect(),
+        }
+    }
+
+    /// Whether this is [`Self::natural`].
+    pub(crate) fn is_natural(&self) -> bool {
+        self.solvers == Solvers::Natural
+    }
+
+    /// Whether this is [`Self::primed`].
+    pub(crate) fn is_primed(&self) -> bool {
+        !self.stems.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(lines: &[&str]) -> Vec<Problem> {
+        lines.iter().map(|line| line.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_order_of_problems_and_repetitions_do_not_matter() {
+        let lines = ["conv -c 8 -k 8 -F 1", "bnorm -n 3 -c 4", "conv -c 4 -k 8", "conv -c 4 -k 8"];
+        let work = Work::new(&problems(&lines));
+        let mut other = lines;
+        other.reverse();
+        assert_eq!(work.problems, Work::new(&problems(&other)).problems);
+        assert_eq!(work.problems.len(), 3);
+    }
+
+    #[test]
+    fn weights_are_asked_for_again_behind_each_primer() {
+        let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
+        let work = Work::new(&problems(&lines));
+        let all = Phase::exhaustive(None, Uses::ALL, false);
+        assert_eq!(work.tasks(&all).len(), 2);
+        let primed = Phase::primed();
+        let tasks = work.tasks(&primed);
+        assert_eq!(tasks.len(), PRIMERS.len());
+        assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
+        let wording = work.wording(&primed, tasks[0]).unwrap();
+        assert_eq!(wording.split(' ').nth(5), Some("4"), "backward weights only");
+    }
+
+    #[test]
+    fn each_primer_makes_the_solver_read_another_number_of_elements() {
+        let widths = PRIMERS.map(|line| {
+            let Ok(Problem::Convolution(primer)) = line.parse() else { panic!("{line}") };
+            primer.output().unwrap()[2]
+        });
+        let units = widths.map(|width| (1..=4).rev().find(|unit| width % unit == 0).unwrap());
+        assert_eq!(units, [4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_search_comes_before_all_else() {
+        let steps = |uses: &str, find_db| {
+            Phase::exhaustive(None, uses.parse().unwrap(), find_db).runs.remove(0)
+        };
+        assert_eq!(steps("search", true), [Step::Search]);
+        assert_eq!(steps("hit", true), [Step::Search, Step::Hit]);
+        assert_eq!(steps("hit,immediate", false), [Step::Search, Step::Immediate]);
+    }
+}

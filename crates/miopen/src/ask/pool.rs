@@ -1,0 +1,171 @@
+//! Workers that share tasks: a probe's, each a thread here and a process
+//! there.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::AskError;
+use crate::probe::{Answer, End, Probe, ProbeSettings, Request, Worker};
+
+/// How often a probe may end by itself before it is not started again.
+const MAX_STARTS: usize = 20;
+/// How often the caller is asked whether to go on.
+const TICK: Duration = Duration::from_millis(50);
+/// Answers that may wait to be taken.
+const WAITING: usize = 64;
+
+/// Does `count` things with that many threads, each with a state of its own,
+/// and hands the results over in the order in which they come.
+///
+/// # Errors
+/// The first of `act`; [`AskError::Cancelled`] where `cancel` says so.
+pub(crate) fn in_parallel<S, T: Send>(
+    count: usize,
+    workers: usize,
+    cancel: &dyn Fn() -> bool,
+    begin: &(impl Fn() -> S + Sync),
+    act: &(impl Fn(&mut S, usize, &dyn Fn() -> bool) -> Result<T, AskError> + Sync),
+    each: &mut dyn FnMut(usize, T),
+) -> Result<(), AskError> {
+    let stop = AtomicBool::new(false);
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::sync_channel(WAITING);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers.clamp(1, count.max(1)))
+            .map(|_| {
+                let sender = sender.clone();
+                let (stop, next) = (&stop, &next);
+                scope.spawn(move || -> Result<(), AskError> {
+                    let mut state = begin();
+                    let stopped = || stop.load(Ordering::Relaxed);
+                    while !stopped() {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= count {
+                            break;
+                        }
+                        let done = act(&mut state, number, &stopped)
+                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        if sender.send((number, done)).is_err() {
+                            break;
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        drop(sender);
+        let mut cancelled = false;
+        loop {
+            match receiver.recv_timeout(TICK) {
+                Ok((number, done)) => each(number, done),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            if !cancelled && cancel() {
+                cancelled = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        let mut result = if cancelled { Err(AskError::Cancelled) } else { Ok(()) };
+        for thread in threads {
+            let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // One that stopped because another failed has nothing to say.
+            if result.is_ok() || matches!(result, Err(AskError::Cancelled) if !cancelled) {
+                result = ended;
+            }
+        }
+        result
+    })
+}
+
+/// A probe, and what to start it with when it is gone.
+#[derive(Debug)]
+pub(crate) struct Pool<'a> {
+    settings: ProbeSettings<'a>,
+    probe: Mutex<Probe>,
+    starts: AtomicUsize,
+}
+
+/// A thread's connection to a process of the probe.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    worker: Option<Worker>,
+    /// Whether the worker has answered.
+    proven: bool,
+}
+
+impl<'a> Pool<'a> {
+    /// # Errors
+    /// [`AskError`], where the probe can't be started.
+    pub(crate) fn start(
+        settings: ProbeSettings<'a>,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<Self, AskError> {
+        let probe = Mutex::new(Probe::start(&settings, cancel)?);
+        Ok(Self { settings, probe, starts: AtomicUsize::new(1) })
+    }
+
+    /// The library's version, as it tells it.
+    pub(crate) fn version(&self) -> String {
+        self.lock().version.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Probe> {
+        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks over the connection, which is made where there is none. A process
+    /// that is gone costs the problem that it worked on, and nothing else.
+    ///
+    /// # Errors
+    /// [`AskError`], where the probe can't be started again.
+    pub(crate) fn ask(
+        &self,
+        connection: &mut Connection,
+        request: &Request<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Answer, AskError> {
+        loop {
+            let worker = match &mut connection.worker {
+                Some(worker) => worker,
+                None => connection.worker.insert(self.worker(cancelled)?),
+            };
+            let answer = worker.ask(request, cancelled)?;
+            let usable = !matches!(answer.end, End::Gone | End::Overdue | End::Failed(_));
+            let proven = std::mem::replace(&mut connection.proven, usable);
+            if !usable {
+                connection.worker = None;
+            }
+            // One that never answered was gone before it was asked: not the problem's fault.
+            if answer.end != End::Gone || proven {
+                return Ok(answer);
+            }
+            self.restart(cancelled)?;
+            connection.proven = true;
+        }
+    }
+
+    fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<Worker, AskError> {
+        loop {
+            if let Ok(worker) = self.lock().worker() {
+                return Ok(worker);
+            }
+            self.restart(cancelled)?;
+        }
+    }
+
+    fn restart(&self, cancelled: &dyn Fn() -> bool) -> Result<(), AskError> {
+        let mut probe = self.lock();
+        if probe.is_running() {
+            return Ok(());
+        }
+        let starts = self.starts.fetch_add(1, Ordering::Relaxed);
+        if starts >= MAX_STARTS {
+            return Err(AskError::Unstable(starts));
+        }
+        *probe = Probe::start(&self.settings, cancelled)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! A library that is being asked: checked, set up in one way after the other,
+//! and given its tasks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::options::{AskEvent, AskOptions};
+use super::plan::{Phase, Task, Work};
+use super::pool::{Connection, Pool, in_parallel};
+use crate::elf;
+use crate::error::AskError;
+use crate::library::Library;
+use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
+use crate::problem::Problem;
+use crate::stage::{self, DatabaseFile, Staged};
+
+/// The kernel that every version asks for in a search, whatever the device.
+const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
+/// A problem that every version computes.
+const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
+
+/// What stays the same from phase to phase.
+pub(crate) struct Session<'a> {
+    library: &'a Library,
+    pub(crate) options: &'a AskOptions,
+    cancel: &'a dyn Fn() -> bool,
+    compute_units: u32,
+    /// The databases of each directory, in order.
+    pub(crate) staged: Vec<Option<Staged>>,
+    /// Whether the library can't read their heuristic models.
+    models_left_out: bool,
+    /// The library's version, as it tells it, once it is loaded.
+    version: String,
+    scratch: TempDir,
+}
+
+/// How kernels are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lookup<'a> {
+    /// The stand-in has every kernel.
+    Answered,
+    /// These kernel databases are asked, by the real SQLite.
+    Real {
+        /// The files.
+        kernels: &'a [PathBuf],
+        /// Whether the stand-in answers for what they don't have.
+        go_on: bool,
+    },
+}
+
+impl<'a> Session<'a> {
+    /// Checks that the library can be loaded, and lays databases out.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub(crate) fn new(
+        library: &'a Library,
+        options: &'a AskOptions,
+        cancel: &'a dyn Fn() -> bool,
+    ) -> Result<Self, AskError> {
+        let target = &options.target;
+        let compute_units =
+            target.compute_units().ok_or_else(|| AskError::ComputeUnits(target.clone()))?;
+        check_needs(library, &options.probe)?;
+        let scratch = tempfile::Builder::new()
+            .prefix("gfxpack-databases-")
+            .tempdir_in(&options.scratch)
+            .map_err(|source| AskError::Scratch { path: options.scratch.clone(), source })?;
+        let mut session = Self {
+            library,
+            options,
+            cancel,
+            compute_units,
+            staged: Vec::new(),
+            models_left_out: false,
+            version: String::new(),
+            scratch,
+        };
+        for number in 0..options.databases.len() {
+            let staged = session.lay_out(number, true)?;
+            session.staged.push(staged);
+        }
+        Ok(session)
+    }
+
+    fn lay_out(&self, number: usize, models: bool) -> Result<Option<Staged>, AskError> {
+        let name = format!("{number}{}", if models { "" } else { "-without-models" });
+        let to = self.scratch.path().join(name);
+        Staged::lay_out(&self.options.databases[number], &self.options.target, models, &to)
+    }
+
+    /// Sets the library up for a phase.
+    fn start<'p>(&self, phase: &'p Phase, lookup: Lookup<'_>) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
+        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
+        // A search reads no find database, and problems are looked up in it one by one.
+        let databases = staged.map(|staged| match phase.solvers {
+            Solvers::Natural => staged.complete.clone(),
+            Solvers::All | Solvers::Only(_) => staged.directory.clone(),
+        });
+        let databases = match lookup {
+            Lookup::Answered => databases,
+            Lookup::Real { kernels, .. } => {
+                let to = self.scratch.path().join("kernels");
+                let _ = fs::remove_dir_all(&to);
+                stage::link_together(databases.as_deref(), kernels, &to)?;
+                Some(to)
+            }
+        };
+        let settings = ProbeSettings {
+            library: self.library,
+            probe: &self.options.probe,
+            scratch: &self.options.scratch,
+            architecture: self.options.target.id().to_string(),
+            compute_units: self.compute_units,
+            databases,
+            find_db: staged.and_then(|staged| staged.find_db.clone()),
+            real_kernels: matches!(lookup, Lookup::Real { .. }),
+            solvers: phase.solvers,
+            stems: &phase.stems,
+            time_limit: self.options.time_limit,
+        };
+        Pool::start(settings, self.cancel)
+    }
+
+    /// Sets the library up for a phase that finds every kernel, and tries it
+    /// out. Where heuristic models keep it from answering, they are left out
+    /// from now on.
+    fn start_tried<'p>(&mut self, phase: &'p Phase) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
+        let pool = self.start(phase, Lookup::Answered)?;
+        let Some(reason) = self.self_test(&pool)? else { return Ok(pool) };
+        let has_models =
+            |number: &usize| self.staged[*number].as_ref().is_some_and(|staged| staged.has_models);
+        let error = |reason| AskError::SelfTest { expected: ALWAYS_ASKED, reason };
+        let number = phase.database.filter(has_models).ok_or_else(|| error(reason))?;
+        self.staged[number] = self.lay_out(number, false)?;
+        self.models_left_out = true;
+        let pool = self.start(phase, Lookup::Answered)?;
+        match self.self_test(&pool)? {
+            None => Ok(pool),
+            Some(reason) => Err(error(reason)),
+        }
+    }
+
+    /// What is known when all is done.
+    pub(crate) fn done(&self) -> Done {
+        let mut done = Done {
+            version: self.version.clone(),
+            databases: Vec::new(),
+            unused_databases: Vec::new(),
+            models_left_out: self.models_left_out,
+        };
+        for (directory, staged) in self.options.databases.iter().zip(&self.staged) {
+            match staged {
+                Some(staged) => done.databases.extend(staged.files.iter().cloned()),
+                None => done.unused_databases.push(directory.clone()),
+            }
+        }
+        done.databases.sort();
+        done.databases.dedup();
+        done
+    }
+
+    /// What is wrong with the answer to a small problem, if anything is.
+    fn self_test(&self, pool: &Pool<'_>) -> Result<Option<String>, AskError> {
+        let Ok(Problem::Convolution(small)) = SMALL.parse() else { unreachable!("a convolution") };
+        let request = Request {
+            stem: 0,
+            go_on: false,
+            steps: &[Step::Search, Step::Immediate, Step::Unprepared],
+            problem: &worded(&small).expect("it has an output"),
+        };
+        let answer = pool.ask(&mut Connection::default(), &request, self.cancel)?;
+        let asked = answer.keys.keys().any(|key| key.kernel_name == ALWAYS_ASKED);
+        let refused = answer.refused.first();
+        Ok(match (asked, refused) {
+            (true, None) => None,
+            (_, Some(refused)) => {
+                Some(format!("{} returned status {}", refused.call, refused.status))
+            }
+            (false, None) => Some(format!(
+                "it asked for {} kernels and {} compiles, and ended with {:?}",
+                answer.keys.len(),
+                answer.compiles.len(),
+                answer.end
+            )),
+        })
+    }
+
+    /// Does all tasks of a phase.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub(crate) fn run(
+        &mut self,
+        work: &Work,
+        phase: &Phase,
+        lookup: Lookup<'_>,
+        each: &mut dyn FnMut(Task, Answer),
+    ) -> Result<(), AskError> {
+        let tasks = work.tasks(phase);
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let go_on = match lookup {
+            Lookup::Answered => false,
+            Lookup::Real { go_on, .. } => go_on,
+        };
+        let pool = match lookup {
+            Lookup::Answered if !phase.is_primed() => self.start_tried(phase)?,
+            _ => self.start(phase, lookup)?,
+        };
+        self.version = pool.version();
+        in_parallel(
+            tasks.len(),
+            self.options.workers,
+            self.cancel,
+            &Connection::default,
+            &|connection, number, cancelled| {
+                let task = tasks[number];
+                let request = Request {
+                    stem: task.stem,
+                    go_on,
+                    steps: &phase.runs[task.run],
+                    problem: work.wording(phase, task).expect("a task has one"),
+                };
+                pool.ask(connection, &request, cancelled)
+            },
+            &mut |number, answer| each(tasks[number], answer),
+        )
+    }
+}
+
+/// What is known of library and databases when all is done.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) version: String,
+    /// The databases that were used, sorted.
+    pub(crate) databases: Vec<DatabaseFile>,
+    /// Directories that have none for the target.
+    pub(crate) unused_databases: Vec<PathBuf>,
+    pub(crate) models_left_out: bool,
+}
+
+/// Compares what the library wants with what there is.
+fn check_needs(library: &Library, probe: &Path) -> Result<(), AskError> {
+    let needs = library.needs()?;
+    let missing: Vec<String> =
+        needs.missing.iter().filter(|soname| !crate::probe::is_sqlite(soname)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(AskError::MissingLibraries { sonames: missing });
+    }
+    let probe_object = match elf::Library::open(probe).and_then(|file| file.shared_object()) {
+        Ok(object) => object,
+        Err(elf::ElfError::Io { source, .. }) => {
+            return Err(AskError::Start { probe: probe.to_owned(), source });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let object = elf::Library::open(&library.file)?.shared_object()?;
+    // SQLite's functions are the probe's, whether there is a real one or not.
+    let sqlite = object.undefined.iter().map(|symbol| &symbol.name);
+    let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));
+    let mut symbols: Vec<String> = needs
+        .symbols
+        .iter()
+        .chain(sqlite)
+        .filter(|name| !probe_object.defined.contains(*name))
+        .cloned()
+        .collect();
+    symbols.sort();
+    symbols.dedup();
+    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
+}
+
+/// Tells of what is done, phase by phase.
+pub(crate) struct Progress<'e> {
+    on_event: &'e mut dyn FnMut(AskEvent<'_>),
+    done: usize,
+    total: usize,
+}
+
+impl<'e> Progress<'e> {
+    pub(crate) fn new(on_event: &'e mut dyn FnMut(AskEvent<'_>), total: usize) -> Self {
+        Self { on_event, done: 0, total }
+    }
+
+    pub(crate) fn loading(&mut self, database: Option<&PathBuf>) {
+        (self.on_event)(AskEvent::Loading { database: database.map(PathBuf::as_path) });
+    }
+
+    pub(crate) fn step(&mut self) {
+        self.done += 1;
+        (self.on_event)(AskEvent::Progress { done: self.done, total: self.total });
+    }
+}

@@ -1,0 +1,240 @@
+//! The round trip: the library, the real SQLite, kernel databases, and
+//! compilers that refuse.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use gfxpack_plan::{KernelKey, Target};
+
+use crate::ask::plan::{Phase, Work};
+use crate::ask::session::{Done, Lookup, Progress, Session};
+use crate::ask::{AskEvent, AskOptions, Failure, ProblemFailure, Uses, failures_of, uses_of};
+use crate::error::AskError;
+use crate::library::Library;
+use crate::probe::Answer;
+use crate::problem::Problem;
+use crate::stage::{self, DatabaseFile};
+
+/// What a library finds in kernel databases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// The library's version, as it tells it.
+    pub version: String,
+    /// The problems, sorted, each once; others refer to them by number.
+    pub problems: Vec<Problem>,
+    /// What became of each problem, in the same order.
+    pub outcomes: Vec<Outcome>,
+    /// What went wrong beside that, sorted by problem.
+    pub failures: Vec<ProblemFailure>,
+    /// The kernel databases that the library could read.
+    pub kernels: Vec<DatabaseFile>,
+    /// The other databases that were used, sorted.
+    pub databases: Vec<DatabaseFile>,
+    /// Directories of databases that have nothing for the target.
+    pub unused_databases: Vec<PathBuf>,
+}
+
+/// What became of a problem.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Kernels that were found.
+    pub found: BTreeSet<KernelKey>,
+    /// Kernels that no database has.
+    pub missed: BTreeSet<KernelKey>,
+    /// Functions that objects don't have, by kernel.
+    pub lacking: BTreeMap<KernelKey, BTreeSet<String>>,
+    /// Compilers that were started.
+    pub compiles: BTreeSet<String>,
+}
+
+impl Outcome {
+    /// Whether everything was found.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.missed.is_empty() && self.lacking.is_empty() && self.compiles.is_empty()
+    }
+}
+
+impl CheckReport {
+    /// Whether every problem was computed without a compiler.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.failures.is_empty() && self.outcomes.iter().all(Outcome::is_complete)
+    }
+}
+
+/// Runs a library on kernel databases: all that [`ask`](crate::ask) does, and
+/// what programs do in each find mode and without a search, with each
+/// directory of databases and without any. Kernels of uses that are not asked
+/// for may be missing.
+///
+/// # Errors
+/// [`AskError`] where the library can't be run at all.
+pub fn check(
+    library: &Library,
+    problems: &[Problem],
+    kernels: &[PathBuf],
+    options: &AskOptions,
+    cancel: &dyn Fn() -> bool,
+    on_event: &mut dyn FnMut(AskEvent<'_>),
+) -> Result<CheckReport, AskError> {
+    let kernels = readable(kernels, &options.target)?;
+    let work = Work::new(problems);
+    let mut session = Session::new(library, options, cancel)?;
+    let phases = phases(&session);
+    let total = phases.iter().map(|(phase, _)| work.tasks(phase).len()).sum();
+    let mut progress = Progress::new(on_event, total);
+    let mut checked = Checked::new(&work, options.uses);
+    for (phase, go_on) in &phases {
+        progress.loading(phase.database.map(|number| &options.databases[number]));
+        let lookup = Lookup::Real { kernels: &kernels, go_on: *go_on };
+        session.run(&work, phase, lookup, &mut |task, answer| {
+            checked.add(phase, task.problem, answer);
+            progress.step();
+        })?;
+    }
+    let kernels = kernels.iter().map(|path| {
+        let sha256 = stage::sha256(path)
+            .map_err(|source| AskError::Database { path: path.clone(), source: source.into() })?;
+        Ok(DatabaseFile { path: path.clone(), sha256 })
+    });
+    let kernels = kernels.collect::<Result<_, AskError>>()?;
+    Ok(checked.finish(session.done(), kernels, &options.databases))
+}
+
+/// What is run, and whether it goes on after a kernel that is missing.
+fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
+    let uses = session.options.uses;
+    let databases = session.staged.iter().enumerate().filter_map(|(number, staged)| {
+        staged.as_ref().map(|staged| (Some(number), staged.find_db.is_some()))
+    });
+    let mut phases = Vec::new();
+    for (database, has_find_db) in [(None, false)].into_iter().chain(databases) {
+        phases.push((Phase::exhaustive(database, uses, has_find_db), true));
+        // What programs do by themselves is several uses, one after the other.
+        if uses.search && uses.immediate {
+            phases.push((Phase::natural(database), false));
+        }
+    }
+    phases.push((Phase::primed(), true));
+    phases
+}
+
+/// Kernel databases that a library reads on such a device.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
+fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskError> {
+    let names = [target.kdb_file_name(), format!("{}.kdb", target.id().db_id())];
+    let named = |name: &String| {
+        kernels.iter().find(|path| path.file_name().is_some_and(|file| file == name.as_str()))
+    };
+    let readable: Vec<PathBuf> = names.iter().filter_map(named).cloned().collect();
+    if readable.is_empty() {
+        return Err(AskError::NoKernelDatabase { target: target.clone() });
+    }
+    Ok(readable)
+}
+
+/// Outcomes, as answers come in.
+struct Checked<'a> {
+    work: &'a Work,
+    uses: Uses,
+    outcomes: Vec<Outcome>,
+    failures: BTreeMap<(u32, Option<usize>), BTreeSet<Failure>>,
+}
+
+impl<'a> Checked<'a> {
+    fn new(work: &'a Work, uses: Uses) -> Self {
+        let invalid = work.invalid();
+        Self {
+            work,
+            uses,
+            outcomes: vec![Outcome::default(); work.problems.len()],
+            failures: invalid
+                .map(|(problem, failure)| ((problem, None), [failure.clone()].into()))
+                .collect(),
+        }
+    }
+
+    fn add(&mut self, phase: &Phase, problem: u32, answer: Answer) {
+        let missing = answer.keys.values().any(|noted| !noted.missed.is_empty());
+        let mut failures = failures_of(phase, &answer);
+        // What is missing has its own place, and a search fails for it.
+        failures.retain(|failure| match failure {
+            Failure::Compiled(_) => false,
+            Failure::Refused { .. } => !phase.is_natural() && !missing,
+            _ => true,
+        });
+        if !failures.is_empty() {
+            self.failures.entry((problem, phase.database)).or_default().extend(failures);
+        }
+        let outcome = &mut self.outcomes[problem as usize];
+        outcome.compiles.extend(answer.compiles);
+        let wanted = |steps: &BTreeSet<String>| {
+            steps.iter().any(|step| uses_of(step).and(self.uses) != Uses::NONE)
+        };
+        for (key, noted) in answer.keys {
+            if wanted(&noted.missed) {
+                outcome.missed.insert(key);
+                continue;
+            }
+            if !wanted(&noted.found) {
+                continue;
+            }
+            if !noted.lacks.is_empty() {
+                outcome.lacking.entry(key.clone()).or_default().extend(noted.lacks);
+            }
+            outcome.found.insert(key);
+        }
+    }
+
+    fn finish(
+        self,
+        done: Done,
+        kernels: Vec<DatabaseFile>,
+        directories: &[PathBuf],
+    ) -> CheckReport {
+        let failures = self.failures.into_iter().flat_map(|((problem, number), failures)| {
+            let database = number.map(|number| directories[number].clone());
+            failures.into_iter().map(move |failure| ProblemFailure {
+                problem,
+                database: database.clone(),
+                failure,
+            })
+        });
+        CheckReport {
+            version: done.version,
+            problems: self.work.problems.clone(),
+            outcomes: self.outcomes,
+            failures: failures.collect(),
+            kernels,
+            databases: done.databases,
+            unused_databases: done.unused_databases,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_databases_of_the_device_are_read() {
+        let check = |target: &str, files: &[&str], expected: &[&str]| {
+            let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+            let target: Target = target.parse().unwrap();
+            match readable(&paths(files), &target) {
+                Ok(readable) => assert_eq!(readable, paths(expected), "{target}"),
+                Err(error) => assert!(expected.is_empty(), "{error}"),
+            }
+        };
+        let files = ["out/gfx90a.kdb", "out/gfx90a68.kdb", "out/gfx906_60.kdb"];
+        check("gfx90a@104", &files, &["out/gfx90a68.kdb", "out/gfx90a.kdb"]);
+        check("gfx90a@110", &files, &["out/gfx90a.kdb"]);
+        check("gfx906@60", &files, &["out/gfx906_60.kdb"]);
+        check("gfx906@64", &files, &[]);
+        check("gfx90a:xnack+@104", &files, &[]);
+    }
+}

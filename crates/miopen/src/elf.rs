@@ -1,0 +1,238 @@
+//! What a shared library says of itself: what it needs, defines and holds.
+//!
+//! Source: System V ABI, "Dynamic Section"; LSB Core 5.0, "Symbol Versioning".
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use object::elf::{self, FileHeader64};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, Sym};
+use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
+
+/// Bytes of constants that are looked through; libMIOpen has 6 MB of them.
+const CONSTANTS_MAX: u64 = 1 << 30;
+
+/// Why a shared library cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The file cannot be opened or read.
+    #[error("failed to read `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is not a 64-bit ELF file, or damaged.
+    #[error("`{path}` is no 64-bit shared library, or damaged")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: object::Error,
+    },
+    /// The symbol table promises what the file does not hold.
+    #[error("`{path}` does not hold all of its symbol `{symbol}`")]
+    Symbol {
+        /// The file.
+        path: PathBuf,
+        /// The symbol.
+        symbol: String,
+    },
+}
+
+/// A symbol that a library takes from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Undefined {
+    pub(crate) name: String,
+    /// The soname that its version belongs to, if it has a version.
+    pub(crate) from: Option<String>,
+    /// Whether the library can be loaded without it.
+    pub(crate) weak: bool,
+}
+
+/// The dynamic section and symbols of a shared library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SharedObject {
+    /// `e_machine`.
+    pub(crate) machine: u16,
+    pub(crate) soname: Option<String>,
+    /// `DT_NEEDED`, in order.
+    pub(crate) needed: Vec<String>,
+    /// `DT_RUNPATH` and `DT_RPATH`, `$ORIGIN` replaced.
+    pub(crate) run_path: Vec<PathBuf>,
+    pub(crate) undefined: Vec<Undefined>,
+    pub(crate) defined: BTreeSet<String>,
+}
+
+/// An ELF file, open.
+pub(crate) struct Library {
+    path: PathBuf,
+    cache: ReadCache<File>,
+}
+
+impl Library {
+    pub(crate) fn open(path: &Path) -> Result<Self, ElfError> {
+        let file =
+            File::open(path).map_err(|source| ElfError::Io { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), cache: ReadCache::new(file) })
+    }
+
+    fn with<T>(
+        &self,
+        read: impl for<'a> FnOnce(ElfFile64<'a, Endianness, &'a ReadCache<File>>) -> object::Result<T>,
+    ) -> Result<T, ElfError> {
+        ElfFile64::parse(&self.cache)
+            .and_then(read)
+            .map_err(|source| ElfError::Format { path: self.path.clone(), source })
+    }
+
+    /// What the loader needs to know of it.
+    pub(crate) fn shared_object(&self) -> Result<SharedObject, ElfError> {
+        let origin = self.path.parent().unwrap_or(Path::new("/"));
+        self.with(|file| shared_object(&file, origin))
+    }
+
+    /// The bytes of every data symbol whose name begins with `prefix`, each
+    /// with its name without that, in the order of the symbol table.
+    pub(crate) fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
+        let places = self.with(|file| {
+            let endian = file.endian();
+            let table = file.elf_dynamic_symbol_table();
+            let mut places = Vec::new();
+            for symbol in table.iter() {
+                let name = text(symbol.name(endian, table.strings())?);
+                let Some(name) = name.strip_prefix(prefix) else { continue };
+                if symbol.st_type() == elf::STT_OBJECT && !symbol.is_undefined(endian) {
+                    let size = symbol.st_size(endian);
+                    places.push((
+                        name.to_owned(),
+                        offset(&file, symbol.st_value(endian), size),
+                        size,
+                    ));
+                }
+            }
+            Ok(places)
+        })?;
+        let bytes = |offset: Option<u64>, size| (&self.cache).read_bytes_at(offset?, size).ok();
+        let found = places.into_iter().map(|(name, offset, size)| match bytes(offset, size) {
+            Some(bytes) => Ok((name, bytes.to_vec())),
+            None => {
+                let symbol = format!("{prefix}{name}");
+                Err(ElfError::Symbol { path: self.path.clone(), symbol })
+            }
+        });
+        found.collect()
+    }
+
+    /// The bytes of the sections of constants, one after the other.
+    pub(crate) fn constants(&self) -> Result<Vec<u8>, ElfError> {
+        self.with(|file| {
+            let mut constants = Vec::new();
+            for section in file.sections() {
+                if section.name()?.starts_with(".rodata") && section.size() <= CONSTANTS_MAX {
+                    constants.extend_from_slice(section.data()?);
+                    // No string goes on in the next one.
+                    constants.push(0);
+                }
+            }
+            Ok(constants)
+        })
+    }
+}
+
+fn shared_object<'a, R: ReadRef<'a>>(
+    file: &ElfFile64<'a, Endianness, R>,
+    origin: &Path,
+) -> object::Result<SharedObject> {
+    let endian = file.endian();
+    let header: &FileHeader64<Endianness> = file.elf_header();
+    let sections = file.elf_section_table();
+    let mut object = SharedObject {
+        machine: header.e_machine(endian),
+        soname: None,
+        needed: Vec::new(),
+        run_path: Vec::new(),
+        undefined: Vec::new(),
+        defined: BTreeSet::new(),
+    };
+    if let Some((entries, strings)) = sections.dynamic(endian, file.data())? {
+        let strings = sections.strings(endian, file.data(), strings)?;
+        for entry in entries {
+            let Ok(tag) = u32::try_from(entry.d_tag(endian)) else { continue };
+            if !matches!(tag, elf::DT_NEEDED | elf::DT_SONAME | elf::DT_RUNPATH | elf::DT_RPATH) {
+                continue;
+            }
+            let at = u32::try_from(entry.d_val(endian)).unwrap_or(u32::MAX);
+            let value = strings.get(at).map(text).unwrap_or_default().to_owned();
+            match tag {
+                elf::DT_NEEDED => object.needed.push(value),
+                elf::DT_SONAME => object.soname = Some(value),
+                _ => object.run_path.extend(run_path(&value, origin)),
+            }
+        }
+    }
+    let versions = sections.versions(endian, file.data())?;
+    let table = file.elf_dynamic_symbol_table();
+    for (index, symbol) in table.enumerate() {
+        let name = text(symbol.name(endian, table.strings())?).to_owned();
+        if name.is_empty() || symbol.is_local() {
+            continue;
+        }
+        if !symbol.is_undefined(endian) {
+            object.defined.insert(name);
+            continue;
+        }
+        let version = match &versions {
+            Some(versions) => versions.version(versions.version_index(endian, index))?,
+            None => None,
+        };
+        let from = version.and_then(|version| version.file()).map(|from| text(from).to_owned());
+        object.undefined.push(Undefined { name, from, weak: symbol.is_weak() });
+    }
+    Ok(object)
+}
+
+/// Source: ld.so(8), "Dynamic string tokens".
+fn run_path<'a>(value: &'a str, origin: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let origin = origin.to_string_lossy();
+    value
+        .split(':')
+        .filter(|dir| !dir.is_empty())
+        .map(move |dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
+}
+
+/// Where in the file the bytes of an address lie. A segment may be larger
+/// than memory: device code lies in the same one.
+fn offset<'a, R: ReadRef<'a>>(
+    file: &ElfFile64<'a, Endianness, R>,
+    address: u64,
+    size: u64,
+) -> Option<u64> {
+    let endian = file.endian();
+    let loaded = file.elf_program_headers().iter().filter(|s| s.p_type(endian) == elf::PT_LOAD);
+    loaded.into_iter().find_map(|segment| {
+        let within = address.checked_sub(segment.p_vaddr(endian))?;
+        let fits = within.checked_add(size)? <= segment.p_filesz(endian);
+        fits.then(|| segment.p_offset(endian).checked_add(within))?
+    })
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// `e_machine` of this machine's own programs, where it is one that MIOpen
+/// is built for.
+pub(crate) fn own_machine() -> Option<u16> {
+    match std::env::consts::ARCH {
+        "x86_64" => Some(elf::EM_X86_64),
+        "aarch64" => Some(elf::EM_AARCH64),
+        "powerpc64" => Some(elf::EM_PPC64),
+        "riscv64" => Some(elf::EM_RISCV),
+        _ => None,
+    }
+}

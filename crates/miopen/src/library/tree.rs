@@ -1,0 +1,162 @@
+//! Where the files of MIOpen lie in an installed or unpacked tree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Below a root: directories with libraries. `{}` is the machine's triplet.
+const LIBRARY_DIRS: [&str; 9] = [
+    "lib",
+    "lib/{}",
+    "lib64",
+    "usr/lib/{}",
+    "usr/lib",
+    "usr/lib64",
+    "opt/rocm/lib",
+    "opt/rocm/lib64",
+    "",
+];
+
+/// Roots of the system itself, whose libraries the loader finds.
+const SYSTEM: [&str; 3] = ["/", "/usr", "/usr/local"];
+
+/// The directories of an installed library: ROCm's own, newest first, then
+/// the system's.
+pub(super) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = rocm.map(Path::to_owned).into_iter().collect();
+    dirs.push("/opt/rocm".into());
+    let mut versions: Vec<(Vec<u64>, PathBuf)> = entries(Path::new("/opt"))
+        .into_iter()
+        .filter_map(|path| {
+            let version = path.file_name()?.to_str()?.strip_prefix("rocm-")?;
+            Some((version.split('.').map_while(|n| n.parse().ok()).collect(), path))
+        })
+        .collect();
+    versions.sort_by(|a, b| b.cmp(a));
+    dirs.extend(versions.into_iter().map(|(_, path)| path));
+    dirs.extend(["/usr/local".into(), "/usr".into()]);
+    dirs
+}
+
+/// The libMIOpen of a tree: by the name that programs load it by, otherwise
+/// the one of the highest name.
+pub(super) fn library(root: &Path) -> Option<PathBuf> {
+    for dir in dirs(root) {
+        let mut found: Vec<PathBuf> = entries(&dir)
+            .into_iter()
+            .filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_library))
+            .filter(|path| path.is_file())
+            .collect();
+        let loaded = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libMIOpen.so.1");
+        found.sort_by_key(|path| (loaded(path), path.clone()));
+        if let Some(path) = found.pop() {
+            return Some(path);
+        }
+    }
+    None
+}
+
+fn is_library(name: &str) -> bool {
+    name.strip_prefix("libMIOpen.so").is_some_and(|rest| {
+        rest.is_empty()
+            || rest.strip_prefix('.').is_some_and(|version| {
+                version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            })
+    })
+}
+
+/// The tree that a library lies in: the directory above `lib`, or its own.
+pub(super) fn root(file: &Path) -> &Path {
+    let dir = file.parent().unwrap_or(Path::new("/"));
+    let above = |dir: &'_ Path, name: &str| dir.file_name().is_some_and(|found| found == name);
+    let mut lib = dir;
+    if above(lib, &triplet()) {
+        lib = lib.parent().unwrap_or(lib);
+    }
+    if !above(lib, "lib") && !above(lib, "lib64") {
+        return dir;
+    }
+    let prefix = lib.parent().unwrap_or(lib);
+    match prefix.parent() {
+        Some(root) if above(prefix, "usr") => root,
+        _ => prefix,
+    }
+}
+
+/// Whether the loader of the system looks into the tree by itself.
+pub(super) fn is_system(root: &Path) -> bool {
+    SYSTEM.iter().any(|system| root == Path::new(system))
+}
+
+/// The directories with libraries of a tree, each once.
+pub(super) fn library_dirs(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for dir in dirs(root) {
+        let Ok(dir) = dir.canonicalize() else { continue };
+        if dir.is_dir() && !found.contains(&dir) {
+            found.push(dir);
+        }
+    }
+    found
+}
+
+/// The dynamic loader among libraries, where it comes with its C library.
+pub(super) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
+    dirs.iter().find(|dir| dir.join("libc.so.6").is_file())?;
+    let names = dirs.iter().flat_map(|dir| entries(dir));
+    let mut loaders = names.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("ld-linux") && name.contains(".so.") && path.is_file()
+    });
+    loaders.next()
+}
+
+/// MIOpenDriver.
+pub(super) fn driver(root: &Path) -> Option<PathBuf> {
+    let packaged = ["usr/libexec/rocm", "libexec/rocm"].map(|dir| entries(&root.join(dir)));
+    let dirs = ["bin", "usr/bin", "opt/rocm/bin", ""].map(|dir| root.join(dir));
+    let mut places = dirs.into_iter().chain(packaged.into_iter().flatten());
+    places.find_map(|dir| Some(dir.join("MIOpenDriver")).filter(|path| path.is_file()))
+}
+
+/// Directories with databases.
+pub(super) fn databases(root: &Path) -> Vec<PathBuf> {
+    let dirs = ["share/miopen/db", "usr/share/miopen/db", "opt/rocm/share/miopen/db"];
+    dirs.into_iter().map(|dir| root.join(dir)).filter(|dir| !entries(dir).is_empty()).collect()
+}
+
+/// MIOpen's version as its header has it.
+///
+/// Source: MIOpen 3.3 (2d1fd997a), include/miopen/version.h.in.
+pub(super) fn header_version(root: &Path) -> Option<String> {
+    let places = ["include", "usr/include", "opt/rocm/include"];
+    let text = places
+        .iter()
+        .find_map(|dir| fs::read_to_string(root.join(dir).join("miopen/version.h")).ok())?;
+    let number = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.trim().strip_prefix("#define "));
+        let value = lines.find_map(|line| line.strip_prefix(name))?;
+        value.trim().parse::<u32>().ok()
+    };
+    let [major, minor, patch] =
+        ["MAJOR", "MINOR", "PATCH"].map(|part| number(&format!("MIOPEN_VERSION_{part} ")));
+    Some(format!("{}.{}.{}", major?, minor?, patch?))
+}
+
+/// The usual directories below a root.
+fn dirs(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let triplet = triplet();
+    LIBRARY_DIRS.iter().map(move |dir| root.join(dir.replace("{}", &triplet)))
+}
+
+/// Source: Debian Policy 9.1.1, multiarch directories.
+fn triplet() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// Paths in a directory, sorted; none where it cannot be read.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}

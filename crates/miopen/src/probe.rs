@@ -1,0 +1,422 @@
+//! The probe: started through the library's loader, in an environment of its
+//! own, and asked over sockets.
+
+mod answer;
+mod protocol;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, IoSlice, Read, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tempfile::TempDir;
+
+pub(crate) use answer::{Answer, End, Step};
+pub(crate) use protocol::worded;
+use protocol::{read_line, write_line};
+
+use crate::error::AskError;
+use crate::library::{Library, file_of, is_stood_in};
+use crate::{elf, stubs};
+
+/// Longer than any library takes to load and read its databases.
+const START_LIMIT: Duration = Duration::from_secs(600);
+/// The probe ends what takes too long itself; this much later it is taken for
+/// gone.
+const GRACE: Duration = Duration::from_secs(60);
+/// How often a wait is interrupted to see whether it is still wanted.
+const TICK: Duration = Duration::from_millis(100);
+/// How much of what the loader or the library says is shown.
+const MAX_OUTPUT: u64 = 4096;
+
+/// Where files lie in memory.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// What a probe is started for.
+#[derive(Debug, Clone)]
+pub(crate) struct ProbeSettings<'a> {
+    pub(crate) library: &'a Library,
+    /// The probe's executable.
+    pub(crate) probe: &'a Path,
+    /// Where temporary files go where none can lie in memory.
+    pub(crate) scratch: &'a Path,
+    /// The device, in HIP's words.
+    pub(crate) architecture: String,
+    pub(crate) compute_units: u32,
+    /// The directory of system databases.
+    pub(crate) databases: Option<PathBuf>,
+    /// The find database of the step `hit`.
+    pub(crate) find_db: Option<PathBuf>,
+    /// Whether lookups of kernels go to the real SQLite.
+    pub(crate) real_kernels: bool,
+    pub(crate) solvers: Solvers,
+    /// Convolutions that processes have worked on, from which others are
+    /// forked.
+    pub(crate) stems: &'a [String],
+    pub(crate) time_limit: Duration,
+}
+
+/// What a search tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Solvers {
+    /// Every applicable one.
+    All,
+    /// Those that the library itself would try.
+    Natural,
+    /// The one of that name.
+    Only(&'static str),
+}
+
+/// A running probe.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    control: UnixStream,
+    process: Child,
+    /// The library's version, as it tells it.
+    pub(crate) version: String,
+    time_limit: Duration,
+    // Held until the process is gone.
+    _directory: TempDir,
+}
+
+/// A worker of a probe.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    socket: UnixStream,
+    time_limit: Duration,
+}
+
+/// What is asked of a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    /// The process to fork from: 0, or the number of a stem.
+    pub(crate) stem: usize,
+    /// Whether a kernel that no database has is answered all the same.
+    pub(crate) go_on: bool,
+    pub(crate) steps: &'a [Step],
+    /// As [`worded`] gives it.
+    pub(crate) problem: &'a str,
+}
+
+impl Probe {
+    /// Starts a probe, which loads the library.
+    ///
+    /// # Errors
+    /// [`AskError`]; [`AskError::Cancelled`] where `cancelled` says so meanwhile.
+    pub(crate) fn start(
+        settings: &ProbeSettings<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, AskError> {
+        let directory = temporary_directory(settings.scratch)?;
+        for name in ["stubs", "tmp", "no-databases"] {
+            let path = directory.path().join(name);
+            fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
+        }
+        let object = elf::Library::open(&settings.library.file)?.shared_object()?;
+        let sqlite = file_of(&object, &settings.library.search_path, is_sqlite);
+        let stubs = directory.path().join("stubs");
+        let stubs = stubs::write(&stubs, object.machine, &stood_in(&object.needed))
+            .map_err(|source| AskError::Scratch { path: stubs, source })?;
+
+        let started = |source| AskError::Start { probe: settings.probe.to_owned(), source };
+        let (control, theirs) = UnixStream::pair().map_err(started)?;
+        let output = directory.path().join("output");
+        let written = File::create(&output)
+            .map_err(|source| AskError::Scratch { path: output.clone(), source })?;
+        let mut command = command(settings, directory.path());
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
+        let process = command.spawn().map_err(started)?;
+        // The command holds the other end of the socket.
+        drop(command);
+        let mut probe = Self {
+            control,
+            process,
+            version: String::new(),
+            time_limit: settings.time_limit,
+            _directory: directory,
+        };
+        let hello = settings.say(&probe.control, &stubs, sqlite.as_deref()).and_then(|()| {
+            let deadline = Instant::now() + START_LIMIT;
+            let patient = Patient::new(&probe.control, deadline, cancelled)?;
+            let mut line = Vec::new();
+            BufReader::new(patient).read_until(b'\n', &mut line)?;
+            Ok(line)
+        });
+        match hello {
+            Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(AskError::Load { reason: "it takes too long".into() })
+            }
+            // Where the probe is gone, so is what it would have said.
+            hello => {
+                probe.version = probe.greeted(settings, &hello.unwrap_or_default(), &output)?;
+                Ok(probe)
+            }
+        }
+    }
+
+    /// The library's version from the probe's first line, or why there is none.
+    fn greeted(
+        &mut self,
+        settings: &ProbeSettings<'_>,
+        hello: &[u8],
+        output: &Path,
+    ) -> Result<String, AskError> {
+        let fields = read_line(hello);
+        let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
+        let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+        match fields[..] {
+            ["ready", env!("CARGO_PKG_VERSION"), library] => Ok(library.to_owned()),
+            ["ready", version, _] => Err(AskError::ProbeVersion {
+                probe: settings.probe.to_owned(),
+                version: version.to_owned(),
+            }),
+            ["missing", symbol] => Err(AskError::MissingFunction { function: symbol.to_owned() }),
+            ["failed", reason] => Err(AskError::Load { reason: reason.to_owned() }),
+            _ => {
+                // What the loader says, or the library before it dies.
+                let started = |source| AskError::Start { probe: settings.probe.to_owned(), source };
+                let status = self.process.wait().map_err(started)?;
+                let mut said = String::new();
+                let _ = File::open(output)
+                    .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
+                let said = said.trim();
+                let reason = if said.is_empty() { status.to_string() } else { said.to_owned() };
+                Err(AskError::Load { reason })
+            }
+        }
+    }
+
+    /// A new worker.
+    ///
+    /// # Errors
+    /// The system's, where the probe is gone.
+    pub(crate) fn worker(&self) -> io::Result<Worker> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut rights = SendAncillaryBuffer::new(&mut room);
+        let fds = [theirs.as_fd()];
+        assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)), "there is room for one");
+        sendmsg(&self.control, &[IoSlice::new(b"w")], &mut rights, SendFlags::NOSIGNAL)?;
+        Ok(Worker { socket: ours, time_limit: self.time_limit })
+    }
+
+    /// Whether the process is still there.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Worker {
+    /// Asks, and waits for the whole answer. After any end but
+    /// [`End::Done`], [`End::Exited`], [`End::Killed`] and [`End::Full`] the
+    /// worker is of no more use.
+    ///
+    /// # Errors
+    /// [`AskError::Cancelled`] where `cancelled` says so meanwhile.
+    pub(crate) fn ask(
+        &mut self,
+        request: &Request<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Answer, AskError> {
+        match self.try_ask(request, cancelled) {
+            Ok(answer) => Ok(answer),
+            Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Ok(Answer::ended(End::Overdue))
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Ok(Answer::ended(End::Failed("the probe's answer can't be read".into())))
+            }
+            Err(_) => Ok(Answer::ended(End::Gone)),
+        }
+    }
+
+    fn try_ask(
+        &mut self,
+        request: &Request<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> io::Result<Answer> {
+        let steps: Vec<_> = request.steps.iter().map(|step| step.name()).collect();
+        let mut words = Vec::new();
+        write_line(
+            &mut words,
+            &[
+                b"ask",
+                request.stem.to_string().as_bytes(),
+                if request.go_on { b"go-on" } else { b"stop" },
+                steps.join(",").as_bytes(),
+                request.problem.as_bytes(),
+            ],
+        )?;
+        self.socket.write_all(&words)?;
+        // A stem works on its own problem before the first.
+        let deadline = Instant::now() + self.time_limit * 2 + GRACE;
+        let patient = Patient::new(&self.socket, deadline, cancelled)?;
+        // Nothing is said after the end, so that nothing stays in the buffer.
+        Answer::read(&mut BufReader::with_capacity(1 << 16, patient))
+    }
+}
+
+/// The error of a read that is not wanted any more; one that `BufRead` does
+/// not take for a reason to try again.
+const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+/// Reads from a socket, until a time or until it is not wanted any more.
+struct Patient<'a> {
+    socket: &'a UnixStream,
+    deadline: Instant,
+    cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Patient<'a> {
+    fn new(
+        socket: &'a UnixStream,
+        deadline: Instant,
+        cancelled: &'a dyn Fn() -> bool,
+    ) -> io::Result<Self> {
+        socket.set_read_timeout(Some(TICK))?;
+        Ok(Self { socket, deadline, cancelled })
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.socket.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if (self.cancelled)() {
+                        return Err(CANCELLED.into());
+                    }
+                    if Instant::now() >= self.deadline {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+impl ProbeSettings<'_> {
+    /// Tells the probe what to do before it loads anything.
+    fn say(&self, mut to: &UnixStream, stubs: &[PathBuf], sqlite: Option<&Path>) -> io::Result<()> {
+        let mut words = Vec::new();
+        let mut line = |fields: &[&[u8]]| write_line(&mut words, fields);
+        line(&[b"library", self.library.file.as_os_str().as_bytes()])?;
+        for stub in stubs {
+            line(&[b"stub", stub.as_os_str().as_bytes()])?;
+        }
+        let units = self.compute_units.to_string();
+        line(&[b"device", self.architecture.as_bytes(), units.as_bytes()])?;
+        if let Some(sqlite) = sqlite {
+            line(&[b"sqlite", sqlite.as_os_str().as_bytes()])?;
+        }
+        line(&[b"kernels", if self.real_kernels { b"real" } else { b"answered" }])?;
+        let solvers = match self.solvers {
+            Solvers::All => "all",
+            Solvers::Natural => "natural",
+            Solvers::Only(name) => name,
+        };
+        line(&[b"solvers", solvers.as_bytes()])?;
+        if let Some(find_db) = &self.find_db {
+            line(&[b"find-db", find_db.as_os_str().as_bytes()])?;
+        }
+        line(&[b"limit", self.time_limit.as_secs().max(1).to_string().as_bytes()])?;
+        for stem in self.stems {
+            line(&[b"stem", b"search", stem.as_bytes()])?;
+        }
+        line(&[b"start"])?;
+        to.write_all(&words)
+    }
+}
+
+/// Libraries among these that the probe takes the place of.
+fn stood_in(needed: &[String]) -> BTreeSet<String> {
+    let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
+    needed.iter().filter(stands_in).cloned().collect()
+}
+
+/// Whether a soname is that of an SQLite, AMD's own build of it included.
+pub(crate) fn is_sqlite(soname: &str) -> bool {
+    soname.contains("sqlite3.so")
+}
+
+/// A directory of the probe's own, in memory where there is room.
+fn temporary_directory(scratch: &Path) -> Result<TempDir, AskError> {
+    let create = |place: &Path| tempfile::Builder::new().prefix("gfxpack-probe-").tempdir_in(place);
+    if is_in_memory(Path::new(SHARED_MEMORY))
+        && let Ok(directory) = create(Path::new(SHARED_MEMORY))
+    {
+        return Ok(directory);
+    }
+    create(scratch).map_err(|source| AskError::Scratch { path: scratch.to_owned(), source })
+}
+
+/// Whether files there lie in memory, and there is room for those of a probe.
+fn is_in_memory(path: &Path) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    const ENOUGH: u64 = 32 << 20;
+    rustix::fs::statfs(path).is_ok_and(|system| {
+        #[expect(clippy::unnecessary_cast, reason = "the types differ between processors")]
+        let (kind, block) = (system.f_type as i64, system.f_bsize as u64);
+        kind == TMPFS_MAGIC && system.f_bavail.saturating_mul(block) >= ENOUGH
+    })
+}
+
+/// The probe's command line and all of its environment.
+fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
+    let library = settings.library;
+    let stubs = directory.join("stubs");
+    let mut search_path = OsString::from(&stubs);
+    for path in &library.search_path {
+        search_path.push(":");
+        search_path.push(path);
+    }
+    #[expect(clippy::disallowed_methods, reason = "the probe is a part of gfxpack")]
+    let mut command = match &library.loader {
+        Some(loader) => {
+            let mut command = Command::new(loader);
+            command.arg("--library-path").arg(&search_path).arg(settings.probe);
+            command
+        }
+        None => Command::new(settings.probe),
+    };
+    command.env_clear();
+    if library.loader.is_none() {
+        command.env("LD_LIBRARY_PATH", &search_path);
+    }
+    let no_databases = directory.join("no-databases");
+    // The current directory is that of each process: what the library keeps of a user lies there.
+    let user = "/proc/self/cwd";
+    command
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("TMPDIR", directory.join("tmp"))
+        .env("LC_ALL", "C")
+        .env("MIOPEN_SYSTEM_DB_PATH", settings.databases.as_ref().unwrap_or(&no_databases))
+        .env("MIOPEN_USER_DB_PATH", user)
+        .env("MIOPEN_CUSTOM_CACHE_DIR", user)
+        .env("MIOPEN_LOG_LEVEL", "1")
+        // Threads would cost more than they save, where a compile takes no time.
+        .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
+        // Some builds find no assembler, and then no solver in assembly applicable. The file is
+        // only looked for.
+        .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", settings.probe);
+    command
+}

@@ -1,0 +1,104 @@
+//! Sizes that MIOpen can compute: it faults on some others.
+
+use super::{Convolution, Directions, ProblemError};
+
+/// Largest size: C's `int` in MIOpenDriver and in most of MIOpen's functions.
+pub const MAX_SIZE: u64 = i32::MAX as u64;
+
+impl Convolution {
+    /// Depth, height and width of the output; none where one is out of range.
+    /// A filter that does not fit the padded input gives one element, as in
+    /// MIOpen, whose databases have such convolutions.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `GetForwardOutputTensorWithLayout` in
+    /// convolution.cpp.
+    #[must_use]
+    pub fn output(&self) -> Option<[u64; 3]> {
+        let mut output = [1; 3];
+        for (axis, output) in output.iter_mut().enumerate() {
+            let covered = self.dilation[axis].checked_mul(self.filter[axis].checked_sub(1)?)?;
+            let covered = covered.checked_add(1)?;
+            let pad = self.pad[axis].checked_mul(2)?;
+            *output = if self.transposed {
+                let last = self.stride[axis].checked_mul(self.input[axis].checked_sub(1)?)?;
+                let end = last.checked_add(covered)?.checked_add(self.output_pad[axis])?;
+                end.saturating_sub(pad).max(1)
+            } else {
+                let room = self.input[axis].checked_add(pad)?.saturating_sub(covered);
+                room.checked_div(self.stride[axis])? + 1
+            };
+        }
+        Some(output)
+    }
+
+    /// Whether MIOpen could compute it.
+    ///
+    /// # Errors
+    /// [`ProblemError`]: a size out of range, channels that do not divide into
+    /// the groups, a tensor of 2^63 bytes, or no direction.
+    pub fn check(&self) -> Result<(), ProblemError> {
+        if !matches!(self.spatial_dims, 2 | 3) {
+            return Err(ProblemError::range("spatial_dim", self.spatial_dims.into()));
+        }
+        let Directions { forward, backward_data, backward_weights } = self.directions;
+        if !(forward || backward_data || backward_weights) {
+            return Err(ProblemError::NoDirection);
+        }
+        let axes = |names: [&'static str; 3], values: [u64; 3]| names.into_iter().zip(values);
+        let positive = [
+            ("batchsize", self.batch),
+            ("in_channels", self.in_channels),
+            ("out_channels", self.out_channels),
+            ("group_count", self.groups),
+        ]
+        .into_iter()
+        .chain(axes(["in_d", "in_h", "in_w"], self.input))
+        .chain(axes(["fil_d", "fil_h", "fil_w"], self.filter))
+        .chain(axes(["conv_stride_d", "conv_stride_h", "conv_stride_w"], self.stride))
+        .chain(axes(["dilation_d", "dilation_h", "dilation_w"], self.dilation));
+        for (option, value) in positive {
+            if !(1..=MAX_SIZE).contains(&value) {
+                return Err(ProblemError::range(option, value));
+            }
+        }
+        let names = ["trans_output_pad_d", "trans_output_pad_h", "trans_output_pad_w"];
+        let pads = axes(["pad_d", "pad_h", "pad_w"], self.pad).chain(axes(names, self.output_pad));
+        for (option, value) in pads {
+            if value > MAX_SIZE {
+                return Err(ProblemError::range(option, value));
+            }
+        }
+        let divides = |channels: u64| channels.is_multiple_of(self.groups);
+        if !divides(self.in_channels) || !divides(self.out_channels) {
+            return Err(ProblemError::Groups {
+                in_channels: self.in_channels,
+                out_channels: self.out_channels,
+                groups: self.groups,
+            });
+        }
+        for (axis, option) in names.into_iter().enumerate() {
+            let pad = self.output_pad[axis];
+            let most = if self.transposed { self.stride[axis] - 1 } else { 0 };
+            if pad > most {
+                return Err(ProblemError::range(option, pad));
+            }
+        }
+        self.check_tensors()
+    }
+
+    fn check_tensors(&self) -> Result<(), ProblemError> {
+        let output = self.output_lengths().ok_or(ProblemError::TooLarge { tensor: "output" })?;
+        let data_type = self.data_type;
+        for (tensor, lengths, bytes) in [
+            ("input", self.input_lengths(), data_type.bytes()),
+            ("filter", self.filter_lengths(), data_type.bytes()),
+            ("output", output, data_type.output_bytes()),
+        ] {
+            let bytes = lengths.into_iter().try_fold(bytes, u64::checked_mul);
+            if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
+                return Err(ProblemError::TooLarge { tensor });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! Reads MIOpenDriver's arguments.
+
+use std::str::FromStr;
+
+use gfxpack_plan::log::DriverCommand;
+
+use super::{Convolution, DataType, Directions, Layout, Problem, ProblemError, driver};
+
+/// The program's name, in whichever directory it is.
+const DRIVER: &str = DriverCommand::PROGRAM;
+
+impl FromStr for Problem {
+    type Err = ProblemError;
+
+    fn from_str(line: &str) -> Result<Self, ProblemError> {
+        let problem = read_unchecked(line)?;
+        if let Self::Convolution(convolution) = &problem {
+            convolution.check()?;
+        }
+        Ok(problem)
+    }
+}
+
+/// Reads a line, whatever its sizes.
+///
+/// # Errors
+/// [`ProblemError`] where it is no line of MIOpenDriver.
+pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
+    let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
+    if words.first().is_some_and(|first| program(first)) {
+        words.remove(0);
+    }
+    let plain =
+        |word: &&&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
+    if let Some(word) = words.iter().find(|word| !plain(word)) {
+        return Err(ProblemError::Word((*word).to_owned()));
+    }
+    let (operation, options) = words.split_first().ok_or(ProblemError::Empty)?;
+    if let Some(data_type) = data_type(operation) {
+        return convolution(data_type, options).map(Problem::Convolution);
+    }
+    if driver::is_operation(operation) {
+        return driver::problem(operation, options);
+    }
+    Err(ProblemError::Operation((*operation).to_owned()))
+}
+
+impl Problem {
+    /// Whether MIOpenDriver has an operation of that name: `conv`, `poolfp16`.
+    #[must_use]
+    pub fn is_operation(name: &str) -> bool {
+        data_type(name).is_some() || driver::is_operation(name)
+    }
+}
+
+/// The element type of a convolution's name.
+fn data_type(operation: &str) -> Option<DataType> {
+    let suffix = operation.strip_prefix("conv")?;
+    DataType::ALL.into_iter().find(|data_type| data_type.driver_suffix() == suffix)
+}
+
+/// Options that decide what is computed: the long name and the short one.
+/// Those whose short name is a sign that shells take for theirs are written
+/// long everywhere.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `AddCmdLineArgs` in driver/conv_driver.hpp.
+const OPTIONS: [(&str, Option<char>); 35] = [
+    ("in_layout", Some('I')),
+    ("out_layout", Some('O')),
+    ("fil_layout", Some('f')),
+    ("spatial_dim", Some('_')),
+    ("forw", Some('F')),
+    ("batchsize", Some('n')),
+    ("in_channels", Some('c')),
+    ("in_d", None),
+    ("in_h", Some('H')),
+    ("in_w", Some('W')),
+    ("out_channels", Some('k')),
+    ("fil_d", None),
+    ("fil_h", Some('y')),
+    ("fil_w", Some('x')),
+    ("conv_stride_d", None),
+    ("conv_stride_h", Some('u')),
+    ("conv_stride_w", Some('v')),
+    ("pad_d", None),
+    ("pad_h", Some('p')),
+    ("pad_w", Some('q')),
+    ("trans_output_pad_d", None),
+    ("trans_output_pad_h", Some('Y')),
+    ("trans_output_pad_w", Some('X')),
+    ("bias", Some('b')),
+    ("mode", Some('m')),
+    ("pad_mode", Some('z')),
+    ("dilation_d", None),
+    ("dilation_h", Some('l')),
+    ("dilation_w", Some('j')),
+    ("group_count", Some('g')),
+    ("tensor_vect", Some('Z')),
+    ("vector_length", Some('L')),
+    ("in_cast_type", Some('U')),
+    ("out_cast_type", Some('T')),
+    ("wei_cast_type", Some('R')),
+];
+
+/// Options that say how a convolution is measured, verified and filled: they
+/// change no kernel.
+///
+/// Source: as above.
+const OTHERS: [(&str, char); 15] = [
+    ("iter", 'i'),
+    ("verify", 'V'),
+    ("verification_cache", 'C'),
+    ("time", 't'),
+    ("wall", 'w'),
+    ("search", 's'),
+    ("printconv", 'P'),
+    ("dump_output", 'o'),
+    ("in_data", 'd'),
+    ("weights", 'e'),
+    ("in_bias", 'a'),
+    ("dout_data", 'D'),
+    ("gpualloc", 'G'),
+    // The value of padding, which MIOpen has no use for.
+    ("pad_val", 'r'),
+    // Which solution a program took: all are asked for.
+    ("solution", 'S'),
+];
+
+/// The long name of an option that decides what is computed; an empty one for
+/// the others.
+fn long_name(option: &str) -> Result<&'static str, ProblemError> {
+    let unknown = || ProblemError::Option(option.to_owned());
+    if let Some(long) = option.strip_prefix("--") {
+        let found = OPTIONS.iter().find(|(name, _)| *name == long).map(|(name, _)| *name);
+        let other = OTHERS.iter().any(|(name, _)| *name == long);
+        return found.or(other.then_some("")).ok_or_else(unknown);
+    }
+    let Some(short) = option.strip_prefix('-') else {
+        return Err(ProblemError::NotAnOption(option.to_owned()));
+    };
+    // MIOpenDriver looks at the first character only.
+    let short = short.chars().next().ok_or_else(unknown)?;
+    let found = OPTIONS.iter().find(|(_, name)| *name == Some(short)).map(|(name, _)| *name);
+    let other = OTHERS.iter().any(|(_, name)| *name == short);
+    found.or(other.then_some("")).ok_or_else(unknown)
+}
+
+/// Options as they were given, the last of each. Values that are not given
+/// are MIOpenDriver's.
+struct Given<'a>(Vec<(&'static str, &'a str, &'a str)>);
+
+impl<'a> Given<'a> {
+    fn read(options: &[&'a str]) -> Result<Self, ProblemError> {
+        let mut given = Vec::new();
+        for pair in options.chunks(2) {
+            let name = long_name(pair[0])?;
+            let [option, value] = pair else {
+                return Err(ProblemError::NoValue(pair[0].to_owned()));
+            };
+            given.push((name, *option, *value));
+        }
+        Ok(Self(given))
+    }
+
+    fn find(&self, name: &str) -> Option<(&'a str, &'a str)> {
+        let found = self.0.iter().rev().find(|(given, ..)| *given == name)?;
+        Some((found.1, found.2))
+    }
+
+    fn number(&self, name: &str, default: u64) -> Result<u64, ProblemError> {
+        let Some((option, value)) = self.find(name) else { return Ok(default) };
+        value.parse().map_err(|_| bad(option, value, "a number"))
+    }
+
+    fn axes(&self, names: [&str; 3], default: u64) -> Result<[u64; 3], ProblemError> {
+        let [depth, height, width] = names;
+        let number = |name| self.number(name, default);
+        Ok([number(depth)?, number(height)?, number(width)?])
+    }
+
+    /// One of the words given.
+    fn word<T: Copy>(
+        &self,
+        name: &str,
+        default: T,
+        words: &[(&str, T)],
+        expected: &'static str,
+    ) -> Result<T, ProblemError> {
+        let Some((option, value)) = self.find(name) else { return Ok(default) };
+        let found = words.iter().find(|(word, _)| value.eq_ignore_ascii_case(word));
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| bad(option, value, expected))
+    }
+
+    /// Refuses any other value than these.
+    fn only(&self, name: &str, values: &[&str]) -> Result<(), ProblemError> {
+        match self.find(name) {
+            Some((option, value)) if !values.contains(&value) => {
+                let (option, value) = (option.to_owned(), value.to_owned());
+                Err(ProblemError::Unsupported { option, value })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn bad(option: &str, value: &str, expected: &'static str) -> ProblemError {
+    ProblemError::Value { option: option.to_owned(), value: value.to_owned(), expected }
+}
+
+/// How MIOpenDriver pads (`-z`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PadMode {
+    Given,
+    Same,
+    Valid,
+}
+
+fn convolution(data_type: DataType, options: &[&str]) -> Result<Convolution, ProblemError> {
+    let given = Given::read(options)?;
+    given.only("tensor_vect", &["0"])?;
+    given.only("vector_length", &["1"])?;
+    for name in ["in_cast_type", "out_cast_type", "wei_cast_type"] {
+        given.only(name, &["-1"])?;
+    }
+    let number = |name, default| given.number(name, default);
+    let dims = given.word("spatial_dim", 2, &[("2", 2), ("3", 3)], "2 or 3")?;
+    let layout = |name| {
+        let words = [Layout::ChannelsFirst, Layout::ChannelsLast];
+        let words = words.map(|layout| (layout.name(dims), layout));
+        let expected = if dims == 3 { "NCDHW or NDHWC" } else { "NCHW or NHWC" };
+        given.word(name, Layout::ChannelsFirst, &words, expected)
+    };
+    let bits = number("forw", 0)?;
+    let directions = Directions::from_bits(bits).ok_or_else(|| {
+        let (option, value) = given.find("forw").unwrap_or_default();
+        bad(option, value, "a number from 0 to 7")
+    })?;
+    let output_pad = ["trans_output_pad_d", "trans_output_pad_h", "trans_output_pad_w"];
+    let mut convolution = Convolution {
+        data_type,
+        spatial_dims: dims,
+        batch: number("batchsize", 100)?,
+        in_channels: number("in_channels", 3)?,
+        input: given.axes(["in_d", "in_h", "in_w"], 32)?,
+        out_channels: number("out_channels", 32)?,
+        filter: given.axes(["fil_d", "fil_h", "fil_w"], 3)?,
+        pad: given.axes(["pad_d", "pad_h", "pad_w"], 0)?,
+        stride: given.axes(["conv_stride_d", "conv_stride_h", "conv_stride_w"], 1)?,
+        dilation: given.axes(["dilation_d", "dilation_h", "dilation_w"], 1)?,
+        groups: number("group_count", 1)?,
+        transposed: given.word("mode", false, &MODES, "conv or trans")?,
+        output_pad: given.axes(output_pad, 0)?,
+        in_layout: layout("in_layout")?,
+        filter_layout: layout("fil_layout")?,
+        out_layout: layout("out_layout")?,
+        bias: number("bias", 0)? != 0,
+        directions,
+    };
+    if dims == 2 {
+        convolution.flatten();
+    }
+    if !convolution.transposed {
+        convolution.output_pad = [0; 3];
+    }
+    let mode = given.word("pad_mode", PadMode::Given, &PAD_MODES, "default, same or valid")?;
+    convolution.pad_as(mode);
+    Ok(convolution)
+}
+
+const MODES: [(&str, bool); 2] = [("conv", false), ("trans", true)];
+const PAD_MODES: [(&str, PadMode); 3] =
+    [("default", PadMode::Given), ("same", PadMode::Same), ("valid", PadMode::Valid)];
+
+impl Convolution {
+    /// Makes the depth that of a two-dimensional convolution.
+    fn flatten(&mut self) {
+        self.input[0] = 1;
+        self.filter[0] = 1;
+        self.pad[0] = 0;
+        self.stride[0] = 1;
+        self.dilation[0] = 1;
+        self.output_pad[0] = 0;
+    }
+
+    /// Source: ROCm/MIOpen 2d1fd997a, `SetConvDescriptorFromCmdLineArgs` in
+    /// driver/conv_driver.hpp.
+    fn pad_as(&mut self, mode: PadMode) {
+        let axes = usize::from(self.spatial_dims == 2)..3;
+        let plain = self.dilation[axes.clone()].iter().all(|dilation| *dilation == 1)
+            || self.filter[axes.clone()].iter().all(|size| *size == 1);
+        if mode == PadMode::Given || self.transposed || !plain {
+            return;
+        }
+        for axis in axes {
+            let (size, stride) = (self.input[axis], self.stride[axis]);
+            self.pad[axis] = match size.checked_rem(stride) {
+                _ if mode == PadMode::Valid => 0,
+                Some(0) => self.filter[axis].saturating_sub(stride) / 2,
+                Some(over) => self.filter[axis].saturating_sub(over) / 2,
+                // Refused later.
+                None => 0,
+            };
+        }
+    }
+}

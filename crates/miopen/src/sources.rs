@@ -1,0 +1,332 @@
+//! The kernel sources that a libMIOpen carries, with the names that its keys
+//! call them by.
+//!
+//! Source: MIOpen 3.3 (2d1fd997a), src/CMakeLists.txt, `add_kernels`;
+//! src/kernels/kernel.cpp.in and kernel_includes.cpp.in. The texts are data
+//! symbols called after the file, in capitals and without its ending; the
+//! names themselves are strings in a table that is built at run time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::elf::{self, ElfError};
+use crate::library::Library;
+
+const PREFIX: &str = "MIOPEN_KERNEL_";
+const INCLUDE: &str = "_INCLUDE";
+const SIZE: &str = "_SIZE";
+
+/// What kernels are written in.
+const KERNEL_ENDINGS: &[&str] = &["cl", "cpp", "s"];
+/// What they include.
+const INCLUDE_ENDINGS: &[&str] = &["h", "hpp", "inc"];
+
+/// Texts of at most this depth of includes are compared.
+const DEPTH_MAX: usize = 32;
+
+/// Kernel sources of one version of MIOpen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sources {
+    /// Kernels by file name, `naive_conv.cpp`. What a `.cl` or `.s` includes
+    /// stands in it; a `.cpp` needs `includes`.
+    pub kernels: BTreeMap<String, Vec<u8>>,
+    /// Files that kernels include, by the name that they do it by.
+    pub includes: BTreeMap<String, Vec<u8>>,
+    /// Symbols of texts whose file name the library does not tell, or tells
+    /// in more than one way.
+    pub unnamed: Vec<String>,
+}
+
+/// Why there are no sources.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourcesError {
+    /// The library cannot be read.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// A text is shorter than the library says.
+    #[error("failed to read the text `{symbol}` out of `{file}`")]
+    Text {
+        /// The library.
+        file: PathBuf,
+        /// The symbol.
+        symbol: String,
+    },
+    /// A file or directory cannot be written.
+    #[error("failed to write `{path}`")]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Whether Debian leaves a source out of its package of MIOpen: assembly,
+/// and what assembly includes, is not in the form that its authors change.
+///
+/// Source: Debian, miopen 6.4.3+dfsg-1, debian/copyright, `Files-Excluded`.
+#[must_use]
+pub fn is_left_out_by_debian(name: &str) -> bool {
+    matches!(ending(name), "s" | "inc")
+}
+
+impl Sources {
+    /// The sources that a library carries. None at all where its symbols
+    /// were removed.
+    ///
+    /// # Errors
+    /// [`SourcesError`], for a library that cannot be read or is damaged.
+    pub fn of(library: &Library) -> Result<Self, SourcesError> {
+        let open = elf::Library::open(&library.file)?;
+        let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
+        let names = FileNames::among(&open.constants()?);
+        let damaged = |stem: &str| SourcesError::Text {
+            file: library.file.clone(),
+            symbol: format!("{PREFIX}{stem}"),
+        };
+        let mut sources = Self::default();
+        let mut unsettled = Vec::new();
+        for (stem, text) in &symbols {
+            let Some(size) = symbols.get(&format!("{stem}{SIZE}")) else { continue };
+            let size = size.as_slice().try_into().map(u64::from_le_bytes).ok();
+            let size = size.and_then(|size| usize::try_from(size).ok());
+            let text = size.and_then(|size| text.get(..size)).ok_or_else(|| damaged(stem))?;
+            match names.of(stem) {
+                Names::One(name) => sources.add(name, text),
+                Names::Several(names) => unsettled.push((stem, names, text)),
+                Names::None => sources.unnamed.push(format!("{PREFIX}{stem}")),
+            }
+        }
+        let included = sources.included();
+        for (stem, names, text) in unsettled {
+            // The name that other texts include it by is the one that works.
+            let mut used = names.into_iter().filter(|name| included.contains(name));
+            match (used.next(), used.next()) {
+                (Some(name), None) => sources.add(name, text),
+                _ => sources.unnamed.push(format!("{PREFIX}{stem}")),
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Whether there is no kernel.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kernels.is_empty()
+    }
+
+    /// Writes all files into one directory, as MIOpen itself lays them out to
+    /// compile. The directory is made where it is missing.
+    ///
+    /// # Errors
+    /// [`SourcesError::Write`].
+    pub fn write(&self, dir: &Path) -> Result<(), SourcesError> {
+        let failed = |path: &Path, source| SourcesError::Write { path: path.to_owned(), source };
+        fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
+        for (name, text) in self.kernels.iter().chain(&self.includes) {
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(|source| failed(&path, source))?;
+        }
+        Ok(())
+    }
+
+    /// The files that are otherwise in another tree, whose file of a name
+    /// `other` reads. Empty lines do not count, and includes of `.cl` and `.s`
+    /// are put in their place, as they are in a library.
+    pub fn differing(&self, other: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
+        let files = self.kernels.iter().chain(&self.includes);
+        let differing = files.filter(|(name, text)| {
+            let Some(theirs) = other(name) else { return false };
+            let theirs = match ending(name) {
+                "cl" | "s" => expanded(&theirs, &other, DEPTH_MAX),
+                _ => theirs,
+            };
+            !lines(text).eq(lines(&theirs))
+        });
+        differing.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn add(&mut self, name: String, text: &[u8]) {
+        let files = if KERNEL_ENDINGS.contains(&ending(&name)) {
+            &mut self.kernels
+        } else {
+            &mut self.includes
+        };
+        files.insert(name, text.to_vec());
+    }
+
+    /// The names in all `#include "…"` of the texts.
+    fn included(&self) -> BTreeSet<String> {
+        let texts = self.kernels.values().chain(self.includes.values());
+        let names = texts.flat_map(|text| text.split(|byte| *byte == b'\n')).filter_map(included);
+        names.map(|name| name.rsplit('/').next().unwrap_or(name).to_owned()).collect()
+    }
+}
+
+/// What is known of a text's name.
+#[derive(Debug, PartialEq, Eq)]
+enum Names {
+    None,
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Strings of a library that could be names of its sources.
+struct FileNames(BTreeSet<String>);
+
+impl FileNames {
+    /// All that end like a source, up to what no file name holds.
+    fn among(constants: &[u8]) -> Self {
+        let mut names = BTreeSet::new();
+        for text in constants.split(|byte| *byte == 0) {
+            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+".contains(byte);
+            let from = text.iter().rposition(|byte| !plain(byte)).map_or(0, |at| at + 1);
+            let Ok(name) = std::str::from_utf8(&text[from..]) else { continue };
+            if [KERNEL_ENDINGS, INCLUDE_ENDINGS].concat().contains(&ending(name)) {
+                names.insert(name.to_owned());
+            }
+        }
+        Self(names)
+    }
+
+    /// The names of the text whose symbol is `stem`.
+    fn of(&self, stem: &str) -> Names {
+        let include = stem.strip_suffix(INCLUDE).map(|stem| self.matching(stem, INCLUDE_ENDINGS));
+        match include {
+            Some(names) if names != Names::None => names,
+            _ => self.matching(stem, KERNEL_ENDINGS),
+        }
+    }
+
+    /// Whole strings count before ends of longer ones: a linker keeps
+    /// `naive_conv.cpp` only as the end of `fp8_naive_conv.cpp`.
+    fn matching(&self, stem: &str, endings: &[&str]) -> Names {
+        let (mut whole, mut ends) = (BTreeSet::new(), BTreeSet::new());
+        for name in self.0.iter().filter(|name| endings.contains(&ending(name))) {
+            let base = name.split('.').next().unwrap_or(name);
+            let Some(before) = base.len().checked_sub(stem.len()) else { continue };
+            if !stem.is_empty() && identifier(&base[before..]) == stem {
+                let found = if before == 0 { &mut whole } else { &mut ends };
+                found.insert(name[before..].to_owned());
+            }
+        }
+        let mut names = if whole.is_empty() { ends } else { whole };
+        match names.len() {
+            0 => Names::None,
+            1 => names.pop_first().map_or(Names::None, Names::One),
+            _ => Names::Several(names.into_iter().collect()),
+        }
+    }
+}
+
+/// Source: CMake, `string(TOUPPER)` and `string(MAKE_C_IDENTIFIER)`.
+fn identifier(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(letter).collect()
+}
+
+fn ending(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+/// The file that a line includes, in quotes.
+fn included(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?.trim();
+    let rest = match line.strip_prefix('#') {
+        Some(rest) => rest.trim_start().strip_prefix("include")?,
+        None => line.strip_prefix(".include")?,
+    };
+    rest.trim_start().strip_prefix('"')?.split_once('"').map(|(name, _)| name)
+}
+
+/// A text with what it includes in place of the line that does it.
+///
+/// Source: what MIOpen 3.4.0 carries, compared with the tree of 3.3: 34 of 51
+/// `.cl` come out alike, the others were changed.
+fn expanded(text: &[u8], read: &impl Fn(&str) -> Option<Vec<u8>>, depth: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let inner = included(line).filter(|_| depth > 0).and_then(read);
+        match inner {
+            Some(inner) => {
+                out.extend(expanded(&inner, read, depth - 1));
+                out.push(b'\n');
+            }
+            None => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// The lines that say something.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_the_strings_of_the_library() {
+        let constants = b"\0fp8_naive_conv.cpp\0src/solver/conv_direct.cpp\0math.hpp\0math.h\0\
+            static_kernel_Config.hpp\0config.hpp\0Gemm.cl\0x: gemm.s\0no.txt\0#include \"a.hpp\"\0";
+        let names = FileNames::among(constants);
+        let check = |stem: &str, expected: &[&str]| {
+            let found = match names.of(stem) {
+                Names::None => Vec::new(),
+                Names::One(name) => vec![name],
+                Names::Several(names) => names,
+            };
+            assert_eq!(found, expected, "{stem}");
+        };
+        check("NAIVE_CONV", &["naive_conv.cpp"]);
+        check("FP8_NAIVE_CONV", &["fp8_naive_conv.cpp"]);
+        check("CONV_DIRECT", &["conv_direct.cpp"]);
+        check("CONFIG_INCLUDE", &["config.hpp"]);
+        check("STATIC_KERNEL_CONFIG_INCLUDE", &["static_kernel_Config.hpp"]);
+        check("MATH_INCLUDE", &["math.h", "math.hpp"]);
+        check("GEMM", &["Gemm.cl", "gemm.s"]);
+        check("A_INCLUDE", &[]);
+        check("NO", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn what_a_cl_includes_stands_in_it() {
+        let tree = BTreeMap::from([
+            ("a.cl", "\n#include \"types.h\"\n#include <math.h>\nkernel void a();\n"),
+            ("types.h", "#include \"half.h\"\ntypedef int t;\n"),
+            ("half.h", "typedef short h;\n"),
+            ("b.cpp", "#include \"types.h\"\n"),
+            ("c.cl", "kernel void c();\n"),
+        ]);
+        let library = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+        let kernels = BTreeMap::from([
+            library(
+                "a.cl",
+                "typedef short h;\n\ntypedef int t;\n\n#include <math.h>\nkernel void a();\n",
+            ),
+            library("b.cpp", "#include \"types.h\"\n"),
+            library("c.cl", "kernel void c(int);\n"),
+            library("d.cl", "kernel void d();\n"),
+        ]);
+        let sources = Sources { kernels, ..Sources::default() };
+        let read = |name: &str| tree.get(name).map(|text| text.as_bytes().to_vec());
+        assert_eq!(sources.differing(read), ["c.cl"]);
+    }
+
+    #[test]
+    fn debian_leaves_assembly_out() {
+        for name in ["conv1x1u.s", "inst_wrappers.inc"] {
+            assert!(is_left_out_by_debian(name), "{name}");
+        }
+        for name in ["naive_conv.cpp", "MIOpenLRNFwd.cl", "math.hpp", "float_types.h", "s"] {
+            assert!(!is_left_out_by_debian(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Databases as the library reads them: a directory of links to those for one
+//! target, and of copies in the form that it takes.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use bzip2::read::MultiBzDecoder;
+use gfxpack_plan::{Digest, Target};
+use gfxpack_tuning::{DatabaseName, Kind, Owner, Storage, sqlite_lines};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::AskError;
+
+/// A database that the library was given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DatabaseFile {
+    /// The file.
+    pub path: PathBuf,
+    /// SHA-256 of the file.
+    pub sha256: Digest,
+}
+
+/// What a directory of databases has for a target.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    /// Where the library looks, while it searches.
+    pub(crate) directory: PathBuf,
+    /// As the first, with the find database.
+    pub(crate) complete: PathBuf,
+    pub(crate) find_db: Option<PathBuf>,
+    /// What was used, sorted.
+    pub(crate) files: Vec<DatabaseFile>,
+    /// Whether there are heuristic models, which some versions can't read.
+    pub(crate) has_models: bool,
+}
+
+/// A file of the directory that is for the target.
+struct Candidate {
+    path: PathBuf,
+    /// Without the extension of a compressed one.
+    name: String,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    Database(DatabaseName),
+    Model,
+}
+
+impl Staged {
+    /// Lays out what `from` has for the target, below `to`; none where it has
+    /// nothing.
+    ///
+    /// Databases for exactly the target's count of compute units are taken. A
+    /// performance database in SQLite is also given as text, for builds that
+    /// read that, and there the one with the nearest count will do, which
+    /// builds that read SQLite look for.
+    ///
+    /// # Errors
+    /// [`AskError::Database`] or [`AskError::Scratch`].
+    pub(crate) fn lay_out(
+        from: &Path,
+        target: &Target,
+        models: bool,
+        to: &Path,
+    ) -> Result<Option<Self>, AskError> {
+        let candidates = candidates(from, target, models).map_err(|source| AskError::Database {
+            path: from.to_owned(),
+            source: source.into(),
+        })?;
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        let mut staged = Self {
+            directory: to.join("searching"),
+            complete: to.join("complete"),
+            find_db: None,
+            files: Vec::new(),
+            has_models: candidates.iter().any(|candidate| candidate.what == What::Model),
+        };
+        for directory in [&staged.directory, &staged.complete] {
+            fs::create_dir_all(directory).map_err(scratch(directory))?;
+        }
+        let text = format!("{}.db.txt", target.db_basename());
+        let has_text = candidates.iter().any(|candidate| candidate.name == text);
+        let nearest = nearest(&candidates, target);
+        for candidate in &candidates {
+            let path = staged.take(candidate)?;
+            if !has_text && nearest == Some(&candidate.name) {
+                staged.convert(&path, &text)?;
+            }
+        }
+        staged.files.sort();
+        Ok(Some(staged))
+    }
+
+    /// Puts a file into the directories; where it lies, decompressed.
+    fn take(&mut self, candidate: &Candidate) -> Result<PathBuf, AskError> {
+        let path = &candidate.path;
+        let unreadable =
+            |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
+        let compressed = path.extension().is_some_and(|extension| extension == "bz2");
+        let complete = self.complete.join(&candidate.name);
+        if compressed {
+            let mut input = MultiBzDecoder::new(File::open(path).map_err(unreadable)?);
+            let mut output = File::create(&complete).map_err(scratch(&complete))?;
+            io::copy(&mut input, &mut output).map_err(unreadable)?;
+        } else {
+            let real = path.canonicalize().map_err(unreadable)?;
+            symlink(real, &complete).map_err(scratch(&complete))?;
+        }
+        let is_find = matches!(&candidate.what, What::Database(name) if name.kind == Kind::Find);
+        if is_find {
+            // The step `hit` looks single problems up; a library would read it all.
+            self.find_db = Some(complete.clone());
+        } else {
+            let searching = self.directory.join(&candidate.name);
+            symlink(&complete, &searching).map_err(scratch(&searching))?;
+        }
+        let sha256 = sha256(path).map_err(unreadable)?;
+        self.files.push(DatabaseFile { path: path.clone(), sha256 });
+        Ok(complete)
+    }
+
+    /// Writes a performance database in SQLite as text.
+    fn convert(&self, sqlite: &Path, name: &str) -> Result<(), AskError> {
+        let path = self.complete.join(name);
+        let mut output = BufWriter::new(File::create(&path).map_err(scratch(&path))?);
+        let mut written = Ok(());
+        sqlite_lines(sqlite, |line| {
+            if written.is_ok() {
+                written = writeln!(output, "{line}");
+            }
+        })
+        .map_err(|source| AskError::Database { path: sqlite.to_owned(), source: source.into() })?;
+        written.and_then(|()| output.flush()).map_err(scratch(&path))?;
+        let searching = self.directory.join(name);
+        symlink(&path, &searching).map_err(scratch(&searching))
+    }
+}
+
+/// Makes a directory of links to all files of another one, and to these.
+///
+/// # Errors
+/// [`AskError::Scratch`] or [`AskError::Database`].
+pub(crate) fn link_together(
+    from: Option<&Path>,
+    files: &[PathBuf],
+    to: &Path,
+) -> Result<(), AskError> {
+    fs::create_dir_all(to).map_err(scratch(to))?;
+    let mut all: Vec<PathBuf> = files.to_vec();
+    if let Some(from) = from {
+        for entry in fs::read_dir(from).map_err(scratch(from))? {
+            all.push(entry.map_err(scratch(from))?.path());
+        }
+    }
+    for path in all {
+        let unreadable =
+            |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
+        let real = path.canonicalize().map_err(unreadable)?;
+        let link = to.join(path.file_name().unwrap_or_default());
+        symlink(real, &link).map_err(scratch(&link))?;
+    }
+    Ok(())
+}
+
+fn scratch(path: &Path) -> impl FnOnce(io::Error) -> AskError + use<> {
+    let path = path.to_owned();
+    |source| AskError::Scratch { path, source }
+}
+
+/// What of the directory is for the target, by name.
+fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Candidate>> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let name = file_name.strip_suffix(".bz2").unwrap_or(file_name).to_owned();
+        let what = match DatabaseName::of(Path::new(&name)) {
+            Some(database) if is_read(&database, target) => What::Database(database),
+            None if models && is_model(&name, target) => What::Model,
+            _ => continue,
+        };
+        candidates.push(Candidate { path, name, what });
+    }
+    // A decompressed file comes before the one that it was made from.
+    candidates.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
+    candidates.dedup_by(|later, first| later.name == first.name);
+    Ok(candidates)
+}
+
+/// Whether a library on such a device may read the database.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` in execution_context.hpp:
+/// the nearest count of compute units is looked for in SQLite only; the search
+/// among text files compares with an extension that no path has.
+fn is_read(database: &DatabaseName, target: &Target) -> bool {
+    let same_device = database.target.id().db_id() == target.id().db_id();
+    let exact = database.target.compute_units() == target.compute_units();
+    let for_hip = database.kind == Kind::Perf || database.suffix == "HIP";
+    database.owner == Owner::System
+        && for_hip
+        && same_device
+        && (exact || (database.storage == Storage::Sqlite && database.prefix.is_empty()))
+}
+
+/// Whether the file is a heuristic model for the device, or for all.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `src/conv/heuristics/ai_heuristics.cpp`.
+fn is_model(name: &str, target: &Target) -> bool {
+    let Some(stem) = name.strip_suffix(".model") else { return false };
+    let device = stem.split(['_', '.']).next().unwrap_or_default();
+    !device.starts_with("gfx") || device == target.id().processor()
+}
+
+/// The performance database of convolutions in SQLite with the nearest count
+/// of compute units.
+fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a String> {
+    let wanted = target.compute_units()?;
+    let counts = candidates.iter().filter_map(|candidate| match &candidate.what {
+        What::Database(database)
+            if database.storage == Storage::Sqlite && database.prefix.is_empty() =>
+        {
+            Some((database.target.compute_units()?.abs_diff(wanted), &candidate.name))
+        }
+        _ => None,
+    });
+    counts.min().map(|(_, name)| name)
+}
+
+/// The digest of a file.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn sha256(file: &Path) -> io::Result<Digest> {
+    let mut file = File::open(file)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
+            read => sha256.update(&buffer[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn names(directory: &Path) -> BTreeSet<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_library_is_given_what_it_reads_on_the_device() {
+        let from = tempfile::tempdir().unwrap();
+        for name in [
+            "gfx90a68.db.txt",
+            "gfx90a6e.db.txt",
+            "gfx90a68.HIP.fdb.txt",
+            "gfx90a68.OpenCL.fdb.txt",
+            "gfx90a.tn.model",
+            "gfx908_ConvAsm1x1U_encoder.ktn.model",
+            "gfx90a68.kdb",
+            "notes.txt",
+        ] {
+            fs::write(from.path().join(name), name).unwrap();
+        }
+        let to = tempfile::tempdir().unwrap();
+        let target: Target = "gfx90a@104".parse().unwrap();
+        let staged = Staged::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
+        assert_eq!(names(&staged.directory), set(&["gfx90a68.db.txt", "gfx90a.tn.model"]));
+        assert_eq!(
+            names(&staged.complete),
+            set(&["gfx90a68.db.txt", "gfx90a.tn.model", "gfx90a68.HIP.fdb.txt"])
+        );
+        assert_eq!(staged.find_db, Some(staged.complete.join("gfx90a68.HIP.fdb.txt")));
+        assert_eq!(staged.files.len(), 3);
+        assert_eq!(staged.files[1].sha256, Digest::of(b"gfx90a68.HIP.fdb.txt"));
+        let to = tempfile::tempdir().unwrap();
+        let staged = Staged::lay_out(from.path(), &target, false, to.path()).unwrap().unwrap();
+        assert_eq!(names(&staged.directory), set(&["gfx90a68.db.txt"]));
+        let other: Target = "gfx1100@48".parse().unwrap();
+        assert!(Staged::lay_out(from.path(), &other, true, to.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn compressed_databases_are_decompressed() {
+        let from = tempfile::tempdir().unwrap();
+        let mut packed = Vec::new();
+        bzip2::read::BzEncoder::new(&b"key=values\n"[..], bzip2::Compression::best())
+            .read_to_end(&mut packed)
+            .unwrap();
+        fs::write(from.path().join("gfx906_60.HIP.fdb.txt.bz2"), packed).unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let target: Target = "gfx906_60".parse().unwrap();
+        let staged = Staged::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
+        assert_eq!(fs::read(staged.find_db.unwrap()).unwrap(), b"key=values\n");
+    }
+}

@@ -1,0 +1,167 @@
+//! Empty shared libraries, which take the names of those that are stood in
+//! for: the loader is content, and finds their functions in the probe.
+//!
+//! Source: System V ABI, "Object Files" and "Program Loading and Dynamic
+//! Linking"; `elf.h` for the numbers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use object::elf::{
+    DT_HASH, DT_NULL, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_SYMENT, DT_SYMTAB, ELFCLASS64,
+    ELFDATA2LSB, ELFMAG, ET_DYN, EV_CURRENT, PF_R, PF_W, PT_DYNAMIC, PT_GNU_STACK, PT_LOAD,
+};
+
+/// Sizes of a file header, a program header, a symbol and a dynamic entry.
+const FILE_HEADER: u64 = 64;
+const PROGRAM_HEADER: u64 = 56;
+const SYMBOL: u64 = 24;
+const DYNAMIC: u64 = 16;
+/// As large as any machine's.
+const PAGE: u64 = 0x10000;
+
+/// Writes an empty library for each soname, and gives their paths.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn write(
+    directory: &Path,
+    machine: u16,
+    sonames: &BTreeSet<String>,
+) -> io::Result<Vec<PathBuf>> {
+    sonames
+        .iter()
+        .map(|soname| {
+            let path = directory.join(soname);
+            fs::write(&path, empty_library(machine, soname))?;
+            Ok(path)
+        })
+        .collect()
+}
+
+/// A shared library of that name without any symbol.
+fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
+    let strings: Vec<u8> = [b"\0", soname.as_bytes(), b"\0"].concat();
+    let program_headers = [PT_LOAD, PT_DYNAMIC, PT_GNU_STACK];
+    let dynamic_at = FILE_HEADER + PROGRAM_HEADER * program_headers.len() as u64;
+    let entries = 7;
+    let symbols_at = dynamic_at + DYNAMIC * entries;
+    let hash_at = symbols_at + SYMBOL;
+    // One bucket and one symbol, which is none.
+    let hash: [u32; 4] = [1, 1, 0, 0];
+    let strings_at = hash_at + 4 * hash.len() as u64;
+    let end = strings_at + strings.len() as u64;
+    let dynamic: [(u32, u64); 7] = [
+        (DT_SONAME, 1),
+        (DT_HASH, hash_at),
+        (DT_STRTAB, strings_at),
+        (DT_SYMTAB, symbols_at),
+        (DT_STRSZ, strings.len() as u64),
+        (DT_SYMENT, SYMBOL),
+        (DT_NULL, 0),
+    ];
+
+    let mut file = Bytes(Vec::new());
+    file.0.extend(ELFMAG);
+    file.0.extend([ELFCLASS64, ELFDATA2LSB, EV_CURRENT]);
+    file.0.resize(16, 0);
+    file.half(ET_DYN);
+    file.half(machine);
+    file.word(u32::from(EV_CURRENT));
+    // No entry point, then the headers of segments and no sections.
+    for value in [0, FILE_HEADER, 0] {
+        file.long(value);
+    }
+    file.word(0);
+    for value in [FILE_HEADER, PROGRAM_HEADER, program_headers.len() as u64, 64, 0, 0] {
+        file.half(u16::try_from(value).expect("sizes of headers"));
+    }
+    for kind in program_headers {
+        let (start, size, align) = match kind {
+            PT_LOAD => (0, end, PAGE),
+            PT_DYNAMIC => (dynamic_at, DYNAMIC * entries, 8),
+            _ => (0, 0, 16),
+        };
+        file.word(kind);
+        // The loader writes addresses into the dynamic section. Without the third header it
+        // would take the stack for one that must be executable.
+        file.word(PF_R | PF_W);
+        for value in [start, start, start, size, size, align] {
+            file.long(value);
+        }
+    }
+    for (tag, value) in dynamic {
+        file.long(tag.into());
+        file.long(value);
+    }
+    file.0.extend([0; SYMBOL as usize]);
+    hash.iter().for_each(|word| file.word(*word));
+    file.0.extend(strings);
+    assert_eq!(file.0.len() as u64, end, "as the headers tell");
+    file.0
+}
+
+/// A file, little end first.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn half(&mut self, value: u16) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn word(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn long(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf;
+
+    #[test]
+    fn an_empty_library_has_its_name_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = elf::own_machine().unwrap();
+        let names = ["libamdhip64.so.7", "librocblas.so.5"].map(str::to_owned);
+        let paths = write(directory.path(), machine, &names.clone().into()).unwrap();
+        for (path, name) in paths.iter().zip(&names) {
+            let bytes = fs::read(path).unwrap();
+            let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+            let object = elf::Library::open(path).unwrap().shared_object().unwrap();
+            assert_eq!(file.elf_header().e_machine.get(object::Endianness::Little), machine);
+            assert_eq!(path.file_name().unwrap(), name.as_str());
+            assert!(object.needed.is_empty() && object.defined.is_empty());
+        }
+    }
+
+    /// The loader is asked itself: a program that needs the library starts.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a compiler and a program of the test's own")]
+    fn the_loader_takes_an_empty_library() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = "libamdhip64.so.7".to_owned();
+        let machine = elf::own_machine().unwrap();
+        let stub = write(directory.path(), machine, &[name].into()).unwrap().remove(0);
+        let program = directory.path().join("program");
+        let source = directory.path().join("program.c");
+        fs::write(&source, "int main(void) { return 42; }\n").unwrap();
+        let status = std::process::Command::new("cc")
+            .args(["-Wl,--no-as-needed", "-o"])
+            .args([&program, &source, &stub])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let status = std::process::Command::new(&program)
+            .env("LD_LIBRARY_PATH", directory.path())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(42));
+    }
+}

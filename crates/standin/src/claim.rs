@@ -1,0 +1,65 @@
+//! The device that is claimed to be there.
+
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+/// A GPU that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Processor and features, as HIP reports them in `gcnArchName`:
+    /// `gfx90a:sramecc+:xnack-`, or the processor alone.
+    pub architecture: CString,
+    /// What HIP reports as `multiProcessorCount`: compute units, or work
+    /// group processors from gfx10 on.
+    pub compute_units: u32,
+}
+
+static CLAIM: OnceLock<Claim> = OnceLock::new();
+
+/// Claims a device, once for the process. Until then none is there.
+///
+/// # Panics
+/// Where one was claimed already.
+pub fn set_claim(claim: Claim) {
+    assert!(CLAIM.set(claim).is_ok(), "a device was claimed already");
+}
+
+pub(crate) fn claim() -> Option<&'static Claim> {
+    CLAIM.get()
+}
+
+impl Claim {
+    /// Lanes of a wavefront: 32 from gfx10 on, 64 before.
+    ///
+    /// Source: ROCm documentation, "GPU hardware specifications".
+    #[must_use]
+    pub fn warp_size(&self) -> u32 {
+        let name = self.architecture.as_bytes();
+        if [&b"gfx10"[..], b"gfx11", b"gfx12"].iter().any(|family| name.starts_with(family)) {
+            32
+        } else {
+            64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wavefronts_are_narrow_from_gfx10_on() {
+        for (name, lanes) in [
+            (c"gfx900", 64),
+            (c"gfx906", 64),
+            (c"gfx90a:sramecc+:xnack-", 64),
+            (c"gfx942", 64),
+            (c"gfx1030", 32),
+            (c"gfx1100", 32),
+            (c"gfx1201", 32),
+        ] {
+            let claim = Claim { architecture: name.to_owned(), compute_units: 1 };
+            assert_eq!(claim.warp_size(), lanes, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What the device is: the claim, in HIP's words.
+
+use core::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+
+use super::error::{ERROR_INVALID_VALUE, ERROR_NO_DEVICE, HipResult, SUCCESS};
+use crate::claim::claim;
+use crate::record::{Event, record};
+use crate::succeed;
+
+/// Bytes of `hipDeviceProp_tR0600` and where its fields lie.
+const PROPERTIES_BYTES: usize = 1472;
+const WARP_SIZE_AT: usize = 308;
+const MULTI_PROCESSOR_COUNT_AT: usize = 388;
+const GCN_ARCH_NAME_AT: usize = 1160;
+const GCN_ARCH_NAME_BYTES: usize = 256;
+
+/// `hipDeviceAttribute_t`.
+const ATTRIBUTE_COOPERATIVE_LAUNCH: c_int = 10;
+const ATTRIBUTE_MAX_GRID_DIM_X: c_int = 29;
+const ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 63;
+const ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: c_int = 74;
+const ATTRIBUTE_WARP_SIZE: c_int = 87;
+
+/// Bytes of the local data share that a work group may use.
+const SHARED_MEMORY: c_int = 64 << 10;
+/// More memory makes more ways of computing applicable; nothing is touched.
+const MEMORY: usize = 256 << 30;
+
+succeed! {
+    hipInit
+    hipSetDevice
+    hipDeviceSynchronize
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipGetDevice(device: *mut c_int) -> HipResult {
+    // SAFETY: the caller passes where to put the number.
+    unsafe { device.write(0) };
+    SUCCESS
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipGetDeviceCount(count: *mut c_int) -> HipResult {
+    // SAFETY: the caller passes where to put the number.
+    unsafe { count.write(c_int::from(claim().is_some())) };
+    SUCCESS
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c_int) -> HipResult {
+    let Some(claim) = claim() else { return ERROR_NO_DEVICE };
+    let name = claim.architecture.as_bytes();
+    if name.len() >= GCN_ARCH_NAME_BYTES {
+        return ERROR_INVALID_VALUE;
+    }
+    // SAFETY: the caller passes a `hipDeviceProp_tR0600`, which has that many bytes; the name is
+    // shorter than its field, and the zeros before end it.
+    unsafe {
+        properties.write_bytes(0, PROPERTIES_BYTES);
+        properties.add(WARP_SIZE_AT).cast::<c_uint>().write(claim.warp_size());
+        properties.add(MULTI_PROCESSOR_COUNT_AT).cast::<c_uint>().write(claim.compute_units);
+        ptr::copy_nonoverlapping(name.as_ptr(), properties.add(GCN_ARCH_NAME_AT), name.len());
+    }
+    SUCCESS
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipDeviceGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    _device: c_int,
+) -> HipResult {
+    let Some(claim) = claim() else { return ERROR_NO_DEVICE };
+    let answer = match attribute {
+        ATTRIBUTE_COOPERATIVE_LAUNCH => 1,
+        ATTRIBUTE_MAX_GRID_DIM_X => c_int::MAX,
+        ATTRIBUTE_MULTIPROCESSOR_COUNT => {
+            c_int::try_from(claim.compute_units).unwrap_or(c_int::MAX)
+        }
+        ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK => SHARED_MEMORY,
+        ATTRIBUTE_WARP_SIZE => claim.warp_size().cast_signed(),
+        _ => {
+            record(Event::Unanswered(&format!("hipDeviceGetAttribute {attribute}")));
+            return ERROR_INVALID_VALUE;
+        }
+    };
+    // SAFETY: the caller passes where to put the value.
+    unsafe { value.write(answer) };
+    SUCCESS
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipDeviceTotalMem(bytes: *mut usize, _device: c_int) -> HipResult {
+    // SAFETY: the caller passes where to put the size.
+    unsafe { bytes.write(MEMORY) };
+    SUCCESS
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> HipResult {
+    // SAFETY: the caller passes where to put the sizes.
+    unsafe {
+        free.write(MEMORY);
+        total.write(MEMORY);
+    }
+    SUCCESS
+}
+
+/// Defines functions that tell the version of the runtime.
+macro_rules! version {
+    ($($name:ident)*) => {$(
+        // SAFETY: the name is that of a library which this crate takes the place of.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(version: *mut c_int) -> HipResult {
+            // SAFETY: the caller passes where to put the number.
+            unsafe { version.write(70_000_000) };
+            SUCCESS
+        }
+    )*};
+}
+
+version! {
+    hipDriverGetVersion
+    hipRuntimeGetVersion
+}
+
+// What the compiler puts into libraries that hold kernels of their own: they are never launched.
+succeed! {
+    __hipRegisterFunction
+    __hipRegisterManagedVar
+    __hipRegisterVar
+    __hipUnregisterFatBinary
+    __hipPushCallConfiguration
+    __hipPopCallConfiguration
+    hipLaunchKernel
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+extern "C" fn __hipRegisterFatBinary(_data: *const c_void) -> *mut c_void {
+    // Nobody but the functions above is given it.
+    ptr::dangling_mut()
+}

@@ -1,0 +1,42 @@
+//! `popen` and `pclose` of the C library, through which ROCm libraries start
+//! their compilers: these tell their version, and refuse all else.
+
+use core::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use crate::record::refuse;
+
+/// What every compiler answers when asked for its version: recent enough that
+/// nothing is switched off for its age.
+const VERSION: &CStr = c"clang version 21.1.8\nTarget: amdgcn-amd-amdhsa\n";
+
+/// Starts no program.
+///
+/// Source: POSIX, `popen`.
+// SAFETY: the name is that of a function which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn popen(command: *const c_char, _mode: *const c_char) -> *mut libc::FILE {
+    // SAFETY: the caller passes a C string.
+    let command = unsafe { CStr::from_ptr(command) };
+    let asks_version =
+        command.to_bytes().split(u8::is_ascii_whitespace).any(|word| word == b"--version");
+    if !asks_version {
+        refuse(command.to_bytes());
+        return ptr::null_mut();
+    }
+    // SAFETY: a stream for reading does not write to the text, which lives for ever.
+    unsafe {
+        libc::fmemopen(VERSION.as_ptr().cast_mut().cast(), VERSION.count_bytes(), c"r".as_ptr())
+    }
+}
+
+/// Source: POSIX, `pclose`.
+// SAFETY: the name is that of a function which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pclose(stream: *mut libc::FILE) -> c_int {
+    if !stream.is_null() {
+        // SAFETY: the stream is one that `popen` above opened.
+        unsafe { libc::fclose(stream) };
+    }
+    0
+}

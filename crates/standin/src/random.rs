@@ -1,0 +1,48 @@
+//! `std::random_device` of the C++ library, which libraries make anew for
+//! every wait and every temporary name. The real one asks the processor for
+//! its features each time, which takes a virtual machine a quarter of all the
+//! time that a library takes to answer. This one counts.
+
+use core::ffi::{c_uint, c_void};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::succeed;
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+// `_M_init(const std::string&)` and `_M_fini()`: there is nothing to open.
+succeed! {
+    _ZNSt13random_device7_M_initERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt13random_device7_M_initERKSs
+    _ZNSt13random_device7_M_finiEv
+}
+
+/// `_M_getval()`: a number that no other process, and no earlier call, is
+/// likely to have.
+///
+/// Source: libstdc++, `<random>`; the mixing is that of SplitMix64.
+// SAFETY: the name is that of a function which this crate takes the place of.
+#[unsafe(no_mangle)]
+extern "C" fn _ZNSt13random_device9_M_getvalEv(_device: *mut c_void) -> c_uint {
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut value = (u64::from(process::id()) << 32 | (count & 0xffff_ffff))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (value >> 32) as c_uint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_differ() {
+        let mut numbers: Vec<_> =
+            (0..1000).map(|_| _ZNSt13random_device9_M_getvalEv(std::ptr::null_mut())).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 1000);
+    }
+}

@@ -1,0 +1,321 @@
+//! SQLite's functions, as libraries import them.
+//!
+//! Source: SQLite, "C-language Interface Specification".
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::slice;
+
+use super::query::Column;
+use super::real::{Callback, Real};
+use super::statement::{Connection, DONE, NONE, OK, Owner, Statement, into_raw};
+use super::{KernelDatabases, REAL, mode};
+use crate::record::{Event, record};
+
+const CANTOPEN: c_int = 14;
+const ABORT: c_int = 4;
+
+/// # Safety
+/// `db` must be a connection of `sqlite3_open_v2` that is not closed.
+unsafe fn connection<'a>(db: *mut c_void) -> &'a Connection {
+    // SAFETY: by contract.
+    unsafe { &*db.cast::<Connection>() }
+}
+
+/// # Safety
+/// `statement` must be one of `sqlite3_prepare_v2` that is not finalized, and
+/// in nobody else's use.
+unsafe fn statement<'a>(statement: *mut c_void) -> &'a mut Statement {
+    // SAFETY: by contract.
+    unsafe { &mut *statement.cast::<Statement>() }
+}
+
+/// The real library and a real handle, where there is one behind the stand-in's.
+fn real(handle: *mut c_void) -> Option<(&'static Real, *mut c_void)> {
+    REAL.get().filter(|_| !handle.is_null()).map(|real| (real, handle))
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_open_v2(
+    path: *const c_char,
+    db: *mut *mut c_void,
+    flags: c_int,
+    vfs: *const c_char,
+) -> c_int {
+    // SAFETY: the caller passes a C string.
+    let name = unsafe { CStr::from_ptr(path) };
+    let kernels = Owner::of_file(name.to_bytes());
+    let mut opened = Connection { path: name.to_owned(), kernels, real: NONE };
+    let mut result = OK;
+    if kernels.is_none() || mode() != KernelDatabases::Answered {
+        if let Some(real) = REAL.get() {
+            let handle = &raw mut opened.real;
+            // SAFETY: the caller's parameters, and a place of our own for the connection.
+            result = unsafe { (real.open_v2)(path, handle, flags, vfs) };
+        } else {
+            record(Event::Unanswered(&format!("sqlite3_open_v2 {}", name.to_string_lossy())));
+            result = CANTOPEN;
+        }
+    }
+    // SAFETY: the caller passes where to put the connection; it closes one that failed to open, too.
+    unsafe { db.write(into_raw(opened)) };
+    result
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_close(db: *mut c_void) -> c_int {
+    if db.is_null() {
+        return OK;
+    }
+    // SAFETY: the caller passes a connection of ours.
+    if let Some((real, handle)) = real(unsafe { connection(db) }.real) {
+        // SAFETY: the handle is the real library's.
+        let result = unsafe { (real.close)(handle) };
+        if result != OK {
+            // It stays open, and is closed again later.
+            return result;
+        }
+    }
+    // SAFETY: the caller gives the connection up.
+    drop(unsafe { Box::from_raw(db.cast::<Connection>()) });
+    OK
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_busy_timeout(db: *mut c_void, milliseconds: c_int) -> c_int {
+    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
+    unsafe {
+        real(connection(db).real)
+            .map_or(OK, |(real, handle)| (real.busy_timeout)(handle, milliseconds))
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_changes(db: *mut c_void) -> c_int {
+    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
+    unsafe { real(connection(db).real).map_or(0, |(real, handle)| (real.changes)(handle)) }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_errmsg(db: *mut c_void) -> *const c_char {
+    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
+    unsafe {
+        real(connection(db).real)
+            .map_or(c"not an error".as_ptr(), |(real, handle)| (real.errmsg)(handle))
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_db_filename(db: *mut c_void, _name: *const c_char) -> *const c_char {
+    // SAFETY: the caller passes a connection of ours.
+    unsafe { connection(db) }.path.as_ptr()
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_exec(
+    db: *mut c_void,
+    sql: *const c_char,
+    callback: Option<Callback>,
+    argument: *mut c_void,
+    message: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller passes a connection of ours and a C string.
+    let (connection, sql_text) = unsafe { (connection(db), CStr::from_ptr(sql).to_bytes()) };
+    if let Some((real, handle)) = real(connection.real) {
+        // SAFETY: the handle is the real library's, all else the caller's.
+        return unsafe { (real.exec)(handle, sql, callback, argument, message) };
+    }
+    let Some(callback) = callback else { return OK };
+    let rows: &[(&CStr, &CStr)] = if sql_text.starts_with(b"PRAGMA table_info(kern_db)") {
+        &[
+            (c"name", c"id"),
+            (c"name", c"kernel_name"),
+            (c"name", c"kernel_args"),
+            (c"name", c"kernel_blob"),
+            (c"name", c"kernel_hash"),
+            (c"name", c"uncompressed_size"),
+        ]
+    } else if sql_text.starts_with(b"PRAGMA journal_mode") {
+        &[(c"journal_mode", c"wal")]
+    } else {
+        &[]
+    };
+    for (column, value) in rows {
+        let (mut value, mut column) = (value.as_ptr().cast_mut(), column.as_ptr().cast_mut());
+        // SAFETY: the callback is the caller's; it reads one value and one column's name.
+        if unsafe { callback(argument, 1, &raw mut value, &raw mut column) } != 0 {
+            return ABORT;
+        }
+    }
+    OK
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_prepare_v2(
+    db: *mut c_void,
+    sql: *const c_char,
+    bytes: c_int,
+    prepared: *mut *mut c_void,
+    tail: *mut *const c_char,
+) -> c_int {
+    // SAFETY: the caller passes a connection of ours.
+    let connection = unsafe { connection(db) };
+    let text = match usize::try_from(bytes) {
+        // SAFETY: the caller passes so many bytes, in which a zero ends the text.
+        Ok(bytes) => unsafe { slice::from_raw_parts(sql.cast::<u8>(), bytes) },
+        // SAFETY: the caller passes a C string.
+        Err(_) => unsafe { CStr::from_ptr(sql) }.to_bytes(),
+    };
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    let mut handle = NONE;
+    let mut result = OK;
+    if let Some((real, db)) = real(connection.real) {
+        // SAFETY: the handle is the real library's, all else the caller's.
+        result = unsafe { (real.prepare_v2)(db, sql, bytes, &raw mut handle, tail) };
+    }
+    let statement =
+        if result == OK { into_raw(Statement::new(connection, text, handle)) } else { NONE };
+    // SAFETY: the caller passes where to put the statement.
+    unsafe { prepared.write(statement) };
+    result
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_step(prepared: *mut c_void) -> c_int {
+    if prepared.is_null() {
+        return DONE;
+    }
+    // SAFETY: the caller passes a statement of ours.
+    unsafe { statement(prepared) }.step()
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_finalize(prepared: *mut c_void) -> c_int {
+    if prepared.is_null() {
+        return OK;
+    }
+    // SAFETY: the caller gives the statement up.
+    let statement = unsafe { Box::from_raw(prepared.cast::<Statement>()) };
+    // SAFETY: the handle is the real library's, and goes with ours.
+    real(statement.real).map_or(OK, |(real, handle)| unsafe { (real.finalize)(handle) })
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_column_blob(prepared: *mut c_void, column: c_int) -> *const c_void {
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    match (statement.column(column), real(statement.real)) {
+        (Some((row, Column::Blob)), _) => row.blob.as_ptr().cast(),
+        // SAFETY: the handle is the real library's.
+        (None, Some((real, handle))) => unsafe { (real.column_blob)(handle, column) },
+        _ => ptr::null(),
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_column_text(prepared: *mut c_void, column: c_int) -> *const c_char {
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    match (statement.column(column), real(statement.real)) {
+        (Some((row, Column::Hash)), _) => row.hash.as_ptr(),
+        // SAFETY: the handle is the real library's.
+        (None, Some((real, handle))) => unsafe { (real.column_text)(handle, column) },
+        _ => ptr::null(),
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_column_bytes(prepared: *mut c_void, column: c_int) -> c_int {
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    let bytes = match (statement.column(column), real(statement.real)) {
+        (Some((row, Column::Blob)), _) => row.blob.len(),
+        (Some((row, Column::Hash)), _) => row.hash.count_bytes(),
+        // SAFETY: the handle is the real library's.
+        (None, Some((real, handle))) => return unsafe { (real.column_bytes)(handle, column) },
+        _ => 0,
+    };
+    c_int::try_from(bytes).expect("rows of the stand-in are short")
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_column_int64(prepared: *mut c_void, column: c_int) -> i64 {
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    match (statement.column(column), real(statement.real)) {
+        // SAFETY: the handle is the real library's.
+        (None, Some((real, handle))) => unsafe { (real.column_int64)(handle, column) },
+        // The size of what is not compressed.
+        _ => 0,
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_bind_text(
+    prepared: *mut c_void,
+    parameter: c_int,
+    text: *const c_char,
+    bytes: c_int,
+    destructor: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    if let Some(lookup) = &mut statement.lookup {
+        let value = match usize::try_from(bytes) {
+            // SAFETY: the caller passes so many bytes.
+            Ok(bytes) => unsafe { slice::from_raw_parts(text.cast::<u8>(), bytes) },
+            // SAFETY: the caller passes a C string.
+            Err(_) => unsafe { CStr::from_ptr(text) }.to_bytes(),
+        };
+        lookup.bind(parameter, value);
+    }
+    real(statement.real).map_or(OK, |(real, handle)| {
+        // SAFETY: the handle is the real library's, all else the caller's.
+        unsafe { (real.bind_text)(handle, parameter, text, bytes, destructor) }
+    })
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_bind_blob(
+    prepared: *mut c_void,
+    parameter: c_int,
+    value: *const c_void,
+    bytes: c_int,
+    destructor: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller passes a statement of ours.
+    real(unsafe { statement(prepared) }.real).map_or(OK, |(real, handle)| {
+        // SAFETY: the handle is the real library's, all else the caller's.
+        unsafe { (real.bind_blob)(handle, parameter, value, bytes, destructor) }
+    })
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_bind_int64(
+    prepared: *mut c_void,
+    parameter: c_int,
+    value: i64,
+) -> c_int {
+    // SAFETY: the caller passes a statement of ours.
+    real(unsafe { statement(prepared) }.real).map_or(OK, |(real, handle)| {
+        // SAFETY: the handle is the real library's.
+        unsafe { (real.bind_int64)(handle, parameter, value) }
+    })
+}

@@ -1,0 +1,95 @@
+//! The real SQLite, loaded beside the stand-in that has its name.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::CString;
+use std::mem;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// `sqlite3*`.
+pub(super) type Db = *mut c_void;
+/// `sqlite3_stmt*`.
+pub(super) type Stmt = *mut c_void;
+/// The callback of `sqlite3_exec`.
+pub(super) type Callback =
+    unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
+macro_rules! interface {
+    ($($field:ident: $symbol:literal = fn($($parameter:ty),*) $(-> $result:ty)?;)*) => {
+        /// The functions of the real library that are used here.
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct Real {
+            $(pub(super) $field: unsafe extern "C" fn($($parameter),*) $(-> $result)?,)*
+        }
+
+        impl Real {
+            /// # Errors
+            /// The loader's words, where the library or one of its functions is not there.
+            pub(super) fn load(library: &Path) -> Result<Self, String> {
+                let handle = open(library)?;
+                $(
+                    let $field = {
+                        type Function = unsafe extern "C" fn($($parameter),*) $(-> $result)?;
+                        let address = symbol(handle, $symbol)?;
+                        // SAFETY: SQLite declares the function so, and promises to keep it.
+                        unsafe { mem::transmute::<*mut c_void, Function>(address) }
+                    };
+                )*
+                Ok(Self { $($field,)* })
+            }
+        }
+    };
+}
+
+// Source: SQLite, "C-language Interface Specification".
+interface! {
+    open_v2: c"sqlite3_open_v2" = fn(*const c_char, *mut Db, c_int, *const c_char) -> c_int;
+    close: c"sqlite3_close" = fn(Db) -> c_int;
+    busy_timeout: c"sqlite3_busy_timeout" = fn(Db, c_int) -> c_int;
+    changes: c"sqlite3_changes" = fn(Db) -> c_int;
+    errmsg: c"sqlite3_errmsg" = fn(Db) -> *const c_char;
+    exec: c"sqlite3_exec"
+        = fn(Db, *const c_char, Option<Callback>, *mut c_void, *mut *mut c_char) -> c_int;
+    prepare_v2: c"sqlite3_prepare_v2"
+        = fn(Db, *const c_char, c_int, *mut Stmt, *mut *const c_char) -> c_int;
+    step: c"sqlite3_step" = fn(Stmt) -> c_int;
+    finalize: c"sqlite3_finalize" = fn(Stmt) -> c_int;
+    column_blob: c"sqlite3_column_blob" = fn(Stmt, c_int) -> *const c_void;
+    column_bytes: c"sqlite3_column_bytes" = fn(Stmt, c_int) -> c_int;
+    column_int64: c"sqlite3_column_int64" = fn(Stmt, c_int) -> i64;
+    column_text: c"sqlite3_column_text" = fn(Stmt, c_int) -> *const c_char;
+    bind_blob: c"sqlite3_bind_blob"
+        = fn(Stmt, c_int, *const c_void, c_int, *mut c_void) -> c_int;
+    bind_int64: c"sqlite3_bind_int64" = fn(Stmt, c_int, i64) -> c_int;
+    bind_text: c"sqlite3_bind_text"
+        = fn(Stmt, c_int, *const c_char, c_int, *mut c_void) -> c_int;
+}
+
+/// Loads the library so that it finds its own functions before those that
+/// this program has of the same names.
+fn open(library: &Path) -> Result<*mut c_void, String> {
+    let path = CString::new(library.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
+    // SAFETY: loading SQLite runs nothing but its own start.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), flags) };
+    if handle.is_null() { Err(error()) } else { Ok(handle) }
+}
+
+fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: the handle is that of a loaded library.
+    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if address.is_null() { Err(error()) } else { Ok(address) }
+}
+
+/// What the loader says about its last failure.
+fn error() -> String {
+    // SAFETY: the text is valid until the next call of the loader.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() {
+            "the loader gives no reason".to_owned()
+        } else {
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+}
