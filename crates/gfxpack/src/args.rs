@@ -20,7 +20,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, Asking, LibraryArgs};
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
     Wait,
@@ -105,6 +105,9 @@ pub(crate) enum Command {
     Build(Box<Build>),
     /// Ask the stock libMIOpen which kernels problems want, without a GPU
     Ask(Box<Ask>),
+    /// Say which libMIOpen would be asked, fetch it, pin it, or take its
+    /// kernels' sources out of it
+    Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
     /// Put the shards of a stored plan together: assemble and verify kdbs

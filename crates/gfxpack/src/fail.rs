@@ -5,8 +5,10 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::{CompileError, ManifestError};
+use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
+use gfxpack_miopen::LibraryError;
 use gfxpack_package::read::ReadError as PackageReadError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
@@ -350,6 +352,8 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<LibraryError>() {
+                Some((library_code(error), Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<MergeError>() {
                 Some((if error.is_usage() { USAGE } else { UNSOUND }, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<ManifestError>() {
@@ -398,6 +402,22 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             }
         })
         .unwrap_or((INTERNAL, None))
+}
+
+/// The exit code for a libMIOpen that is not to be had.
+fn library_code(error: &LibraryError) -> u8 {
+    match error {
+        LibraryError::Debian(DebianError::Interrupted) => INTERRUPTED,
+        LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => UNSOUND,
+        LibraryError::Debian(
+            DebianError::BadMirror { .. }
+            | DebianError::NotFound { .. }
+            | DebianError::NoPackage { .. }
+            | DebianError::Lock { .. },
+        ) => USAGE,
+        LibraryError::Debian(_) | LibraryError::NoDependency { .. } => INTERNAL,
+        _ => USAGE,
+    }
 }
 
 /// An error with its causes, on a line.

@@ -21,6 +21,22 @@ pub(crate) struct Asking {
     pub(crate) library: LibraryArgs,
 }
 
+/// `miopen`: the libMIOpen that would be asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MiopenCommand {
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
+    /// Write the kernel sources that it carries into DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sources: Option<PathBuf>,
+    /// Pin the packages of Debian's that it is made of in FILE, for
+    /// --miopen lock:FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lock: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cache: CacheDir,
+}
+
 /// The libMIOpen to ask, and how.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "MIOpen")]

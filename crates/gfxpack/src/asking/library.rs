@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_debian::{Archive, Event, Keyring, Options};
-use gfxpack_miopen::{Library, LibraryError, LibrarySource};
+use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
+use gfxpack_miopen::{Library, LibrarySource};
 
 use crate::args::LibraryArgs;
 use crate::environment::Environment;
@@ -24,27 +24,38 @@ pub(crate) fn locate(
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Library> {
-    let options = Options {
+    let progress = Fetching { cancel, output, bar: RefCell::default() };
+    let archive = Archive::new(cache, options(args, environment)?, &progress);
+    let source = args.miopen.as_ref().unwrap_or(&LibrarySource::Installed);
+    Ok(Library::locate(source, environment.rocm_path.as_deref(), &archive)?)
+}
+
+/// Chooses the packages of a suite of Debian's, and fetches them into `cache`.
+pub(crate) fn choose(
+    args: &LibraryArgs,
+    cache: &Path,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<Lock> {
+    let Some(LibrarySource::Debian { suite, version }) = &args.miopen else {
+        return Err(fail::usage(
+            "failed to start: only packages of Debian's archive can be pinned",
+            "name the suite to take them from, as --miopen debian:sid",
+        ));
+    };
+    let progress = Fetching { cancel, output, bar: RefCell::default() };
+    let archive = Archive::new(cache, options(args, environment)?, &progress);
+    Ok(Library::choose(&archive, suite, version.as_deref())?)
+}
+
+fn options(args: &LibraryArgs, environment: &Environment) -> anyhow::Result<Options> {
+    Ok(Options {
         mirror: args.debian_mirror.clone().or_else(|| environment.debian_mirror.clone()),
         apt: PathBuf::from("/etc/apt"),
         keyring: Keyring::debian()?,
         proxies: environment.proxies.clone(),
         architecture: None,
-    };
-    let progress = Fetching { cancel, output, bar: RefCell::default() };
-    let archive = Archive::new(cache, options, &progress);
-    let source = args.miopen.clone().unwrap_or(LibrarySource::Installed);
-    let rocm = environment.rocm_path.as_deref();
-    Library::locate(&source, rocm, &archive).map_err(|error| match error {
-        LibraryError::NotInstalled { .. } => fail::usage(
-            error,
-            "name one: --miopen debian:sid fetches Debian's, --miopen DIR takes an unpacked one",
-        ),
-        LibraryError::NotInDirectory { .. } => fail::usage(
-            error,
-            "give the libMIOpen.so itself, or the directory of a ROCm, as /opt/rocm",
-        ),
-        other => other.into(),
     })
 }
 

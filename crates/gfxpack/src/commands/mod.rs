@@ -16,6 +16,7 @@ mod kdb;
 mod lookup;
 mod manual;
 mod merge;
+mod miopen;
 mod package;
 mod perfdb;
 mod plan;
@@ -50,6 +51,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             dist::run(&build, None, environment, &cancel_on_signal(output)?, output)
         }
         Command::Ask(ask) => ask::run(&ask, environment, &cancel_on_signal(output)?, output),
+        Command::Miopen(miopen) => {
+            miopen::run(&miopen, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
@@ -84,7 +88,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
-        Command::Doctor(doctor) => doctor::run(&doctor, output),
+        Command::Doctor(doctor) => doctor::run(&doctor, environment.rocm_path.as_deref(), output),
         Command::Env(version) => {
             env::run(&version, output);
             Ok(())
