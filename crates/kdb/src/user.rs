@@ -227,8 +227,7 @@ impl UserKdb {
         drop(self.begin().map_err(sqlite)?);
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
         let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction =
-            lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+        let transaction = lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -256,8 +255,7 @@ impl UserKdb {
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         // Not worth a wait.
         turn::wait_up_to(Duration::ZERO);
-        let transaction =
-            lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+        let transaction = lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
         usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
             .and_then(|()| transaction.commit())
             .map_err(sqlite)

@@ -42,6 +42,7 @@ pub(crate) struct Pool {
 pub(crate) enum PoolKind {
     Max,
     /// Of the elements that are there.
+    #[expect(dead_code, reason = "models have it, the networks of the tables do not")]
     Average,
     /// Of those and of the padding.
     AverageWithPadding,

@@ -16,9 +16,14 @@ use crate::job::{Failure, FailureKind};
 use crate::remote::Site;
 use crate::usage::Usage;
 
+/// This version of gfxpack: another one may judge otherwise.
+const JUDGE: &str = env!("CARGO_PKG_VERSION");
+
 /// What stands in the place of an object's bytes.
 #[derive(Serialize, Deserialize)]
 struct Refusal {
+    /// The version of gfxpack that judged what it made or said.
+    judge: String,
     reason: Reason,
     output: String,
 }
@@ -65,7 +70,8 @@ impl ObjectStore {
         deps: DepSet,
     ) -> Result<(), CompileError> {
         let Some(reason) = Reason::of(&failure.kind) else { return Ok(()) };
-        let refusal = Refusal { reason, output: failure.output.clone() };
+        let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
+        let refusal = Refusal { judge, reason, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let deps = self.insert_deps(deps)?;
         let (_, header, about) = ObjectInfo::of(&bytes, about, deps);
@@ -73,7 +79,7 @@ impl ObjectStore {
     }
 
     /// What a compiler said of a job when it refused it, if the files that it
-    /// read are unchanged.
+    /// read are unchanged, and this gfxpack would take it for the same.
     #[must_use]
     pub fn refusal(&self, job: Digest, digests: &FileDigests) -> Option<Failure> {
         let path = refusal_path(job);
@@ -84,7 +90,10 @@ impl ObjectStore {
         let file = self.open_file(&path).ok()?;
         super::note_use(&file);
         let (_, bytes) = read_object(file).ok().flatten()?;
-        let Refusal { reason, output } = serde_json::from_slice(&bytes).ok()?;
+        let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
+        if judge != JUDGE {
+            return None;
+        }
         let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
         Some(Failure { kind: reason.kind(), output, duration, usage, site })
     }
@@ -202,6 +211,21 @@ mod tests {
         fs::remove_file(&absent).unwrap();
         fs::remove_dir_all(f.dir.path().join(VERSION).join("deps")).unwrap();
         assert_eq!(f.kept(), None, "nobody knows what it rests on");
+    }
+
+    #[test]
+    fn another_gfxpack_judges_anew() {
+        let f = fixture();
+        f.insert(FailureKind::Refused(1), Vec::new());
+        let refusal = Refusal {
+            judge: "0.0.0".to_owned(),
+            reason: Reason::Refused(1),
+            output: "a.cl:1:1: error: no".to_owned(),
+        };
+        let bytes = serde_json::to_vec(&refusal).unwrap();
+        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), None);
+        f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
+        assert_eq!(f.kept(), None);
     }
 
     #[test]

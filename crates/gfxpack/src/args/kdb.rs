@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_plan::Target;
 
-use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, whole_file};
+use super::{Asking, BlobArg, CacheArgs, CacheDir, ToolchainArgs, parse_target, whole_file};
 use crate::quantity::parse_size;
 
 /// How much is believed of a kdb.
@@ -26,6 +26,25 @@ pub(crate) struct KdbCommand {
     pub(crate) command: Kdb,
 }
 
+/// `kdb check`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckKdb {
+    /// The kdbs, called as MIOpen looks for them
+    #[arg(required = true, value_name = "KDB")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// The device to claim [default: as the kdbs' names say, with every known
+    /// count of compute units]; repeatable, or with commas
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
+    pub(crate) target: Vec<Target>,
+    /// Processes at once [default: one per processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cache: CacheDir,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kdb {
     /// Check everything: database, keys, code objects, hashes, gfx targets
@@ -37,6 +56,9 @@ pub(crate) enum Kdb {
         #[arg(long, short, value_parser = parse_target)]
         target: Option<Target>,
     },
+    /// Run the real libMIOpen with the kdbs and compilers that refuse: whether
+    /// it finds every kernel that problems want
+    Check(Box<CheckKdb>),
     /// Summarise what is in a kdb
     Info {
         /// The kdbs

@@ -101,6 +101,17 @@ fn advise(key: &KernelKey, target: &Target, output: &Output) {
     }
 }
 
+/// The arguments in these files that are nearest to a key's, of the same name.
+pub(super) fn nearest_arguments(
+    key: &KernelKey,
+    files: &[PathBuf],
+    max_object: MaxObject,
+) -> Option<String> {
+    let mut search = Search::new(key, 1);
+    files.iter().for_each(|file| search.look_into(file, max_object));
+    search.nearest.into_iter().next().map(|(_, args, _)| args)
+}
+
 /// The keys nearest to one.
 struct Search<'a> {
     key: &'a KernelKey,

@@ -1,5 +1,6 @@
 //! `kdb`: looking into files, and the commands that make others of them.
 
+pub(crate) mod check;
 mod copy;
 mod diff;
 mod object;
@@ -59,6 +60,7 @@ pub(crate) fn run(
                 }
             }
         }
+        Kdb::Check(args) => check::run(&args, max, environment, &cancel_on_signal(output)?, output),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
         Kdb::Get { file, name, args, out } => {

@@ -86,7 +86,10 @@ fn child_with_more_rights() {
     for path in all {
         assert!(!path.starts_with(&arguments[1]), "{}", path.display());
     }
-    assert!(environment.variables().iter().all(|variable| {
-        variable.value.as_deref() != Some(arguments[1].as_str())
-    }));
+    assert!(
+        environment
+            .variables()
+            .iter()
+            .all(|variable| { variable.value.as_deref() != Some(arguments[1].as_str()) })
+    );
 }

@@ -147,7 +147,7 @@ pub(super) fn repair(
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
         "header_holds": repaired.header_holds, "pages": repaired.pages,
-        "missing_pages": repaired.missing_pages,
+        "missing_pages": repaired.missing_pages, "read_bytes": repaired.read_bytes,
     });
     output.message("repaired", &body);
     if !repaired.header_holds {
