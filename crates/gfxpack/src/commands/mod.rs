@@ -90,7 +90,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
-        Command::Doctor(doctor) => doctor::run(&doctor, output),
+        Command::Doctor(doctor) => doctor::run(&doctor, environment.rocm_path.as_deref(), output),
         Command::Env(version) => {
             env::run(&version, output);
             Ok(())
