@@ -153,7 +153,8 @@ struct Bytes {
 
 impl Bytes {
     fn of(reader: &Reader) -> Result<Self, rusqlite::Error> {
-        Self::within(&lock::begin(reader.connection())?)
+        let transaction = lock::begin(reader.connection())?;
+        Self::within(&transaction)
     }
 
     fn within(transaction: &Connection) -> Result<Self, rusqlite::Error> {
