@@ -89,6 +89,14 @@ pub(crate) fn release(
     })
 }
 
+/// The release of one target's package, which tells of its own kernels only.
+pub(crate) fn of_target(release: &Release, library: &Library, target: &Target) -> Release {
+    let processor = target.id().processor();
+    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    let library = Library { asked, ..library.clone() };
+    Release { description: description(&library), ..release.clone() }
+}
+
 /// What the inputs say of the kernels, and who asks for them.
 fn description(library: &Library) -> String {
     let asked = library.asked.as_ref().map(|asked| {

@@ -33,7 +33,8 @@ pub struct Library {
     pub sha256: Digest,
     /// MIOpen's own version, `3.4.0`, where it can be told.
     pub version: Option<String>,
-    /// Where it comes from, for people: `Debian sid, libmiopen1 6.4.3+dfsg-1`.
+    /// Where it comes from, for people, with the package of its databases if
+    /// there is one: `Debian sid, libmiopen1 6.4.3+dfsg-1`.
     pub origin: String,
     /// Directories of the libraries that it needs, in the order of search;
     /// empty where the system's own places do.

@@ -113,7 +113,11 @@ pub(crate) fn run(
     let outputs = prepared.cache.outputs(&args.out)?;
     let kdbs = match (packaging, release) {
         (Some(packaging), Some((release, shipped, signer))) if allowed => {
-            let kdbs: Vec<_> = kdbs.into_iter().map(|kdb| (kdb, release.clone())).collect();
+            let with_release = |kdb: MadeKdb| {
+                let release = packages::of_target(&release, &prepared.library, &kdb.target);
+                (kdb, release)
+            };
+            let kdbs: Vec<_> = kdbs.into_iter().map(with_release).collect();
             let planned = packages::plan(&kdbs, &shipped, packaging)?;
             let signer = signer.as_ref();
             packaged = writers::write(

@@ -93,7 +93,10 @@ fn assemble(lock: &Lock, dirs: &[PathBuf]) -> Result<Library, LibraryError> {
     let missing = || LibraryError::NotInDirectory { dir: dir.clone() };
     let file = tree::library(dir).ok_or_else(missing)?;
     let places = dirs.iter().flat_map(|dir| tree::library_dirs(dir)).collect();
-    let origin = format!("Debian {}, {} {}", lock.suite, pin.name, pin.version);
+    let mut origin = format!("Debian {}, {} {}", lock.suite, pin.name, pin.version);
+    if let Some(databases) = lock.packages.iter().find(|pin| pin.name == DATABASES) {
+        origin += &format!(", databases of {} {}", databases.name, databases.version);
+    }
     describe(&file, places, dirs, Some(origin))
 }
 
