@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use gfxpack_tests::project::{Project, Run};
+use gfxpack_tests::project::{Project, Run, tool};
 
 /// Fetched once for all tests of this checkout.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
@@ -64,11 +64,13 @@ fn the_order_of_problems_and_the_number_of_workers_do_not_show() {
 fn the_library_finds_what_was_built_from_its_own_sources() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\n"));
-    let build = ["build", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
-    let Some(built) = run(&project, &[&build[..], &["--message-format", "json"]].concat()) else {
-        return;
-    };
+    let dist = ["dist", "--check", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
+    let packages = ["--format", "tar.gz", "--message-format", "json"];
+    let Some(built) = run(&project, &[&dist[..], &packages].concat()) else { return };
     let built = built.expect_code(0);
+    let looked = &built.of_type("kdb-checked")[0];
+    assert_eq!((&looked["missed"], &looked["functions_missing"]), (&0.into(), &0.into()));
+    assert!(looked["without_source"].as_u64().unwrap() > 0, "{looked}");
     let coverage = &built.of_type("coverage")[0];
     assert_eq!(coverage["built"], coverage["with_source"], "{coverage}");
     assert!(coverage["built"].as_u64().unwrap() > 0, "{coverage}");
@@ -87,6 +89,10 @@ fn the_library_finds_what_was_built_from_its_own_sources() {
     for missed in of_problem["missed"].as_array().unwrap() {
         assert!(missed["kernel_name"].as_str().unwrap().ends_with(".s.o"), "{missed}");
     }
+    let removed = "delete from kern_db where kernel_name = 'naive_conv.cpp.o'";
+    tool("sqlite3", &["o/kdb/gfx906_60.kdb", removed], project.path());
+    let checked = run(&project, &check).unwrap().expect_code(101);
+    assert!(checked.stderr.contains("missed `naive_conv.cpp.o"), "{}", checked.stderr);
 }
 
 #[test]
