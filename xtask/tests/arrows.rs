@@ -114,8 +114,12 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         // Its SQLite would take the place of the one that it pretends to be.
         &["clap", "rusqlite", "rayon", "tokio"],
     ),
-    ("gfxpack-debian", &[], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
-    ("gfxpack-miopen", &["gfxpack-plan", "gfxpack-tuning"], &["clap", "indicatif", "tokio"]),
+    ("gfxpack-debian", &["gfxpack-plan"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
+    (
+        "gfxpack-miopen",
+        &["gfxpack-harvest", "gfxpack-plan", "gfxpack-tuning", "gfxpack-debian"],
+        &["clap", "indicatif", "tokio"],
+    ),
     (
         "gfxpack",
         &[

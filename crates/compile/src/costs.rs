@@ -16,15 +16,16 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Built;
+use crate::store::VERSION;
 use crate::work::write_atomic;
 
 pub use report::KnownCosts;
 
 /// The file, below the store's directory: JSON Lines, newest last.
-const FILE: &str = "v1/costs.jsonl";
+const FILE: &str = "costs.jsonl";
 /// Held while the file is changed. A file of its own, since the other one is
 /// replaced.
-const LOCK: &str = "v1/costs.lock";
+const LOCK: &str = "costs.lock";
 /// Where the file has grown beyond that, what is outdated is dropped, and
 /// then the oldest until a quarter is free.
 const MAX_BYTES: u64 = 32 << 20;
@@ -92,7 +93,8 @@ pub(crate) struct CostFile {
 
 impl CostFile {
     pub(crate) fn of(cache_dir: &Path) -> Self {
-        Self { file: cache_dir.join(FILE), lock: cache_dir.join(LOCK) }
+        let dir = cache_dir.join(VERSION);
+        Self { file: dir.join(FILE), lock: dir.join(LOCK) }
     }
 
     /// What the file tells; lines that tell nothing are passed over.
@@ -314,6 +316,7 @@ mod tests {
     use crate::usage::Usage;
     use gfxpack_plan::Digest;
     use gfxpack_plan::arguments::{CompilerFacts, Program};
+    use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
 
@@ -346,7 +349,13 @@ mod tests {
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         };
         let request = TargetRequest { target: "gfx906".parse().unwrap(), toolchain: 0, keys };
-        plan(vec![toolchain], ["a.cl", "b.cl", "c.s"].map(source).to_vec(), &[request]).unwrap()
+        plan(
+            vec![toolchain],
+            ["a.cl", "b.cl", "c.s"].map(source).to_vec(),
+            &[request],
+            &Clock::at(0),
+        )
+        .unwrap()
     }
 
     fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> Record {

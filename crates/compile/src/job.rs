@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use gfxpack_plan::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language, code_object};
+use gfxpack_plan::{Digest, Language, include};
 
 use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
@@ -19,6 +20,7 @@ use crate::process::End;
 use crate::remote::Site;
 use crate::shadow::{absent, searched};
 use crate::usage::Usage;
+use crate::verdict;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub enum FailureKind {
     Crashed(i32),
     /// It did not end within the time limit.
     TimedOut(Duration),
+    /// Its arguments are more than this system gives a program.
+    TooLong,
     /// It said yes and wrote nothing.
     NoOutput,
     /// It wrote something that is no code object.
@@ -79,6 +83,7 @@ impl FailureKind {
             Self::Refused(_) => "refused",
             Self::Crashed(_) => "crashed",
             Self::TimedOut(_) => "timeout",
+            Self::TooLong => "too-long",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
             Self::WrongTarget { .. } => "wrong-target",
@@ -94,6 +99,9 @@ impl fmt::Display for FailureKind {
             Self::TimedOut(limit) => {
                 write!(f, "the compiler was stopped after {} s", limit.as_secs())
             }
+            Self::TooLong => f.write_str(
+                "the compiler can't be started: its arguments are too long for this system",
+            ),
             Self::NoOutput => f.write_str("the compiler reported success and wrote no object"),
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
@@ -203,16 +211,27 @@ fn attempt(
     };
     let (output_file, deps_file) = (scratch.join(name), scratch.join(format!("{name}.d")));
     let place = Place { stage, scratch, output: &output_file, deps_file: &deps_file };
-    let Some(run) = engine.run(starter, index, &place, way)? else { return Ok(None) };
+    let run = match engine.run(starter, index, &place, way) {
+        Ok(Some(run)) => run,
+        Ok(None) => return Ok(None),
+        Err(CompileError::Start { source, .. }) if is_too_long(&source) => {
+            let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
+            let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
+            return Ok(Some(Err(Failure { kind, output, duration, usage, site })));
+        }
+        Err(error) => return Err(error),
+    };
     let (duration, usage) = (Duration::ZERO, run.usage);
     let kind = match run.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let listed = listed(&deps_file)?;
+                let mut paths = Vec::new();
+                for path in listed(&deps_file)? {
+                    paths.extend(outside_stage(stage, path)?);
+                }
                 // What a precompiled header was made of is named by its text.
-                let ours = [stage.to_owned(), engine.headers_dir()];
-                let is_ours = |path: &PathBuf| ours.iter().any(|dir| path.starts_with(dir));
-                let paths = listed.into_iter().filter(|path| !is_ours(path));
+                let headers = engine.headers_dir();
+                let paths = paths.into_iter().filter(|path| !path.starts_with(&headers));
                 let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =
@@ -272,15 +291,10 @@ fn lacks_room(words: &str) -> bool {
         "IO failure on output stream",
         "File too large",
     ];
-    let in_source = |before: &str| {
-        let place = before.trim_end().trim_end_matches("fatal").trim_end();
-        place.strip_suffix(':').is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()))
-    };
     words.lines().any(|line| {
         let at = line.to_ascii_lowercase().find("error:");
         at.is_some_and(|at| {
-            let (before, after) = line.split_at(at);
-            !in_source(before) && SAID.iter().any(|said| after.contains(said))
+            !verdict::names_place(line) && SAID.iter().any(|said| line[at..].contains(said))
         })
     })
 }
@@ -293,19 +307,24 @@ fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>
     }
 }
 
-/// The bytes, if they are an object for the job's target.
+/// The bytes, if they are an object that a kdb of the job's target takes.
 pub(crate) fn checked(job: &Job, bytes: Vec<u8>) -> Result<Vec<u8>, FailureKind> {
     if bytes.is_empty() {
         return Err(FailureKind::NoOutput);
     }
-    match code_object::targets(&bytes) {
-        Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
-        Ok(targets) if targets.iter().all(|target| target.serves(&job.target_id)) => Ok(bytes),
-        Ok(targets) => Err(FailureKind::WrongTarget {
-            expected: job.target_id.to_string(),
-            found: targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    match code_object::check_for_kdb(&bytes, &job.target_id) {
+        Ok(()) => Ok(bytes),
+        Err(UnfitError::OtherTarget { found, needed }) => Err(FailureKind::WrongTarget {
+            expected: needed.to_string(),
+            found: code_object::spelled(&found),
         }),
+        Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
     }
+}
+
+/// Whether a program could not be started for the length of its arguments.
+fn is_too_long(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ArgumentListTooLong
 }
 
 /// What a compiler lists as read; nothing where it lists nothing.
@@ -315,6 +334,23 @@ fn listed(deps_file: &Path) -> Result<Vec<PathBuf>, CompileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(CompileError::io("read", deps_file)(error)),
     }
+}
+
+/// A file that a compiler lists, if it does not lie in the stage, which it ran
+/// in: whatever led there, nothing else covers it.
+pub(crate) fn outside_stage(stage: &Path, path: PathBuf) -> Result<Option<PathBuf>, CompileError> {
+    let rises = path.components().any(|part| part == Component::ParentDir);
+    if path.is_absolute() && !(rises && path.starts_with(stage)) {
+        return Ok((!path.starts_with(stage)).then_some(path));
+    }
+    let within = || path.to_str().is_some_and(|path| include::join("", path).is_some());
+    if path.is_relative() && within() {
+        return Ok(None);
+    }
+    // Where a link lies on the way, names do not tell where `..` leads.
+    let real = |path: &Path| fs::canonicalize(path).map_err(CompileError::io("read", path));
+    let path = real(&stage.join(path))?;
+    Ok((!path.starts_with(real(stage)?)).then_some(path))
 }
 
 /// Of the files that the compiler read, those that neither the source's digest
@@ -332,7 +368,7 @@ pub(crate) fn outside_deps(
         return Ok(OutsideDeps::default());
     }
     let toolchain = &engine.toolchains[job.toolchain];
-    let paths: Vec<PathBuf> = paths.filter(|path| path.is_absolute()).collect();
+    let paths: Vec<PathBuf> = paths.collect();
     let mut found = OutsideDeps::default();
     let add = |path: &PathBuf, found: &mut OutsideDeps| -> Result<(), CompileError> {
         if !toolchain.covers(path, job.language) {
@@ -444,6 +480,34 @@ mod tests {
         ] {
             assert!(!lacks_room(words), "{words}");
         }
+    }
+
+    #[test]
+    fn what_lies_outside_the_stage_is_told_however_it_is_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let stage = dir.join("deep/stage");
+        for file in ["secret.h", "deep/beside.h", "deep/stage/inc/in.h", "elsewhere/x.h"] {
+            fs::create_dir_all(dir.join(file).parent().unwrap()).unwrap();
+            fs::write(dir.join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&stage, dir.join("elsewhere/link")).unwrap();
+        let check = |stage: &Path, path: &str, expected: Option<&str>| {
+            let found = outside_stage(stage, path.into()).unwrap();
+            assert_eq!(found, expected.map(|path| dir.join(path)), "{path}");
+        };
+        let absolute = |path: &str| dir.join(path).display().to_string();
+        check(&stage, "a.cl", None);
+        check(&stage, "inc/../inc/in.h", None);
+        check(&stage, "../../secret.h", Some("secret.h"));
+        check(&stage, "inc/../../beside.h", Some("deep/beside.h"));
+        check(&stage, "../stage/inc/in.h", None);
+        check(&stage, &absolute("deep/stage/inc/in.h"), None);
+        check(&stage, &absolute("deep/stage/../beside.h"), Some("deep/beside.h"));
+        check(&stage, &absolute("elsewhere/x.h"), Some("elsewhere/x.h"));
+        // Its parent is not the directory that its name says.
+        check(&dir.join("elsewhere/link"), "../beside.h", Some("deep/beside.h"));
+        assert!(outside_stage(&stage, "../gone.h".into()).is_err());
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod support;
 mod toolchain;
 mod trial;
 mod usage;
+mod verdict;
 mod witness;
 mod work;
 
@@ -64,7 +65,10 @@ pub use remote::{
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
-pub use store::{About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, StoreStats, touch};
+pub use store::VERSION as STORE_VERSION;
+pub use store::{
+    About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, OldStore, StoreStats, touch,
+};
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
 pub use usage::Usage;

@@ -10,6 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// Most bytes kept of a program's output; the rest is read and dropped.
 pub(crate) const OUTPUT_LIMIT: usize = 256 * 1024;
 
+/// Stands at the end of output that was cut.
+const DROPPED: &str = "[more output was dropped]";
+
+/// Whether output lacks some of what was said.
+pub(crate) fn was_cut(output: &str) -> bool {
+    output.lines().any(|line| line == DROPPED)
+}
+
 /// One of a program's pipes, read only where something is there.
 pub(crate) struct Capture {
     pipe: File,
@@ -51,7 +59,7 @@ impl Capture {
     pub(crate) fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
         if self.dropped {
-            text.push_str("\n[more output was dropped]\n");
+            text.push_str(&format!("\n{DROPPED}\n"));
         }
         text
     }

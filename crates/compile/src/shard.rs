@@ -21,6 +21,8 @@ impl FailureKind {
         match self {
             Self::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
             Self::TimedOut(_) => JobState::Timeout,
+            // Where the limits are the usual ones, the plan has no such job.
+            Self::TooLong => JobState::Infra,
             _ => JobState::Refused,
         }
     }
@@ -143,6 +145,7 @@ mod tests {
             (FailureKind::Crashed(11), JobState::Refused),
             (FailureKind::Crashed(9), JobState::Infra),
             (FailureKind::NoOutput, JobState::Refused),
+            (FailureKind::TooLong, JobState::Infra),
             (FailureKind::TimedOut(Duration::from_secs(1)), JobState::Timeout),
         ] {
             assert_eq!(kind.state(), state);

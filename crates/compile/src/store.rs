@@ -25,10 +25,12 @@ use crate::work::write_atomic_by;
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
 use entry::{about, read_header, read_object};
-pub use upkeep::{Damaged, Evicted, Limits, StoreStats};
+pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 
-/// The layout of the files below; another number is another directory.
-const VERSION: &str = "v1";
+/// The directory of the store below a cache, a shard's output or a shared
+/// cache. The number goes up with the layout of its files, and where what
+/// earlier versions kept may be wrong.
+pub const VERSION: &str = "v2";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_plan::clock::Clock;
+use gfxpack_plan::code_object::{self, UnfitError};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::processors::PROCESSORS;
 use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, Language, TargetId, arguments, code_object};
+use gfxpack_plan::{Digest, Language, TargetId, arguments};
 
 use crate::error::CompileError;
 use crate::probe::Asker;
@@ -67,8 +69,9 @@ impl<'a> Trial<'a> {
         })?;
         let target = TargetId::new(processor.name);
         let facts = toolchain.for_plan().facts;
+        let (options, clock) = (Words::default(), Clock::at(0));
         let (_, words) =
-            arguments::arguments(language, &Words::default(), &target, &facts, file, &[]);
+            arguments::arguments(language, &options, &target, &facts, file, &[], &clock);
         let arguments = words.iter().map(|word| toolchain.fill(word)).collect();
         Some(Self { toolchain, source, file, target, language, words, arguments })
     }
@@ -113,9 +116,11 @@ impl<'a> Trial<'a> {
         let output = ask.attempt(program, arguments)?;
         let verdict = if output.ok() {
             let bytes = fs::read(&made).unwrap_or_default();
-            match code_object::targets(&bytes) {
-                Ok(targets) if targets.iter().all(|target| target.serves(&self.target)) => Ok(()),
-                Ok(_) => Err("it makes objects for other targets than asked".to_owned()),
+            match code_object::check_for_kdb(&bytes, &self.target) {
+                Ok(()) => Ok(()),
+                Err(UnfitError::OtherTarget { .. }) => {
+                    Err("it makes objects for other targets than asked".to_owned())
+                }
                 Err(error) => Err(error.to_string()),
             }
         } else {

@@ -1,2 +1,73 @@
 //! Fetches packages of Debian's archive, verified by the archive's signature,
 //! and unpacks them into a directory without installing them.
+//!
+//! A suite's `InRelease` is signed by a key of the ring, it holds the digest
+//! of the list of packages, and that the digests of the packages. Nothing
+//! that is not reached by this chain is unpacked, so it does not matter who
+//! runs the mirror or what lies between.
+
+mod archive;
+mod deb822;
+mod download;
+mod error;
+mod lock;
+mod mirror;
+mod openpgp;
+mod release;
+mod sources;
+mod suite;
+mod unpack;
+mod version;
+
+pub use archive::{Archive, Options};
+pub use error::DebianError;
+pub use lock::{Lock, Pin};
+pub use mirror::Proxies;
+pub use openpgp::{Keyring, SignatureError};
+pub use suite::{Package, Suite};
+pub use version::Relation;
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A file is being fetched.
+    Downloading {
+        /// Its name.
+        file: &'a str,
+        /// Bytes that are here.
+        done: u64,
+        /// Bytes that it has.
+        total: u64,
+    },
+    /// A package is being unpacked.
+    Unpacking {
+        /// Its name.
+        package: &'a str,
+    },
+    /// Another process fetches; this one waits.
+    Waiting,
+    /// Something is not as it should be, and was done all the same.
+    Warning(String),
+}
+
+/// Hears what happens, and may stop it.
+pub trait Progress {
+    /// Something happened. Called often while a file is fetched.
+    fn event(&self, event: Event<'_>);
+
+    /// Whether the user wants it to stop.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Keyring {
+    /// The keys that sign Debian's archive.
+    ///
+    /// # Errors
+    /// None with the ring that is part of gfxpack.
+    pub fn debian() -> Result<Self, SignatureError> {
+        Self::read(include_bytes!("../../../packaging/keyrings/debian-archive.pgp"))
+    }
+}

@@ -368,6 +368,9 @@ pub(crate) enum CacheCommand {
         /// For how long a file may lie unused, as 30d
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         max_age: Option<Duration>,
+        /// Remove what earlier versions of gfxpack kept, which nothing reads
+        #[arg(long)]
+        old: bool,
         /// Say what would be removed, and remove nothing
         #[arg(long, short = 'n')]
         dry_run: bool,

@@ -285,14 +285,42 @@ fn unwrap_object_error(error: WriteError) -> anyhow::Error {
 }
 
 /// Reads the kdb back as a stranger would; what is wrong with it then is a
-/// defect of gfxpack or of the disk.
+/// defect of gfxpack or of the disk. Such a kdb does not stay: others would
+/// take it for one that was verified.
 fn verify(path: &Path, target: &Target) -> anyhow::Result<()> {
     let report = gfxpack_kdb::verify(path, Some(target), &VerifyOptions::default())?;
     match report.findings.first() {
         None if report.is_sound() => Ok(()),
         first => {
+            std::fs::remove_file(path).map_err(fail::io("remove", path))?;
             let finding = first.map(ToString::to_string).unwrap_or_default();
             Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kdb_that_is_refused_does_not_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gfx906_60.kdb");
+        let key = KernelKey::for_source("a.cl", "", "gfx906");
+        let write = |object: &[u8]| {
+            let row = Row { key: &key, size: object.len() as u64 };
+            let object = |_| Ok::<_, std::io::Error>(object.to_vec());
+            gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
+            verify(&path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
+        };
+        assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));
+        assert!(!path.exists());
+        let mut object = vec![0; 64];
+        object[..4].copy_from_slice(b"\x7fELF");
+        (object[8], object[18]) = (2, 0xe0);
+        object[48] = 0x2f;
+        assert_eq!(write(&object), Ok(()));
+        assert!(path.exists());
     }
 }

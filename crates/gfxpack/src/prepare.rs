@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_plan::clock::Clock;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::plan::Plan;
@@ -106,6 +107,8 @@ pub(crate) struct Gathered {
     pub(crate) read: Read,
     pub(crate) toolchains: Vec<Toolchain>,
     pub(crate) cache: Cache,
+    /// What kernels are told that ask for the time.
+    pub(crate) clock: Clock,
 }
 
 /// What a plan is made from.
@@ -131,6 +134,7 @@ pub(crate) fn gather(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
+    let clock = Clock::at(environment.epoch()?);
     let mut read = inputs::read(from.inputs, from.stated_license.as_ref(), from.allow_partial)?;
     if read.requests.is_empty() {
         return Ok(Err(read.shares));
@@ -146,18 +150,19 @@ pub(crate) fn gather(
         cache.digests.save();
     }
     read.warnings.extend(cache.warning.clone());
-    Ok(Ok(Gathered { read, toolchains, cache }))
+    Ok(Ok(Gathered { read, toolchains, cache, clock }))
 }
 
 impl Gathered {
     /// Makes the plan.
     pub(crate) fn plan(self) -> anyhow::Result<Prepared> {
-        let Self { read, toolchains, cache } = self;
+        let Self { read, toolchains, cache, clock } = self;
         let sources = read.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(Toolchain::for_plan).collect(),
             sources,
             &read.requests,
+            &clock,
         )?;
         Ok(Prepared {
             plan,

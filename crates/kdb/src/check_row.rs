@@ -2,8 +2,8 @@
 
 use std::error::Error as _;
 
-use gfxpack_plan::code_object::{self, CodeObjectError};
-use gfxpack_plan::{KernelKey, KeyError, Target, TargetId, processors};
+use gfxpack_plan::code_object::{self, CodeObjectError, UnfitError};
+use gfxpack_plan::{KernelKey, KeyError, Target, TargetId};
 
 use crate::codec;
 use crate::error::RowError;
@@ -147,34 +147,23 @@ fn check_target(
     device: Option<&str>,
     found: &mut impl FnMut(FindingClass, String),
 ) {
-    let built_for = match code_object::targets(object) {
-        Ok(targets) => targets,
-        Err(error) => {
-            let class = match error {
-                CodeObjectError::Machine(_) | CodeObjectError::Processor(_) => FindingClass::Target,
-                _ => FindingClass::CodeObject,
-            };
-            found(class, error.to_string());
-            return;
-        }
+    let needed = target
+        .map(|target| code_object::loaded_by(target.id()))
+        .or_else(|| device.map(TargetId::new));
+    let fits = match needed {
+        Some(needed) => code_object::check(object, &needed),
+        None => code_object::targets(object).map(drop).map_err(UnfitError::from),
     };
-    let needed = target.map(|target| loaded_by(target.id())).or_else(|| device.map(TargetId::new));
-    let Some(needed) = needed else { return };
-    if !built_for.iter().any(|id| id.serves(&needed)) {
-        let ids: Vec<String> = built_for.iter().take(20).map(ToString::to_string).collect();
-        let detail = format!("the code object is for {}, not {needed}", ids.join(", "));
-        found(FindingClass::Target, detail);
+    if let Err(unfit) = fits {
+        let class = match unfit {
+            UnfitError::OtherTarget { .. }
+            | UnfitError::CodeObject(CodeObjectError::Machine(_) | CodeObjectError::Processor(_)) => {
+                FindingClass::Target
+            }
+            _ => FindingClass::CodeObject,
+        };
+        found(class, unfit.to_string());
     }
-}
-
-/// The devices that look into a kdb of this target: where XNACK is on, they
-/// look for another file name, so XNACK unsaid means off.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
-fn loaded_by(id: &TargetId) -> TargetId {
-    let has_xnack = processors::by_name(id.processor()).is_some_and(|known| known.xnack);
-    let xnack = id.xnack().or(has_xnack.then_some(false));
-    id.clone().with_features(id.sramecc(), xnack)
 }
 
 fn class_of(fault: &RowError) -> FindingClass {

@@ -49,6 +49,33 @@ pub enum ReadError {
         /// SQLite's word for the mode found.
         mode: &'static str,
     },
+    /// A file that can only be read from a copy, since another program has it
+    /// open in WAL mode or it seems damaged, and is too large for one.
+    #[error(
+        "failed to read kdb `{path}`: its {size} bytes are too many to copy, the limit is {limit}"
+    )]
+    TooLargeToCopy {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, with those of its log.
+        size: u64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// Another program wrote to the file whenever it was copied.
+    #[error("failed to read kdb `{path}`: it keeps changing")]
+    KeepsChanging {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something failed that did not fail again: the file is whole.
+    #[error("failed to read kdb `{path}`, which is whole at a second look")]
+    Passing {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: Box<ReadError>,
+    },
     /// A rollback journal that is still to be played back: the file itself
     /// holds half of what a program was writing.
     #[error("failed to read kdb `{path}`: `{journal}` has what a program did not finish to write")]
@@ -150,6 +177,11 @@ impl ReadError {
             }
             Self::NotSqlite { .. } => "check the download: the file holds something else",
             Self::JournalMode { .. } => FindingClass::JournalMode.hint(),
+            Self::TooLargeToCopy { .. } => {
+                "close the program that has it open, or take a smaller limit for the cache"
+            }
+            Self::KeepsChanging { .. } => "nothing need be done: it is looked into again",
+            Self::Passing { .. } => "nothing need be done once; if it comes again, check the disk",
             Self::Unfinished { .. } => FindingClass::Journal.hint(),
             Self::Encoding { .. } => FindingClass::Encoding.hint(),
             Self::Interrupted { .. } => "run it again",

@@ -39,12 +39,16 @@ impl ReadError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Io { source, .. } => of_io(source),
-            Self::NotAFile { .. } | Self::Interrupted { .. } | Self::HotJournal { .. } => {
-                Fault::Denied
-            }
+            Self::NotAFile { .. }
+            | Self::Interrupted { .. }
+            | Self::HotJournal { .. }
+            | Self::Passing { .. } => Fault::Denied,
+            Self::KeepsChanging { .. } => Fault::Busy,
             Self::TooSmall { .. } => Fault::TooSmall,
             Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
-            Self::JournalMode { .. } | Self::Unfinished { .. } => Fault::Journal,
+            Self::JournalMode { .. } | Self::Unfinished { .. } | Self::TooLargeToCopy { .. } => {
+                Fault::Journal
+            }
             Self::Schema { .. } | Self::NoIndex { .. } | Self::Encoding { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => of_sqlite(source),
             // What stands in an index concerns more than the one row.
@@ -85,7 +89,7 @@ fn of_io(error: &io::Error) -> Fault {
 }
 
 /// Source: SQLite, "Result and Error Codes".
-fn of_sqlite(error: &rusqlite::Error) -> Fault {
+pub(crate) fn of_sqlite(error: &rusqlite::Error) -> Fault {
     use rusqlite::Error;
     // A value that is none of what was asked for: text that is not UTF-8 in
     // the schema, say. Whoever wrote the file wrote no such thing.

@@ -2,7 +2,7 @@
 //! and what SQLite may not do with it.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::ReadError;
 use crate::header::{Encoding, HEADER_BYTES, Header};
+use crate::lock;
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 use crate::turn;
 
@@ -134,7 +135,8 @@ fn connect_absolute(
 }
 
 /// A connection that may write to the file, which must exist, and follows no
-/// symbolic link on its way. It waits for others as [`turn`] says.
+/// symbolic link on its way. It waits for others as [`turn`] says, and
+/// [holds](lock::hold) its locks.
 ///
 /// # Errors
 /// As SQLite has them.
@@ -147,15 +149,14 @@ pub(crate) fn connect_to_write(
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     turn::install(&mut connection)?;
+    lock::hold(&connection)?;
     harden(connection, max_object_bytes)
 }
 
 /// How a file that others write to is looked at without changing anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// With locks, and with the log and the shared memory of a file in WAL
-    /// mode, which must both be there: SQLite would make them otherwise, the
-    /// log whatever it is told.
+    /// With locks, which are kept. A file in WAL mode can't be opened so.
     Live,
     /// The file alone.
     AtRest,
@@ -168,9 +169,8 @@ pub(crate) enum Look {
 /// WAL mode can't be opened [`Look::WithoutLocks`]. It waits for others as
 /// [`turn`] says.
 ///
-/// Source: SQLite, "Write-Ahead Logging", section 5; "Uniform Resource
-/// Identifiers", section 3.3; `sqlite3PagerOpenWal` and `unixOpenSharedMemory`
-/// of SQLite 3.54.1, where `readonly_shm` is.
+/// Source: SQLite, "Uniform Resource Identifiers", section 3.3;
+/// `sqlite3PagerOpenWal` of SQLite 3.54.1.
 ///
 /// # Errors
 /// As SQLite has them.
@@ -184,13 +184,45 @@ pub(crate) fn connect_to_look(
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let parameters = match look {
-        Look::Live => "mode=ro&readonly_shm=1",
+        Look::Live => "mode=ro",
         Look::AtRest => "immutable=1",
         Look::WithoutLocks => "mode=ro&nolock=1",
     };
     let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
     turn::install(&mut connection)?;
+    lock::hold(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
+    harden(connection, max_object_bytes)
+}
+
+/// A connection to a copy that nobody else knows of, its log included, which
+/// stays as it is.
+///
+/// # Errors
+/// As SQLite has them.
+pub(crate) fn connect_to_copy(
+    path: &Path,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    lock::hold(&connection)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "query_only", true)?;
+    harden(connection, max_object_bytes)
+}
+
+/// A connection to what `bytes` give, `size` of them, in memory alone.
+///
+/// # Errors
+/// As SQLite has them, which has a word of its own for what `bytes` fails with.
+pub(crate) fn connect_to_bytes(
+    bytes: impl Read,
+    size: usize,
+    max_object_bytes: u64,
+) -> Result<(Connection, Budget), rusqlite::Error> {
+    let mut connection = Connection::open_in_memory()?;
+    connection.deserialize_read_exact("main", bytes, size, false)?;
     harden(connection, max_object_bytes)
 }
 
@@ -206,6 +238,8 @@ fn harden(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
+    // Else a variable would say in which directory SQLite makes its own files.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     let budget = Budget::of(&mut connection, TIME_PER_STEP)?;

@@ -75,8 +75,7 @@ where
                 let answer = Answer { sender: sender.clone(), sent: false };
                 scope.spawn(move |_| {
                     let goes_on = |_: &I| !stopped.load(Ordering::Relaxed);
-                    let results: Vec<R> =
-                        items.into_iter().take_while(goes_on).map(work).collect();
+                    let results: Vec<R> = items.into_iter().take_while(goes_on).map(work).collect();
                     if !stopped.load(Ordering::Relaxed) {
                         answer.send(Said::Done(begun, results));
                     }
@@ -212,9 +211,7 @@ mod tests {
 
     #[test]
     fn two_pipelines_share_one_thread() {
-        let (a, b) = pool(1).install(|| {
-            rayon::join(|| squares(1 << 20, 9), || squares(0, 9))
-        });
+        let (a, b) = pool(1).install(|| rayon::join(|| squares(1 << 20, 9), || squares(0, 9)));
         assert_eq!(a, b);
     }
 

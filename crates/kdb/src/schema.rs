@@ -11,9 +11,9 @@ pub const PAGE_SIZE: u32 = 4096;
 pub const MIN_FILE_BYTES: u64 = 512;
 
 /// Largest code object written, and read unless
-/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise: 512
-/// MiB. SQLite itself stores no row above 10^9 bytes.
-pub const MAX_OBJECT_BYTES: u64 = 512 << 20;
+/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise.
+/// SQLite itself stores no row above 10^9 bytes.
+pub const MAX_OBJECT_BYTES: u64 = gfxpack_plan::code_object::MAX_BYTES;
 
 /// Largest key taken, name and arguments together: 1 MiB. MIOpen splices both
 /// into one SQL statement.

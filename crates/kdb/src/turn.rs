@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 
 /// Between two attempts. SQLite's own handler pauses longer each time, up to a
 /// tenth of a second, so that who has waited longest has the least chance
@@ -36,10 +36,4 @@ pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error
 /// waits counts for nothing.
 pub(crate) fn wait_up_to(busy: Duration) {
     LEFT.set(busy);
-}
-
-/// Begins a transaction that writes, for which it waits here and not in the
-/// middle, where two might wait for each other.
-pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, rusqlite::Error> {
-    Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }

@@ -1,12 +1,12 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use gfxpack_plan::KernelKey;
 
+use crate::lock::{self, For};
 use crate::read::Reader;
-use crate::turn;
 
 /// A table of its own: MIOpen asks for kern_db and tolerates others. A row
 /// without an entry, one that MIOpen wrote, counts as the oldest.
@@ -66,13 +66,12 @@ pub(crate) fn note<'a>(
 /// [`LOOK_ROWS`] of them, and each step has a budget of its own: a file that
 /// has grown for months must not keep its next kernel out.
 pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
-    let connection = reader.connection();
     let mut gone = 0;
-    if bytes(connection)?.used.saturating_add(more) <= limit {
+    if Bytes::of(reader)?.used.saturating_add(more) <= limit {
         return Ok(gone);
     }
     let goal = limit - limit / 16;
-    while excess(connection, more, goal)? > 0 {
+    while Bytes::of(reader)?.excess(more, goal) > 0 {
         let oldest = oldest(reader)?;
         let deleted = delete(reader, &oldest, more, goal)?;
         gone += deleted;
@@ -80,13 +79,17 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
             break;
         }
     }
-    if bytes(connection)?.file > limit {
-        let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+    if Bytes::of(reader)?.file > limit {
+        let transaction = lock::begin(reader.connection(), For::Writing)?;
+        let mut vacuum = transaction.prepare("PRAGMA incremental_vacuum")?;
         let mut freed = vacuum.query(())?;
         // A page with each step, which has its own budget.
         while freed.next()?.is_some() {
             reader.connection();
         }
+        drop(freed);
+        drop(vacuum);
+        transaction.commit()?;
     }
     Ok(gone)
 }
@@ -96,13 +99,13 @@ type Aged = (i64, i64, i64);
 
 /// The rows that were used longest ago, the oldest first.
 fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
-    let file = bytes(reader.connection())?.file;
-    let connection = reader.connection_to_read(file);
-    let transaction = turn::begin(connection)?;
+    let file = Bytes::of(reader)?.file;
+    let transaction = lock::begin(reader.connection_to_read(file), For::Writing)?;
     transaction.execute_batch(CREATE)?;
     transaction.execute(SWEEP, ())?;
     transaction.commit()?;
-    let mut oldest = reader.connection_to_read(file).prepare_cached(OLDEST)?;
+    let transaction = lock::begin(reader.connection_to_read(file), For::Reading)?;
+    let mut oldest = transaction.prepare_cached(OLDEST)?;
     let rows = oldest.query_map([LOOK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     rows.collect()
 }
@@ -117,8 +120,8 @@ fn delete(
 ) -> Result<u64, rusqlite::Error> {
     let mut gone = 0;
     while !oldest.is_empty() {
-        let transaction = turn::begin(reader.connection())?;
-        let mut excess = excess(&transaction, more, goal)?.min(BATCH_BYTES);
+        let transaction = lock::begin(reader.connection(), For::Writing)?;
+        let mut excess = Bytes::within(&transaction)?.excess(more, goal).min(BATCH_BYTES);
         if excess == 0 {
             break;
         }
@@ -143,20 +146,26 @@ fn delete(
     Ok(gone)
 }
 
-/// How many bytes of rows, with `more`, are too many.
-fn excess(connection: &Connection, more: u64, goal: u64) -> Result<u64, rusqlite::Error> {
-    Ok(bytes(connection)?.used.saturating_add(more).saturating_sub(goal))
-}
-
 struct Bytes {
     file: u64,
     used: u64,
 }
 
-fn bytes(connection: &Connection) -> Result<Bytes, rusqlite::Error> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let size = pragma("page_size")?;
-    let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
-    let bytes = |pages: i64| u64::try_from(pages.saturating_mul(size)).unwrap_or(0);
-    Ok(Bytes { file: bytes(pages), used: bytes(pages - free) })
+impl Bytes {
+    fn of(reader: &Reader) -> Result<Self, rusqlite::Error> {
+        Self::within(&lock::begin(reader.connection(), For::Reading)?)
+    }
+
+    fn within(transaction: &Transaction<'_>) -> Result<Self, rusqlite::Error> {
+        let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let size = pragma("page_size")?;
+        let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
+        let bytes = |pages: i64| u64::try_from(pages.saturating_mul(size)).unwrap_or(0);
+        Ok(Self { file: bytes(pages), used: bytes(pages - free) })
+    }
+
+    /// How many bytes of rows, with `more`, are too many.
+    fn excess(&self, more: u64, goal: u64) -> u64 {
+        self.used.saturating_add(more).saturating_sub(goal)
+    }
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_plan::KernelKey;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use crate::codec;
 use crate::error::{ReadError, WriteError};
-use crate::fault::Fault;
+use crate::fault::{Fault, of_sqlite};
 use crate::header::{Header, Journal};
+use crate::lock::{self, For};
 use crate::open::{self, Budget, Look, sqlite_error};
 use crate::read::{ReadOptions, Reader, missing_column};
 use crate::schema::{
@@ -28,16 +29,15 @@ pub struct UserOptions {
     pub max_object_bytes: u64,
     /// Bytes that the file may take; what was used longest ago goes first.
     pub limit_bytes: u64,
-    /// How long to wait for others who have the file locked.
+    /// How long to wait for others who have the file locked. Nobody is waited
+    /// for who has it open in WAL mode: that may be for as long as a program
+    /// runs.
     pub busy: Duration,
-    /// Whether the file may stay in WAL mode, which MIOpen puts it in. It may
-    /// not on a network file system, where processes share no memory.
-    pub wal: bool,
     /// Whether nothing is made, changed or removed, here or beside the file:
     /// no file or table where there is none, no log written back, no journal
     /// rolled back. Such a file can't be stored into, and is to be closed soon:
-    /// one that is at rest in WAL mode must not change while it is open, and
-    /// MIOpen can't clear up its log meanwhile.
+    /// it stays locked against writing, and one that is at rest in WAL mode
+    /// must not change while it is open.
     pub look_only: bool,
 }
 
@@ -47,23 +47,29 @@ impl Default for UserOptions {
             max_object_bytes: MAX_OBJECT_BYTES,
             limit_bytes: u64::MAX,
             busy: Duration::from_secs(10),
-            wal: true,
             look_only: false,
         }
     }
 }
 
-/// A user's kdb open for reading and writing.
+/// A user's kdb open for reading and writing. After an error it is to be
+/// closed.
 ///
 /// The file is never opened but through SQLite: closing any other handle on it
-/// would drop the locks that this process has.
+/// would drop the locks that this process has. Only [`Damaged::confirm`] and
+/// [`LiveKdb::copy`] do that, while no thread of the process uses the file.
 ///
 /// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
+///
+/// [`Damaged::confirm`]: crate::Damaged::confirm
+/// [`LiveKdb::copy`]: crate::LiveKdb::copy
 pub struct UserKdb {
     reader: Reader,
     limit_bytes: u64,
     max_object_bytes: u64,
     busy: Duration,
+    /// Whether the file stays locked as long as it is open.
+    keeps_lock: bool,
 }
 
 const DELETE_ONE: &str = "DELETE FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
@@ -75,36 +81,36 @@ impl UserKdb {
     /// Opens the file, which is made with mode 0600 where it is absent, and
     /// given MIOpen's table where it has none.
     ///
-    /// A new file has a rollback journal; a file that MIOpen put into WAL mode
-    /// stays in it where [`UserOptions::wal`] allows. No symbolic link in
-    /// `path` is followed, so its directory must be given by its real name.
+    /// The file has a rollback journal. One that MIOpen put into WAL mode is
+    /// taken out of it, now and later, as soon as nobody else has it open; MIOpen
+    /// puts it back when it opens it. Memory that is shared with other programs
+    /// is never mapped. No symbolic link in `path` is followed, so its directory
+    /// must be given by its real name.
     ///
     /// # Errors
     /// [`ReadError`] as for [`Reader::open`], and where the file can't be made
-    /// or others have it locked. With [`UserOptions::look_only`] also where
-    /// what it holds can't be told without changing it:
-    /// [`ReadError::HotJournal`], or [`ReadError::JournalMode`] for a log
-    /// without its index.
+    /// or others have it locked, or open in WAL mode: [`Fault::Busy`]. With
+    /// [`UserOptions::look_only`] also where what it holds can't be told without
+    /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`] for
+    /// a log, of which [`LiveKdb`](crate::LiveKdb) makes a copy.
     pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
         let size = probe(path, !options.look_only)?;
         if options.look_only {
             return Self::look(path, size, options);
         }
-        let sqlite = |source| sqlite_error(path, source);
-        turn::wait_up_to(options.busy);
-        let (connection, budget) =
-            open::connect_to_write(path, options.max_object_bytes).map_err(sqlite)?;
-        let journal = journal(&connection, options.wal).map_err(sqlite)?;
-        if journal == Journal::Wal && !options.wal {
-            return Err(ReadError::JournalMode { path: path.to_owned(), mode: journal.name() });
+        let connect = || {
+            let connected = open::connect_to_write(path, options.max_object_bytes);
+            let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
+            Self::over(path, connection, budget, options)
+        };
+        turn::wait_up_to(Duration::ZERO);
+        match connect() {
+            Err(error) if error.fault() == Fault::Busy && !has_log(path) => {
+                turn::wait_up_to(options.busy);
+                connect()
+            }
+            other => other,
         }
-        // A lost power supply may take the last kernels: they are compiled
-        // again, and hashes tell.
-        connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
-        if missing_column(&connection).map_err(sqlite)?.is_some() {
-            create_table(&connection).map_err(sqlite)?;
-        }
-        Self::over(path, connection, budget, journal, options)
     }
 
     /// Opens the file as it is.
@@ -123,35 +129,44 @@ impl UserKdb {
             let code = error.and_then(|error| error.sqlite_error_code());
             code == Some(rusqlite::ErrorCode::CannotOpen)
         };
-        let (look, journal) = match (size_beside(path, "-wal"), size_beside(path, "-shm")) {
-            (Some(_), Some(_)) if options.wal => (Look::Live, Journal::Wal),
-            (Some(1..), _) => {
+        let (look, journal) = match size_beside(path, "-wal") {
+            Some(1..) => {
                 let mode = Journal::Wal.name();
                 return Err(ReadError::JournalMode { path: path.to_owned(), mode });
             }
-            (Some(0), _) => (Look::AtRest, Journal::Wal),
-            (None, _) if is_wal() => (Look::AtRest, Journal::Wal),
-            (None, _) => (Look::Live, Journal::Delete),
+            Some(0) => (Look::AtRest, Journal::Wal),
+            None if is_wal() => (Look::AtRest, Journal::Wal),
+            None => (Look::Live, Journal::Delete),
         };
         let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
-        Self::over(path, connection, budget, journal, options)
+        let reader = reader(path, connection, budget, journal, options.max_object_bytes)?;
+        Ok(Self::with(reader, options, true))
     }
 
-    fn over(
+    /// A file that was just opened, by a connection that [holds](lock::hold)
+    /// its locks.
+    pub(crate) fn over(
         path: &Path,
         connection: Connection,
         budget: Budget,
-        journal: Journal,
         options: &UserOptions,
     ) -> Result<Self, ReadError> {
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-        let page_size = pragma("page_size").map_err(|source| sqlite_error(path, source))?;
-        let header = Header { page_size, journal, sqlite_version: 0 };
-        let read = ReadOptions { max_object_bytes: options.max_object_bytes, wal: options.wal };
-        // The file grows while it is open, so its size bounds nothing.
-        let reader = Reader::over(path, connection, budget, header, u64::MAX, read)?;
+        let sqlite = |source| sqlite_error(path, source);
+        // A lost power supply may take the last kernels: they are compiled
+        // again, and hashes tell.
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
+        if missing_column(&connection).map_err(sqlite)?.is_some() {
+            create_table(&connection).map_err(sqlite)?;
+            lock::hold(&connection).map_err(sqlite)?;
+        }
+        let reader = reader(path, connection, budget, Journal::Delete, options.max_object_bytes)?;
+        lock::release(reader.connection()).map_err(sqlite)?;
+        Ok(Self::with(reader, options, false))
+    }
+
+    fn with(reader: Reader, options: &UserOptions, keeps_lock: bool) -> Self {
         let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
-        Ok(Self { reader, limit_bytes, max_object_bytes, busy })
+        Self { reader, limit_bytes, max_object_bytes, busy, keeps_lock }
     }
 
     /// Changes how long to wait for others, [`UserOptions::busy`].
@@ -159,21 +174,34 @@ impl UserKdb {
         self.busy = busy;
     }
 
-    /// For everything that a [`Reader`] does.
-    #[must_use]
-    pub fn reader(&self) -> &Reader {
-        turn::wait_up_to(self.busy);
-        &self.reader
-    }
-
     /// The code object of one key, decoded and held against its hash; none
     /// where the file does not have the key.
     ///
     /// # Errors
-    /// As [`Reader::get`].
+    /// As [`Reader::get`]; [`Fault::Busy`] as for [`UserKdb::open`].
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        if self.keeps_lock {
+            return self.reader.get(key);
+        }
+        let sqlite = |source| self.reader.sqlite(source);
+        let transaction = self.begin(For::Reading).map_err(sqlite)?;
+        let found = self.reader.get(key)?;
+        transaction.commit().map_err(sqlite)?;
+        Ok(found)
+    }
+
+    /// Begins a transaction, and lets the thread wait as long in it.
+    fn begin(&self, purpose: For) -> Result<Transaction<'_>, rusqlite::Error> {
+        turn::wait_up_to(Duration::ZERO);
+        let begun = match lock::begin(self.reader.connection(), purpose) {
+            Err(error) if of_sqlite(&error) == Fault::Busy && !has_log(self.reader.path()) => {
+                turn::wait_up_to(self.busy);
+                return lock::begin(self.reader.connection(), purpose);
+            }
+            other => other?,
+        };
         turn::wait_up_to(self.busy);
-        self.reader.get(key)
+        Ok(begun)
     }
 
     /// Stores a code object in place of what the key had, used at `now`,
@@ -195,10 +223,11 @@ impl UserKdb {
         let encoded = codec::encode(code_object.to_vec(), Blob::Auto);
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
-        turn::wait_up_to(self.busy);
+        // Waits for others, for all of the steps.
+        drop(self.begin(For::Reading).map_err(sqlite)?);
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
         let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction = turn::begin(self.reader.connection()).map_err(sqlite)?;
+        let transaction = self.begin(For::Writing).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -208,7 +237,7 @@ impl UserKdb {
         let used = used.iter().map(|(key, seconds)| (key, *seconds)).chain([(key, now)]);
         usage::note(&transaction, used).map_err(sqlite)?;
         transaction.commit().map_err(sqlite)?;
-        match self.reader.get(key) {
+        match self.get(key) {
             // Another process may have stored its own meanwhile.
             Ok(Some(_)) => Ok(gone),
             Err(error) if error.fault() == Fault::Busy => Ok(gone),
@@ -226,8 +255,7 @@ impl UserKdb {
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         // Not worth a wait.
         turn::wait_up_to(Duration::ZERO);
-        let connection = self.reader.connection();
-        let transaction = turn::begin(connection).map_err(sqlite)?;
+        let transaction = lock::begin(self.reader.connection(), For::Writing).map_err(sqlite)?;
         usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
             .and_then(|()| transaction.commit())
             .map_err(sqlite)
@@ -286,15 +314,26 @@ fn size_beside(path: &Path, suffix: &str) -> Option<u64> {
     std::fs::symlink_metadata(name).ok().map(|metadata| metadata.len())
 }
 
-/// The journal mode that the file is in, after an attempt to leave a mode that
-/// it may not have.
-fn journal(connection: &Connection, wal: bool) -> Result<Journal, rusqlite::Error> {
-    let mode = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, String>(0));
-    let mut found = mode("PRAGMA journal_mode")?;
-    if found == "wal" && !wal {
-        found = mode("PRAGMA journal_mode = DELETE")?;
-    }
-    Ok(if found == "wal" { Journal::Wal } else { Journal::Delete })
+/// Whether a log lies beside the file: most likely another program has it open
+/// in WAL mode.
+pub(crate) fn has_log(path: &Path) -> bool {
+    size_beside(path, "-wal").is_some()
+}
+
+/// A reader over a connection whose file may grow.
+pub(crate) fn reader(
+    path: &Path,
+    connection: Connection,
+    budget: Budget,
+    journal: Journal,
+    max_object_bytes: u64,
+) -> Result<Reader, ReadError> {
+    let page_size = connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
+    let page_size = page_size.map_err(|source| sqlite_error(path, source))?;
+    let header = Header { page_size, journal, sqlite_version: 0 };
+    let read = ReadOptions { max_object_bytes, wal: true };
+    // Its size bounds nothing.
+    Reader::over(path, connection, budget, header, u64::MAX, read)
 }
 
 /// Gives a file without kern_db the table; one with other columns stays as it
@@ -305,7 +344,7 @@ fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
         // Can only be chosen now: the file can be cut later.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
-    let transaction = turn::begin(connection)?;
+    let transaction = lock::begin(connection, For::Writing)?;
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     if transaction.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? == 0 {
         transaction.execute_batch(CREATE_TABLE)?;

@@ -3,11 +3,14 @@
 
 mod ask;
 mod check;
+mod driver;
 mod elf;
 mod error;
 mod library;
+mod networks;
 mod probe;
 mod problem;
+mod problems;
 mod sources;
 mod stage;
 mod stubs;
@@ -19,6 +22,11 @@ pub use check::{CheckReport, Outcome, check};
 pub use elf::ElfError;
 pub use error::AskError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
+pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
+pub use problems::{
+    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    read_problems,
+};
 pub use sources::{Sources, SourcesError, is_left_out_by_debian};
 pub use stage::DatabaseFile;

@@ -1,13 +1,16 @@
 //! A libMIOpen on this machine: installed, unpacked, or fetched.
 
+mod debian;
 mod needs;
 mod tree;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use gfxpack_debian::{Archive, DebianError, Lock};
 use gfxpack_plan::Digest;
 use sha2::{Digest as _, Sha256};
 
@@ -51,6 +54,15 @@ pub enum LibrarySource {
     Installed,
     /// A shared object, or a directory with an installed or unpacked ROCm.
     Path(PathBuf),
+    /// Debian's package, fetched.
+    Debian {
+        /// `sid`, `experimental`.
+        suite: String,
+        /// The package's version; the newest where none is given.
+        version: Option<String>,
+    },
+    /// The packages of Debian's archive that a file pins by their digests.
+    Lock(PathBuf),
 }
 
 /// The text names no place of a libMIOpen.
@@ -91,6 +103,19 @@ pub enum LibraryError {
         /// The file.
         path: PathBuf,
     },
+    /// Debian's archive does not give it.
+    #[error(transparent)]
+    Debian(#[from] DebianError),
+    /// No package that MIOpen's depends on has a library that it needs.
+    #[error("found `{soname}`, which `{file}` needs, in no package that `{package}` depends on")]
+    NoDependency {
+        /// The library that is missing.
+        soname: String,
+        /// Who needs it.
+        file: PathBuf,
+        /// The package of that.
+        package: String,
+    },
     /// The library is for another kind of processor.
     #[error("`{path}` is built for another processor than this machine's")]
     OtherMachine {
@@ -102,18 +127,33 @@ pub enum LibraryError {
 impl FromStr for LibrarySource {
     type Err = LibrarySourceError;
 
-    /// A path to a file or directory.
+    /// `debian:SUITE`, `debian:SUITE=VERSION`, `lock:FILE`, or a path to a
+    /// file or directory.
     fn from_str(text: &str) -> Result<Self, LibrarySourceError> {
-        if text.is_empty() {
-            return Err(LibrarySourceError(text.to_owned()));
+        let error = || LibrarySourceError(text.to_owned());
+        if let Some(debian) = text.strip_prefix("debian:") {
+            let (suite, version) = match debian.split_once('=') {
+                Some((suite, version)) => (suite, Some(version.to_owned())),
+                None => (debian, None),
+            };
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            if suite.is_empty() || !suite.bytes().all(plain) || version.as_deref() == Some("") {
+                return Err(error());
+            }
+            return Ok(Self::Debian { suite: suite.to_owned(), version });
         }
-        Ok(Self::Path(text.into()))
+        match text.strip_prefix("lock:").unwrap_or(text) {
+            "" => Err(error()),
+            file if file.len() < text.len() => Ok(Self::Lock(file.into())),
+            path => Ok(Self::Path(path.into())),
+        }
     }
 }
 
 impl Library {
     /// Finds a libMIOpen. `rocm` is the directory of an installed ROCm that
-    /// is looked into before the usual ones, as ROCM_PATH names it.
+    /// is looked into before the usual ones, as ROCM_PATH names it; `archive`
+    /// is only asked where the source is one of Debian's.
     ///
     /// In a tree that brings its own dynamic loader, loader and libraries are
     /// that tree's; otherwise they are the system's, after those of the tree.
@@ -121,9 +161,18 @@ impl Library {
     /// # Errors
     /// [`LibraryError`], where there is none, or where it is none for this
     /// machine.
-    pub fn locate(source: &LibrarySource, rocm: Option<&Path>) -> Result<Self, LibraryError> {
+    pub fn locate(
+        source: &LibrarySource,
+        rocm: Option<&Path>,
+        archive: &Archive<'_>,
+    ) -> Result<Self, LibraryError> {
         match source {
             LibrarySource::Installed => Self::installed(rocm),
+            LibrarySource::Debian { suite, version } => {
+                let lock = debian::choose(archive, suite, version.as_deref())?;
+                Self::pinned(&lock, archive)
+            }
+            LibrarySource::Lock(path) => Self::pinned(&Lock::read(path)?, archive),
             LibrarySource::Path(path) => {
                 let io = |source| LibraryError::Io { path: path.clone(), source };
                 let path = std::path::absolute(path).map_err(io)?;
@@ -148,38 +197,55 @@ impl Library {
         Self::at(&file, Some(dir))
     }
 
+    /// The library that pinned packages hold. Where the archive has gone on
+    /// and does not have one of them any more, the suite's newest are taken,
+    /// and `archive` is warned of it.
+    ///
+    /// # Errors
+    /// [`LibraryError`], as [`Self::locate`].
+    pub fn pinned(lock: &Lock, archive: &Archive<'_>) -> Result<Self, LibraryError> {
+        debian::library(lock, archive)
+    }
+
+    /// The packages of Debian's archive that make a libMIOpen: its own, with
+    /// MIOpenDriver and databases of the same version where there are, and
+    /// those of the libraries that it needs and that are not stood in for.
+    ///
+    /// # Errors
+    /// [`LibraryError`], as [`Self::locate`].
+    pub fn choose(
+        archive: &Archive<'_>,
+        suite: &str,
+        version: Option<&str>,
+    ) -> Result<Lock, LibraryError> {
+        debian::choose(archive, suite, version)
+    }
+
     /// The library at `path`, in the tree below `root` where that is known.
     fn at(path: &Path, root: Option<&Path>) -> Result<Self, LibraryError> {
         let io = |source| LibraryError::Io { path: path.to_owned(), source };
         let file = path.canonicalize().map_err(io)?;
-        let open = elf::Library::open(&file)?;
-        let object = open.shared_object()?;
-        if Some(object.machine) != elf::own_machine() {
-            return Err(LibraryError::OtherMachine { path: path.to_owned() });
-        }
-        if !object.defined.contains("miopenCreate") {
-            return Err(LibraryError::NotMiopen { path: path.to_owned() });
-        }
         let root = match root {
             Some(root) => root.canonicalize().map_err(io)?,
             None => tree::root(&file).to_owned(),
         };
-        let system = tree::is_system(&root);
-        let dirs = if system { Vec::new() } else { tree::library_dirs(&root, &file) };
-        let version = match version(&open.constants()?) {
-            Some(version) => Some(version),
-            None => tree::header_version(&root),
-        };
-        Ok(Self {
-            sha256: sha256(&file).map_err(io)?,
-            version,
-            origin: file.display().to_string(),
-            search_path: needs::search_path(&object, &dirs),
-            loader: tree::loader(&dirs),
-            driver: tree::driver(&root),
-            databases: tree::databases(&root),
-            file,
-        })
+        let mut dirs = Vec::new();
+        if !tree::is_system(&root) {
+            dirs.extend(file.parent().map(Path::to_owned));
+            let others = tree::library_dirs(&root);
+            dirs.extend(others.into_iter().filter(|dir| Some(dir.as_path()) != file.parent()));
+        }
+        describe(path, dirs, &[root], None)
+    }
+
+    /// Where the loader looks, behind a directory: `DIR:DIR`.
+    pub(crate) fn search_path_behind(&self, first: &Path) -> OsString {
+        let mut search_path = first.as_os_str().to_owned();
+        for path in &self.search_path {
+            search_path.push(":");
+            search_path.push(path);
+        }
+        search_path
     }
 
     /// What the library needs from others, and what of it nobody here
@@ -190,6 +256,41 @@ impl Library {
     pub fn needs(&self) -> Result<Needs, ElfError> {
         Needs::of(&self.file, &self.search_path)
     }
+}
+
+/// Looks at the library at `path`. `dirs` may have libraries that it needs,
+/// `roots` what belongs to it.
+fn describe(
+    path: &Path,
+    dirs: Vec<PathBuf>,
+    roots: &[PathBuf],
+    origin: Option<String>,
+) -> Result<Library, LibraryError> {
+    let io = |source| LibraryError::Io { path: path.to_owned(), source };
+    let file = path.canonicalize().map_err(io)?;
+    let open = elf::Library::open(&file)?;
+    let object = open.shared_object()?;
+    if Some(object.machine) != elf::own_machine() {
+        return Err(LibraryError::OtherMachine { path: path.to_owned() });
+    }
+    if !object.defined.contains("miopenCreate") {
+        return Err(LibraryError::NotMiopen { path: path.to_owned() });
+    }
+    let version = version(&open.constants()?);
+    let driver = roots.iter().find_map(|root| tree::driver(root));
+    let driver_object = driver.as_ref().and_then(|driver| elf::Library::open(driver).ok());
+    let driver_object = driver_object.and_then(|driver| driver.shared_object().ok());
+    let objects: Vec<_> = std::iter::once(object).chain(driver_object).collect();
+    Ok(Library {
+        sha256: sha256(&file).map_err(io)?,
+        version: version.or_else(|| roots.iter().find_map(|root| tree::header_version(root))),
+        origin: origin.unwrap_or_else(|| file.display().to_string()),
+        search_path: needs::search_path(&objects, &dirs),
+        loader: tree::loader(&dirs),
+        driver,
+        databases: roots.iter().flat_map(|root| tree::databases(root)).collect(),
+        file,
+    })
 }
 
 /// The version in `, MIOpen version 3.4.0.` or `… 3.3.0.2d1fd997a`.
@@ -223,6 +324,28 @@ fn shown(dirs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_is_named_by_place_or_package() {
+        let check = |text: &str, expected: Option<LibrarySource>| {
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        };
+        let debian = |suite: &str, version: Option<&str>| {
+            let (suite, version) = (suite.to_owned(), version.map(str::to_owned));
+            Some(LibrarySource::Debian { suite, version })
+        };
+        check("/opt/rocm", Some(LibrarySource::Path("/opt/rocm".into())));
+        check("./debian:sid", Some(LibrarySource::Path("./debian:sid".into())));
+        check("debian:sid", debian("sid", None));
+        check("debian:rc-buggy=1:2.0~a+b1", debian("rc-buggy", Some("1:2.0~a+b1")));
+        check(
+            "lock:packaging/miopen.lock",
+            Some(LibrarySource::Lock("packaging/miopen.lock".into())),
+        );
+        for none in ["", "debian:", "debian:../sid", "debian:sid=", "debian:=1", "lock:"] {
+            check(none, None);
+        }
+    }
 
     #[test]
     fn the_version_is_the_one_that_the_library_logs() {

@@ -9,6 +9,7 @@ mod line;
 use std::fmt;
 
 pub use error::ProblemError;
+pub(crate) use line::read_unchecked;
 
 /// One call of a primitive, with the sizes that decide its kernels.
 ///
@@ -136,7 +137,7 @@ impl Convolution {
     }
 
     /// Lengths of the output: batch, channels, and the axes that it has; none
-    /// where the filter does not fit the input.
+    /// where a size is out of range.
     #[must_use]
     pub fn output_lengths(&self) -> Option<Vec<u64>> {
         Some(self.with_axes(self.batch, self.out_channels, self.output()?))

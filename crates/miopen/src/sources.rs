@@ -306,8 +306,7 @@ mod tests {
             ("c.cl", "kernel void c();\n"),
         ]);
         let library = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-        let mut sources = Sources::default();
-        sources.kernels = BTreeMap::from([
+        let kernels = BTreeMap::from([
             library(
                 "a.cl",
                 "typedef short h;\n\ntypedef int t;\n\n#include <math.h>\nkernel void a();\n",
@@ -316,6 +315,7 @@ mod tests {
             library("c.cl", "kernel void c(int);\n"),
             library("d.cl", "kernel void d();\n"),
         ]);
+        let sources = Sources { kernels, ..Sources::default() };
         let read = |name: &str| tree.get(name).map(|text| text.as_bytes().to_vec());
         assert_eq!(sources.differing(read), ["c.cl"]);
     }

@@ -1,6 +1,8 @@
 //! Knows how running text is laid out in control data: wrapping, Debian's
 //! extended description, RFC 2822 dates.
 
+use gfxpack_plan::date::Date;
+
 /// Columns that no line of control data may pass.
 ///
 /// Source: lintian, `extended-description-line-too-long`; rpmlint,
@@ -90,10 +92,8 @@ pub(crate) fn list_item(bullet: &str, text: &str) -> String {
 
 /// Seconds since the epoch as SPDX wants them: `1970-01-01T00:00:00Z`.
 pub(crate) fn rfc3339(seconds: u64) -> String {
-    let Date { year, month, day } = date(seconds);
-    let rest = seconds % 86_400;
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1)
+    let date = Date::at(seconds);
+    format!("{:04}-{:02}-{:02}T{}Z", date.year, date.month, date.day, date.time())
 }
 
 /// Seconds since the epoch as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
@@ -101,40 +101,9 @@ pub(crate) fn rfc3339(seconds: u64) -> String {
 /// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
 #[must_use]
 pub fn rfc2822(seconds: u64) -> String {
-    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let Date { year, month, day } = date(seconds);
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    format!(
-        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} +0000",
-        WEEKDAYS[(days % 7) as usize],
-        MONTHS[month as usize],
-        rest / 3_600,
-        rest / 60 % 60,
-        rest % 60,
-    )
-}
-
-/// A day; the month counts from zero.
-struct Date {
-    year: u64,
-    month: u64,
-    day: u64,
-}
-
-fn date(seconds: u64) -> Date {
-    // The year is taken to begin in March, so that the leap day ends it; a
-    // cycle of 400 years has 146 097 days.
-    let shifted = seconds / 86_400 + 719_468;
-    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
-    let year_in_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = (march_month + 2) % 12;
-    let year = cycle * 400 + year_in_cycle + u64::from(month < 2);
-    Date { year, month, day }
+    let date = Date::at(seconds);
+    let (weekday, month, time) = (date.weekday(), date.month_name(), date.time());
+    format!("{weekday}, {:02} {month} {:04} {time} +0000", date.day, date.year)
 }
 
 /// Width of a text, counting every character as one column.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Clock;
 use crate::key::Language;
 use crate::location::Problem;
 use crate::options;
@@ -184,6 +185,7 @@ pub fn arguments(
     facts: &CompilerFacts,
     main: &str,
     include_dirs: &[String],
+    clock: &Clock,
 ) -> (Program, Words) {
     let mut args = Words::default();
     let mut add = |more: &[&str]| more.iter().for_each(|word| args.push(word));
@@ -238,6 +240,7 @@ pub fn arguments(
         add(&[&format!("-I{dir}")]);
     }
     args.extend(words);
+    args.extend(clock.words(language));
     args.push(main);
     args.shrink_to_fit();
     (program, args)
@@ -252,8 +255,9 @@ mod tests {
     fn check(language: Language, options: &str, id: &str, expected: Expect) {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
         let words = words(language, options).unwrap();
-        let dirs = ["i0".to_owned()];
-        let (program, args) = arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs);
+        let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
+        let (program, args) =
+            arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
         expected.assert_eq(&format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" ")));
     }
 
@@ -288,7 +292,7 @@ mod tests {
             let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
             let id = "gfx942".parse().unwrap();
             let (program, args) =
-                arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[]);
+                arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[], &Clock::at(0));
             format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
         };
         expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. k"].assert_eq(&clang(5));

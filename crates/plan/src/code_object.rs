@@ -8,6 +8,9 @@ use crate::target::TargetId;
 ///
 /// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
 pub const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// Largest code object that is made, kept in a kdb or read, in bytes, unless a
+/// reader says otherwise: 512 MiB.
+pub const MAX_BYTES: u64 = 512 << 20;
 const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
 const EM_AMDGPU: u16 = 0xe0;
 /// More entries than any compiler writes: a bound on what a bad header can ask.
@@ -32,6 +35,71 @@ pub enum CodeObjectError {
     /// A bundle without any AMDGPU code object in it.
     #[error("failed to find a code object in the offload bundle")]
     EmptyBundle,
+}
+
+/// Why devices can't load bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitError {
+    /// More bytes than [`MAX_BYTES`].
+    #[error("failed to take the code object: it has {0} bytes, the limit is {MAX_BYTES}")]
+    TooLarge(u64),
+    /// They are no code object.
+    #[error(transparent)]
+    CodeObject(#[from] CodeObjectError),
+    /// The code is for other devices.
+    #[error("the code object is for {}, not {needed}", spelled(.found))]
+    OtherTarget {
+        /// What the code is for.
+        found: Vec<TargetId>,
+        /// What was to load it.
+        needed: TargetId,
+    },
+}
+
+/// Target IDs with commas between them: some, of a bundle with very many.
+#[must_use]
+pub fn spelled(ids: &[TargetId]) -> String {
+    const SHOWN: usize = 20;
+    ids.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The devices that look into a kdb of this target: where XNACK is on, they
+/// look for another file name, so XNACK unsaid means off.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
+#[must_use]
+pub fn loaded_by(id: &TargetId) -> TargetId {
+    let has_xnack = processors::by_name(id.processor()).is_some_and(|known| known.xnack);
+    let xnack = id.xnack().or(has_xnack.then_some(false));
+    id.clone().with_features(id.sramecc(), xnack)
+}
+
+/// Whether a device can load the bytes. It is asked of what a compiler made
+/// before it is kept, and of every row of a kdb, with what [`loaded_by`]
+/// gives for the kdb's target.
+///
+/// # Errors
+/// [`UnfitError`] where it can't.
+pub fn check(bytes: &[u8], device: &TargetId) -> Result<(), UnfitError> {
+    let found = targets(bytes)?;
+    if found.iter().any(|target| target.serves(device)) {
+        Ok(())
+    } else {
+        Err(UnfitError::OtherTarget { found, needed: device.clone() })
+    }
+}
+
+/// The same of bytes that go into a kdb of a target, their number included.
+///
+/// # Errors
+/// [`UnfitError`] where no kdb takes them, or its devices can't load them.
+pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> {
+    let size = bytes.len() as u64;
+    if size > MAX_BYTES {
+        return Err(UnfitError::TooLarge(size));
+    }
+    check(bytes, &loaded_by(target))
 }
 
 /// The gfx targets that the bytes hold code for: one for an ELF code object,
@@ -177,6 +245,28 @@ mod tests {
         );
         let empty = bundle(&[("host-x86_64-unknown-linux--", b"")]);
         assert_eq!(targets(&empty), Err(CodeObjectError::EmptyBundle));
+    }
+
+    #[test]
+    fn what_goes_into_a_kdb_is_what_its_devices_can_load() {
+        let fits = |bytes: &[u8], target: &str| check_for_kdb(bytes, &target.parse().unwrap());
+        let any = elf(2, 0x52f);
+        for target in ["gfx906", "gfx906:xnack+", "gfx906:xnack-"] {
+            assert_eq!(fits(&any, target), Ok(()), "{target}");
+        }
+        // Version 3 knows no "any": a compiler that is asked for it turns XNACK on.
+        let version_3 = elf(1, 0x32f);
+        let refused = fits(&version_3, "gfx906").unwrap_err();
+        let said = "the code object is for gfx906:sramecc+:xnack+, not gfx906:xnack-";
+        assert_eq!(refused.to_string(), said);
+        assert_eq!(fits(&version_3, "gfx906:xnack+"), Ok(()));
+        assert_eq!(check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
+        let two = bundle(&[("a", &elf(2, 0x36)), ("b", &any)]);
+        assert_eq!(fits(&two, "gfx906"), Ok(()));
+        assert!(matches!(fits(&two, "gfx908"), Err(UnfitError::OtherTarget { .. })));
+        assert!(matches!(fits(b"x", "gfx906"), Err(UnfitError::CodeObject(_))));
+        let large = vec![0; usize::try_from(MAX_BYTES).unwrap() + 1];
+        assert_eq!(fits(&large, "gfx906"), Err(UnfitError::TooLarge(MAX_BYTES + 1)));
     }
 
     #[test]

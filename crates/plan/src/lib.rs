@@ -5,7 +5,9 @@
 //! no SQLite. What the shell finds out comes in as a value.
 
 pub mod arguments;
+pub mod clock;
 pub mod code_object;
+pub mod date;
 pub mod digest;
 pub mod expand;
 pub mod harvest;

@@ -262,8 +262,10 @@ impl Row {
         if self.after == ["-mllvm"] && word.starts_with("--") {
             word = &word[1..];
         }
-        // A line break would begin another line of the compiler's input.
-        !word.contains(['\n', '\r']) && self.names.iter().any(|name| self.form.takes(name, word))
+        // A macro is a line of the compiler's input, which a line break ends
+        // and a backslash at its end goes on.
+        let is_line = !word.contains(['\n', '\r']) && !word.ends_with('\\');
+        is_line && self.names.iter().any(|name| self.form.takes(name, word))
     }
 }
 
@@ -406,6 +408,7 @@ mod tests {
             assert_eq!(refusal(options).as_deref(), Some(named), "{options}");
         }
         assert_eq!(known(&["-DA(x\n#include \"y\""]), None);
+        assert_eq!((known(&["-DA=\\"]), known(&["-DA=\\n"])), (None, Some(1)));
     }
 
     #[test]

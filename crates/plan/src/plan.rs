@@ -1,11 +1,13 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{self, CompilerFacts, Program};
+use crate::clock::Clock;
 use crate::digest::{Digest, Hasher};
 use crate::expand::KeyRequest;
 use crate::key::{KernelKey, Language};
@@ -165,7 +167,8 @@ pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
 const KEYS_WORTH_A_THREAD: usize = 256;
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
-/// keys; jobs that agree in everything are one job.
+/// keys; jobs that agree in everything are one job. The clock is what kernels
+/// are told that ask for the time.
 ///
 /// # Errors
 /// [`InputError`] where a key's options can't be given to a compiler.
@@ -176,6 +179,7 @@ pub fn plan(
     toolchains: Vec<PlanToolchain>,
     sources: Vec<Source>,
     requests: &[TargetRequest],
+    clock: &Clock,
 ) -> Result<Plan, InputError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
     let mut jobs: Vec<Job> = Vec::new();
@@ -190,14 +194,14 @@ pub fn plan(
         for keys in request.keys.chunks(KEYS_AT_ONCE) {
             let commands = on_all_processors(keys, |(key, source)| {
                 let digest = source_digests[*source];
-                command(key, &sources[*source], digest, toolchain, request.target.id())
+                command(key, &sources[*source], digest, toolchain, request.target.id(), clock)
             });
             for ((key, source), command) in keys.iter().zip(commands) {
                 let Command { digest, program, arguments, own } = command?;
                 let job = *by_digest.entry(digest).or_insert_with(|| {
-                    let (before, after) = without_options(&arguments, own);
+                    let (before, after) = without_options(&arguments, &own);
                     let frame = frames.of(&before, &after);
-                    let own = arguments.iter().skip(before.len()).take(own);
+                    let own = arguments.iter().skip(own.start).take(own.len());
                     let arguments = Words::framed(&frame, own, &key.key);
                     jobs.push(Job {
                         digest,
@@ -249,8 +253,8 @@ pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
     pub(crate) arguments: Words,
-    /// How many of these are the options of the key.
-    pub(crate) own: usize,
+    /// Which of these are the options of the key.
+    pub(crate) own: Range<usize>,
 }
 
 /// What makes the object of a key.
@@ -260,6 +264,7 @@ pub(crate) fn command(
     source_digest: Digest,
     toolchain: &PlanToolchain,
     id: &TargetId,
+    clock: &Clock,
 ) -> Result<Command, InputError> {
     let words = arguments::words(key.language, key.options())
         .map_err(|problem| key.location.error(problem))?;
@@ -270,19 +275,18 @@ pub(crate) fn command(
         &toolchain.facts,
         &source.main,
         &source.include_dirs,
+        clock,
     );
     let compiler = toolchain.digest_for(key.language);
     let digest = job_digest(compiler, program, &arguments, source_digest);
-    Ok(Command { digest, program, arguments, own: words.len() })
+    // Behind them are the clock and the source's path.
+    let end = arguments.len() - clock.words(key.language).len() - 1;
+    Ok(Command { digest, program, arguments, own: end - words.len()..end })
 }
 
-/// A command's arguments before and after those that its key's options are,
-/// which are so many.
-pub(crate) fn without_options(arguments: &Words, own: usize) -> (Words, Words) {
-    // The source's path is the one word after the options.
-    let before = arguments.len() - own - 1;
-    let parts = |from: usize, count: usize| arguments.iter().skip(from).take(count).collect();
-    (parts(0, before), parts(before + own, 1))
+/// A command's arguments before and after those that its key's options are.
+pub(crate) fn without_options(arguments: &Words, own: &Range<usize>) -> (Words, Words) {
+    (arguments.iter().take(own.start).collect(), arguments.iter().skip(own.end).collect())
 }
 
 /// The identity of what a program makes of a source with these arguments.
@@ -364,6 +368,10 @@ mod tests {
         }
     }
 
+    fn clock() -> Clock {
+        Clock::at(1_735_689_600)
+    }
+
     fn made(targets: &[&str], options: &[&str], source_text: &[u8], compiler: &[u8]) -> Plan {
         let lines: Vec<String> = options
             .iter()
@@ -380,7 +388,7 @@ mod tests {
                 keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
             })
             .collect();
-        plan(vec![toolchain(compiler)], vec![source(source_text)], &requests).unwrap()
+        plan(vec![toolchain(compiler)], vec![source(source_text)], &requests, &clock()).unwrap()
     }
 
     #[test]
@@ -402,13 +410,13 @@ mod tests {
         };
         let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
         let toolchains = vec![toolchain(b"old"), toolchain(b"new")];
-        let plan = plan(toolchains, vec![source(b"s")], &requests).unwrap();
+        let plan = plan(toolchains, vec![source(b"s")], &requests, &clock()).unwrap();
         let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain).collect();
         assert_eq!(used, [0, 1]);
         assert_eq!(plan.kdbs[1].toolchain, 1);
         // Which place a toolchain has in the list is no part of any identity.
-        let alone =
-            super::plan(vec![toolchain(b"new")], vec![source(b"s")], &[request("gfx1100", 0)]);
+        let (toolchains, request) = (vec![toolchain(b"new")], [request("gfx1100", 0)]);
+        let alone = super::plan(toolchains, vec![source(b"s")], &request, &clock());
         assert_eq!(alone.unwrap().jobs[0].digest, plan.jobs[1].digest);
     }
 

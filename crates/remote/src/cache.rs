@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use gfxpack_compile::SharedStore;
+use gfxpack_compile::{STORE_VERSION, SharedStore};
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{ErrorKind, Operator, services};
 use tokio::runtime::Runtime;
@@ -265,7 +265,7 @@ impl Drop for RemoteCache {
 
 /// Names are the store's own; the layout of a shared cache has its version.
 fn path(name: &str) -> String {
-    format!("v1/{name}")
+    format!("{STORE_VERSION}/{name}")
 }
 
 #[cfg(test)]
@@ -276,8 +276,9 @@ mod tests {
     fn of_an_entry_that_is_too_long_nothing_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let cache = RemoteCache::open(&format!("file://{}", dir.path().display())).unwrap();
-        std::fs::create_dir(dir.path().join("v1")).unwrap();
-        std::fs::File::create(dir.path().join("v1/x")).unwrap().set_len(1 << 40).unwrap();
+        let store = dir.path().join(STORE_VERSION);
+        std::fs::create_dir(&store).unwrap();
+        std::fs::File::create(store.join("x")).unwrap().set_len(1 << 40).unwrap();
         cache.write("y", b"12345".to_vec()).unwrap();
         assert_eq!(cache.read("x", 1 << 30), Ok(Some(Vec::new())));
         assert_eq!(cache.read("y", 4), Ok(Some(Vec::new())));

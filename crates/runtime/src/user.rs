@@ -297,7 +297,6 @@ impl UserFile {
         options.max_object_bytes = max_object_bytes;
         options.limit_bytes = limit_bytes;
         options.busy = wait;
-        options.wal = file_system::network(directory).is_none();
         options.look_only = look_only;
         UserKdb::open(&path, &options).map(Connection::Write)
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use gfxpack_plan::Language;
 use gfxpack_plan::arguments::Program;
+use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
 
 use crate::error::CompileError;
@@ -53,7 +54,8 @@ impl Shape {
         let mut defines: Defines = Vec::new();
         let mut running = false;
         for word in arguments {
-            let define = define(word, job.language);
+            // A clock is the same for all jobs, and in what is precompiled too.
+            let define = define(word, job.language).filter(|_| !is_of_clock(word));
             let goes_on = running;
             running = define.is_some();
             match define {

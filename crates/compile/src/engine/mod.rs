@@ -43,6 +43,10 @@ use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
 use crate::usage::Usage;
 
+/// Jobs with arguments of more bytes are the driver's: any system starts a
+/// program with less.
+const MAX_DIRECT_BYTES: usize = 64 << 10;
+
 /// What all jobs of a build are run with.
 pub(crate) struct Engine<'a> {
     pub(crate) plan: &'a Plan,
@@ -188,7 +192,10 @@ impl Engine<'_> {
 
     /// A job's macros and the commands that its driver would run.
     fn commands_of(&self, job: &Job) -> Option<(command::Defines, Arc<Vec<Command>>)> {
-        if !self.shortcuts.direct {
+        // Whether a program can be started with so much is for the driver to
+        // find out, since a fork server takes any number of bytes.
+        let size = || job.arguments.iter().map(str::len).sum::<usize>();
+        if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
             return None;
         }
         self.direct(job)

@@ -28,9 +28,8 @@ use crate::work::write_atomic;
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
-/// Macros whose value depends on the includer, or on when it is asked for.
-const FROZEN: [&str; 5] =
-    ["__INCLUDE_LEVEL__", "__BASE_FILE__", "__DATE__", "__TIME__", "__TIMESTAMP__"];
+/// Macros whose value depends on the includer.
+const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 
 /// A precompiled header that is there and holds.
 #[derive(Debug)]

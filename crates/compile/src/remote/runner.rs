@@ -3,10 +3,11 @@
 //! are the ones shown.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use gfxpack_plan::Language;
+use gfxpack_plan::{Language, include};
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::answers::Moment;
@@ -121,10 +122,19 @@ impl Runner for Remote<'_> {
                 .filter(|text| !text.trim().is_empty()),
         };
         let Some(listed) = listed else { return Ok(Outcome::Here(None)) };
-        let paths = job::depfile_paths(&listed).into_iter().map(|path| path_here(&path));
+        let paths: Vec<_> =
+            job::depfile_paths(&listed).iter().map(|path| path_here(path)).collect();
+        let (paths, staged): (Vec<_>, Vec<_>) =
+            paths.into_iter().partition(|path| path.is_absolute());
+        // Nothing that was sent lies there: another machine's file was read.
+        let is_sent =
+            |path: &PathBuf| path.to_str().is_some_and(|path| include::join("", path).is_some());
+        if !staged.iter().all(is_sent) {
+            return Ok(Outcome::Here(None));
+        }
         // Headers that are not here are not those that decide here.
         let Ok(OutsideDeps { deps, fresh }) =
-            job::outside_deps(engine, job, paths, self.shop.since)
+            job::outside_deps(engine, job, paths.into_iter(), self.shop.since)
         else {
             return Ok(Outcome::Here(None));
         };

@@ -59,7 +59,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::store::About;
+    use crate::store::{About, VERSION};
     use gfxpack_plan::KernelKey;
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(to.read(job).unwrap(), b"another");
 
         from.insert(other, b"object", &about, Vec::new()).unwrap();
-        let file = dirs[0].path().join("v1").join(object_path(other));
+        let file = dirs[0].path().join(VERSION).join(object_path(other));
         let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
         fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None, "damaged");

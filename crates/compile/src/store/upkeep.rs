@@ -10,7 +10,7 @@ use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{LOCK, ObjectStore, TEMP, about, read_object, sweep};
+use super::{LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
@@ -72,6 +72,32 @@ pub struct Damaged {
     pub path: PathBuf,
     /// The key that it was made for, if that can still be told.
     pub key: Option<KernelKey>,
+}
+
+/// The store of an earlier version, which nothing reads any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldStore {
+    /// Where it lies.
+    pub dir: PathBuf,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
+impl OldStore {
+    /// Removes it, unless a build of that version uses it; whether it is gone.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be removed.
+    pub fn remove(&self) -> Result<bool, CompileError> {
+        // Held until all is gone.
+        let lock = File::options().append(true).open(self.dir.join(LOCK));
+        let used = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err();
+        if lock.as_ref().is_ok_and(used) {
+            return Ok(false);
+        }
+        fs::remove_dir_all(&self.dir).map_err(CompileError::io("remove", &self.dir))?;
+        Ok(true)
+    }
 }
 
 struct Entry {
@@ -194,6 +220,30 @@ impl ObjectStore {
         Ok((objects.len() as u64, damaged))
     }
 
+    /// The stores of earlier versions beside this one.
+    #[must_use]
+    pub fn old(&self) -> Vec<OldStore> {
+        let cache = self.dir.parent().and_then(|dir| fs::read_dir(dir).ok());
+        let mut found: Vec<OldStore> = cache
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .filter(|entry| {
+                let number = entry.file_name().to_str().and_then(version_number);
+                number.is_some() && number < version_number(VERSION)
+            })
+            .map(|entry| {
+                let dir = entry.path();
+                let sizes = files(&dir).filter_map(|file| fs::symlink_metadata(file).ok());
+                let bytes = sizes.map(|meta| meta.len()).sum();
+                OldStore { dir, bytes }
+            })
+            .collect();
+        found.sort_by(|a, b| a.dir.cmp(&b.dir));
+        found
+    }
+
     /// Every file that may go.
     fn entries(&self) -> Vec<Entry> {
         let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
@@ -208,6 +258,11 @@ impl ObjectStore {
             })
             .collect()
     }
+}
+
+/// The number of a version's directory.
+fn version_number(name: &str) -> Option<u32> {
+    name.strip_prefix('v')?.parse().ok()
 }
 
 fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -299,6 +354,29 @@ mod tests {
         let there = |file: &str| dir.path().join(file).exists();
         assert!(there("answers/a") && !there("outputs/a") && there("trials/a"));
         assert_eq!(left(dir.path(), &jobs), [true]);
+    }
+
+    #[test]
+    fn stores_of_earlier_versions_are_named_and_go_unless_they_are_used() {
+        let dir = tempfile::tempdir().unwrap();
+        store(dir.path(), &[3]);
+        for file in ["v1/objects/ab/x", "v1/lock", "v0/x", "v99/x", "v1x/x", "answers/x"] {
+            let file = dir.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, [7; 100]).unwrap();
+        }
+        let opened = ObjectStore::open_to_look(dir.path());
+        let named = |name: &str, bytes| OldStore { dir: dir.path().join(name), bytes };
+        let old = opened.old();
+        assert_eq!(old, [named("v0", 100), named("v1", 200)]);
+        let used = File::open(dir.path().join("v1/lock")).unwrap();
+        flock(&used, FlockOperation::LockShared).unwrap();
+        assert!(old[0].remove().unwrap() && !old[1].remove().unwrap());
+        assert_eq!(opened.old(), old[1..]);
+        drop(used);
+        assert!(old[1].remove().unwrap());
+        assert_eq!(opened.old(), []);
+        assert!(dir.path().join("v99/x").exists() && dir.path().join("answers/x").exists());
     }
 
     #[test]

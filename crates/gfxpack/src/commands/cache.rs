@@ -1,7 +1,9 @@
 //! `cache stats|gc|verify`: what the cache holds, and keeping it in order.
 
-use gfxpack_compile::{Cancel, Limits, ObjectStore};
-use serde_json::json;
+use std::path::Path;
+
+use gfxpack_compile::{Cancel, Limits, ObjectStore, OldStore};
+use serde_json::{Value, json};
 
 use crate::args::CacheCommand;
 use crate::cache;
@@ -22,15 +24,18 @@ pub(crate) fn run(
             stats(&dir, environment.cache_size()?, output);
             Ok(())
         }
-        CacheCommand::Gc { dir, max_size, max_age, dry_run } => {
+        CacheCommand::Gc { dir, max_size, max_age, old, dry_run } => {
             let dir = cache::existing(dir, environment)?;
             let size = max_size.map_or_else(|| environment.cache_size(), |size| Ok(Some(size)))?;
-            if size.is_none() && max_age.is_none() {
+            if size.is_none() && max_age.is_none() && !old {
                 return Err(fail::usage(
                     "failed to start: no limit is given",
-                    "say how large the cache may be with --max-size, or for how long files may \
-                     lie unused with --max-age",
+                    "say how large the cache may be with --max-size, for how long files may lie \
+                     unused with --max-age, or that earlier versions' may go with --old",
                 ));
+            }
+            if *old {
+                remove_old(&dir, *dry_run, output)?;
             }
             gc(&dir, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
         }
@@ -41,13 +46,15 @@ pub(crate) fn run(
     }
 }
 
-fn stats(dir: &std::path::Path, limit: Option<u64>, output: &Output) {
-    let stats = ObjectStore::open_to_look(dir).stats();
+fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
+    let store = ObjectStore::open_to_look(dir);
+    let (stats, old) = (store.stats(), store.old());
     let body = json!({
         "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
         "bytes": stats.bytes(), "limit": limit,
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
+        "old": old.iter().map(listed).collect::<Vec<_>>(),
     });
     output.message("cache-stats", &body);
     if output.json {
@@ -61,9 +68,34 @@ fn stats(dir: &std::path::Path, limit: Option<u64>, output: &Output) {
     if let Some(age) = stats.oldest {
         line("unused", format!("up to {} h", age.as_secs() / 3600));
     }
+    for one in old {
+        let (dir, size) = (one.dir.display(), size(one.bytes));
+        line("old", format!("{dir}, {size}; `gfxpack cache gc --old` removes it"));
+    }
 }
 
-fn gc(dir: &std::path::Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
+fn listed(old: &OldStore) -> Value {
+    json!({ "dir": shown(&old.dir), "bytes": old.bytes })
+}
+
+/// Removes the stores of earlier versions.
+fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> anyhow::Result<()> {
+    for one in ObjectStore::open_to_look(dir).old() {
+        if !dry_run && !one.remove()? {
+            return Err(Outcome::InUse.into());
+        }
+        let mut body = listed(&one);
+        body["dry_run"] = dry_run.into();
+        output.message("cache-old", &body);
+        if !output.json {
+            let verb = if dry_run { "would remove" } else { "removed" };
+            output.data(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
+        }
+    }
+    Ok(())
+}
+
+fn gc(dir: &Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
     let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Outcome::InUse)?;
     let body = json!({
         "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
@@ -84,7 +116,7 @@ fn gc(dir: &std::path::Path, limits: &Limits, output: &Output) -> anyhow::Result
     Ok(())
 }
 
-fn verify(dir: &std::path::Path, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {

@@ -31,7 +31,7 @@ pub(crate) fn read_costs(path: &Path) -> anyhow::Result<KnownCosts> {
     if costs.count() == 0 {
         return Err(fail::usage(
             format!("failed to find a kernel's cost in `{}`", path.display()),
-            "give what `gfxpack build --message-format json` printed, or a cache's v1/costs.jsonl",
+            "give what `gfxpack build --message-format json` printed, or a cache's v2/costs.jsonl",
         ));
     }
     Ok(costs)

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_compile::STORE_VERSION;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::{Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
@@ -64,7 +65,7 @@ fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
         let kernel = job.key.kernel_name.replace('$', "$$");
         writeln!(
             out,
-            "build v1/objects/{}/{digest}: job\n  job = {digest}\n  kernel = {kernel} {}",
+            "build {STORE_VERSION}/objects/{}/{digest}: job\n  job = {digest}\n  kernel = {kernel} {}",
             &digest[..2],
             job.target_id
         )
@@ -73,7 +74,8 @@ fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
     write!(out, "build {manifest}: shard | {header} ||").expect("a String takes all");
     for job in &plan.jobs {
         let digest = job.digest.to_string();
-        write!(out, " v1/objects/{}/{digest}", &digest[..2]).expect("a String takes all");
+        write!(out, " {STORE_VERSION}/objects/{}/{digest}", &digest[..2])
+            .expect("a String takes all");
     }
     write!(out, "\nbuild {KDBS}/manifest.json: merge {manifest}\ndefault {KDBS}/manifest.json\n")
         .expect("a String takes all");

@@ -50,7 +50,7 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 
 /// Stores what was gathered as a plan in `dir`.
 pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<About>> {
-    let Gathered { read, toolchains, cache } = gathered;
+    let Gathered { read, toolchains, cache, clock } = gathered;
     fs::create_dir_all(dir).map_err(fail::io("create", dir))?;
     let sources = read.sources.sources().to_vec();
     for (index, source) in sources.iter().enumerate() {
@@ -73,7 +73,7 @@ pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<Abo
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
     let mut temporary = temporary.map_err(fail::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
-    let written = stored::write_jobs(&planned, &sources, &read.requests, &mut out);
+    let written = stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out);
     let written = written.map_err(|error| match error {
         WriteError::Input(error) => error.into(),
         WriteError::Io(source) => fail::io("write", &path)(source),

@@ -1,10 +1,19 @@
 //! A user's kdb through its own type: what it makes, refuses and replaces.
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
-use gfxpack_kdb::{Fault, UserKdb, UserOptions, VerifyOptions, WriteError, verify};
+use gfxpack_kdb::{
+    Damaged, Fault, LiveKdb, ReadError, UserKdb, UserOptions, VerifyOptions, WriteError, verify,
+};
+use gfxpack_plan::KernelKey;
+use rusqlite::Connection;
 
-use crate::support::{GFX906, code_object, key, listing};
+use crate::support::{GFX906, code_object, command, key, listing};
 
 #[test]
 fn a_new_file_is_the_users_alone_and_a_kdb() {
@@ -52,28 +61,209 @@ fn without_leave_nothing_is_made() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
 
+/// A user's kdb with one kernel.
+struct Stored {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+    key: KernelKey,
+    object: Vec<u8>,
+}
+
+impl Stored {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ukdb");
+        let (key, object) = (key("a.cl.o", " -mcpu=gfx906"), code_object(GFX906, 1, 3000, true));
+        let mut kdb = UserKdb::open(&path, &UserOptions::default()).unwrap();
+        kdb.store(&key, &object, 0, &[]).unwrap();
+        Self { directory, path, key, object }
+    }
+
+    fn open(&self) -> Result<UserKdb, ReadError> {
+        let mut options = UserOptions::default();
+        options.busy = Duration::from_secs(1000);
+        UserKdb::open(&self.path, &options)
+    }
+
+    /// Another program that has it open in WAL mode, after it stored another
+    /// kernel.
+    fn in_wal_mode(&self) -> Connection {
+        let other = Connection::open(&self.path).unwrap();
+        let mode: String =
+            other.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        let more = "INSERT OR REPLACE INTO kern_db SELECT id + 1, kernel_name, 'more', kernel_blob, \
+                    kernel_hash, uncompressed_size FROM kern_db WHERE id = 1";
+        other.execute_batch(more).unwrap();
+        other
+    }
+
+    #[track_caller]
+    fn assert_found(&self, found: Result<Option<Vec<u8>>, ReadError>) {
+        assert!(found.unwrap().is_some_and(|found| found == self.object));
+    }
+
+    fn copy(&self) -> Result<LiveKdb, ReadError> {
+        LiveKdb::copy(&self.path, self.directory.path(), 1 << 20, 0)
+    }
+}
+
 #[test]
-fn a_write_ahead_log_is_left_where_it_may_not_be() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("a.ukdb");
-    let key = key("a.cl.o", " -mcpu=gfx906");
-    let object = code_object(GFX906, 1, 300, true);
-    UserKdb::open(&path, &UserOptions::default()).unwrap().store(&key, &object, 0, &[]).unwrap();
-    let mode = |sql: &str| -> String {
-        let connection = rusqlite::Connection::open(&path).unwrap();
-        connection.query_row(sql, (), |row| row.get(0)).unwrap()
+fn wal_mode_ends_when_nobody_else_has_the_file_open() {
+    let stored = Stored::new();
+    let early = stored.open().unwrap();
+    let other = stored.in_wal_mode();
+    // At once, however long it would wait for others.
+    assert_eq!(early.get(&stored.key).unwrap_err().fault(), Fault::Busy);
+    assert_eq!(stored.open().err().unwrap().fault(), Fault::Busy);
+    assert_eq!(listing(stored.directory.path()), ["a.ukdb", "a.ukdb-shm", "a.ukdb-wal"]);
+    drop((early, other));
+    // A program that was killed leaves its log and memory.
+    let killed = stored.in_wal_mode();
+    let keep = stored.directory.path().join("keep");
+    for suffix in ["-wal", "-shm"] {
+        let name = format!("{}{suffix}", stored.path.display());
+        std::fs::copy(&name, format!("{}{suffix}", keep.display())).unwrap();
+    }
+    std::fs::copy(&stored.path, &keep).unwrap();
+    drop(killed);
+    for suffix in ["", "-wal", "-shm"] {
+        let name = format!("{}{suffix}", stored.path.display());
+        std::fs::rename(format!("{}{suffix}", keep.display()), name).unwrap();
+    }
+    let mut kdb = stored.open().unwrap();
+    assert_eq!(listing(stored.directory.path()), ["a.ukdb"], "the log is written back");
+    stored.assert_found(kdb.get(&key("a.cl.o", "more")));
+    kdb.store(&key("a.cl.o", "third"), &stored.object, 0, &[]).unwrap();
+    // What is open already goes the same way, reading and writing.
+    for write in [true, false] {
+        drop(stored.in_wal_mode());
+        stored.assert_found(kdb.get(&stored.key));
+        if write {
+            kdb.store(&stored.key, &stored.object, 0, &[]).unwrap();
+        }
+        assert_eq!(listing(stored.directory.path()), ["a.ukdb"]);
+        let mode: String = Connection::open(&stored.path)
+            .unwrap()
+            .query_row("PRAGMA journal_mode", (), |row| row.get(0))
+            .unwrap();
+        assert_eq!(mode, "delete");
+        let delete = "DELETE FROM kern_db WHERE kernel_args IN ('more', 'third')";
+        Connection::open(&stored.path).unwrap().execute_batch(delete).unwrap();
+    }
+}
+
+/// An idle connection keeps no lock that others would wait for.
+#[test]
+fn what_is_open_and_idle_holds_up_nobody() {
+    let stored = Stored::new();
+    let mut kdb = stored.open().unwrap();
+    let exclusive = || {
+        let other = Connection::open(&stored.path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE; COMMIT").unwrap();
     };
-    assert_eq!(mode("PRAGMA journal_mode = WAL"), "wal");
-    let local = UserKdb::open(&path, &UserOptions::default()).unwrap();
-    assert!(local.get(&key).unwrap() == Some(object.clone()));
-    drop(local);
-    assert_eq!(mode("PRAGMA journal_mode"), "wal", "where it may be, it stays");
-    let mut options = UserOptions::default();
-    options.wal = false;
-    let remote = UserKdb::open(&path, &options).unwrap();
-    assert!(remote.get(&key).unwrap() == Some(object));
-    drop(remote);
-    assert_eq!(mode("PRAGMA journal_mode"), "delete");
+    exclusive();
+    kdb.get(&stored.key).unwrap();
+    exclusive();
+    kdb.get(&key("absent", "")).unwrap();
+    exclusive();
+    kdb.store(&key("b", ""), &stored.object, 0, &[]).unwrap();
+    exclusive();
+    kdb.note_use(&[(stored.key.clone(), 7)]).unwrap();
+    exclusive();
+}
+
+#[test]
+fn a_copy_has_what_stands_in_the_log() {
+    let stored = Stored::new();
+    let error = stored.copy().err().unwrap();
+    assert!(error.is_absent(), "there is no log: {error}");
+    let other = stored.in_wal_mode();
+    let before = listing(stored.directory.path());
+    let live = stored.copy().unwrap();
+    assert_eq!(listing(stored.directory.path()), before, "the copy's names are gone");
+    stored.assert_found(live.get(&stored.key));
+    stored.assert_found(live.get(&key("a.cl.o", "more")));
+    assert_eq!(live.get(&key("a.cl.o", "later")).unwrap(), None);
+    assert!(live.is_current());
+    other.execute_batch("UPDATE kern_db SET kernel_args = 'later' WHERE id = 2").unwrap();
+    assert!(!live.is_current());
+    stored.assert_found(stored.copy().unwrap().get(&key("a.cl.o", "later")));
+    // The program itself never notices.
+    let log = format!("{}-wal", stored.path.display());
+    let size = std::fs::metadata(&log).unwrap().len();
+    File::options().write(true).open(&log).unwrap().set_len(300 << 20).unwrap();
+    let error = stored.copy().err().unwrap();
+    assert!(matches!(error, ReadError::TooLargeToCopy { .. }), "{error}");
+    assert_eq!(error.fault(), Fault::Journal);
+    File::options().write(true).open(&log).unwrap().set_len(size).unwrap();
+    other.execute_batch("PRAGMA integrity_check").unwrap();
+}
+
+#[test]
+fn only_bytes_that_are_damaged_are_called_so() {
+    let stored = Stored::new();
+    let options = UserOptions::default();
+    let fails = |key: &KernelKey, kdb: Result<UserKdb, ReadError>| {
+        kdb.and_then(|kdb| kdb.get(key)).is_err_and(|error| error.fault() == Fault::Corrupt)
+    };
+    let confirm =
+        || Damaged::confirm(&stored.path, &options, |kdb| fails(&stored.key, kdb)).unwrap();
+    assert!(confirm().is_none(), "it is whole");
+    // Whatever is tried works in memory, and leaves the file as it is.
+    let before = std::fs::read(&stored.path).unwrap();
+    let store = |kdb: Result<UserKdb, ReadError>| {
+        let mut kdb = kdb.unwrap();
+        kdb.store(&key("b", ""), &stored.object, 0, &[]).unwrap();
+        stored.assert_found(kdb.get(&key("b", "")));
+        false
+    };
+    assert!(Damaged::confirm(&stored.path, &options, store).unwrap().is_none());
+    assert!(std::fs::read(&stored.path).unwrap() == before);
+    // At rest in WAL mode too.
+    let mode = |mode: &str| {
+        let other = Connection::open(&stored.path).unwrap();
+        other.query_row(&format!("PRAGMA journal_mode = {mode}"), (), |_| Ok(())).unwrap();
+        other
+    };
+    drop(mode("wal"));
+    assert!(confirm().is_none());
+
+    let hold = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('PRAGMA journal_mode=WAL')
+print(db.execute('SELECT count(*) FROM kern_db').fetchone(), flush=True)
+sys.stdin.readline()";
+    let mut python = command("python3");
+    let python = python.args(["-c", hold]).arg(&stored.path);
+    let mut holder = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "(1,)\n");
+    let used = Damaged::confirm(&stored.path, &options, |_| true).unwrap_err();
+    let ReadError::Io { source, .. } = &used else { panic!("{used}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::WouldBlock, "somebody has it open");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    drop(mode("delete"));
+
+    for (at, byte) in [(0, b'x'), (100, 0xff), (4096, 0xff)] {
+        let mut bytes = before.clone();
+        bytes[at..].fill(byte);
+        std::fs::write(&stored.path, &bytes).unwrap();
+        let damaged = confirm().unwrap_or_else(|| panic!("damaged at {at}"));
+        // Nobody else gets at it meanwhile.
+        let read = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=0)
+try:
+    db.execute('SELECT * FROM kern_db')
+except sqlite3.OperationalError as error:
+    print(error)";
+        let told = command("python3").args(["-c", read]).arg(&stored.path).output().unwrap();
+        assert_eq!(String::from_utf8(told.stdout).unwrap(), "database is locked\n");
+        drop(damaged);
+    }
 }
 
 /// More rows must go than one step's budget would do if each few of them were

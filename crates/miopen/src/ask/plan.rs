@@ -51,6 +51,15 @@ enum Wording {
     Invalid(Failure),
 }
 
+/// How a problem is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means<'a> {
+    /// By the probe, which is told this.
+    Probe(&'a str),
+    /// By MIOpenDriver, with these arguments.
+    Driver(&'a str),
+}
+
 /// One way in which the library is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phase {
@@ -90,12 +99,18 @@ impl Work {
         })
     }
 
-    /// What the probe is told of a task's problem.
-    pub(crate) fn wording(&self, phase: &Phase, task: Task) -> Option<&str> {
-        match &self.wording[task.problem as usize] {
-            Wording::Convolution { weights, .. } if phase.is_primed() => weights.as_deref(),
-            Wording::Convolution { whole, .. } => Some(whole),
-            Wording::Driver | Wording::Invalid(_) => None,
+    /// What is done with a task's problem in a phase, if anything is.
+    pub(crate) fn means(&self, phase: &Phase, task: Task) -> Option<Means<'_>> {
+        let number = task.problem as usize;
+        match (&self.wording[number], &self.problems[number]) {
+            (Wording::Convolution { weights, .. }, _) if phase.is_primed() => {
+                weights.as_deref().map(Means::Probe)
+            }
+            (Wording::Convolution { whole, .. }, _) => Some(Means::Probe(whole)),
+            (Wording::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
+                Some(Means::Driver(line))
+            }
+            _ => None,
         }
     }
 
@@ -107,7 +122,7 @@ impl Work {
         stems
             .flat_map(|stem| runs().map(move |run| (stem, run)))
             .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
-            .filter(|task| self.wording(phase, *task).is_some())
+            .filter(|task| self.means(phase, *task).is_some())
             .collect()
     }
 }
@@ -208,13 +223,14 @@ mod tests {
         let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
         let work = Work::new(&problems(&lines));
         let all = Phase::exhaustive(None, Uses::ALL, false);
-        assert_eq!(work.tasks(&all).len(), 2);
+        assert_eq!(work.tasks(&all).len(), 3);
+        assert_eq!(work.tasks(&Phase::natural(None)).len(), 2 * (FIND_MODES.len() + 1));
         let primed = Phase::primed();
         let tasks = work.tasks(&primed);
         assert_eq!(tasks.len(), PRIMERS.len());
         assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
-        let wording = work.wording(&primed, tasks[0]).unwrap();
+        let Some(Means::Probe(wording)) = work.means(&primed, tasks[0]) else { panic!("{tasks:?}") };
         assert_eq!(wording.split(' ').nth(5), Some("4"), "backward weights only");
     }
 

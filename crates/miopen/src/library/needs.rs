@@ -7,7 +7,7 @@ use crate::elf::{self, ElfError, SharedObject};
 
 /// Libraries of the GPU's side, by the beginning of their sonames: the probe
 /// defines what libMIOpen calls of them.
-const STOOD_IN: &[&str] = &[
+pub(super) const STOOD_IN: &[&str] = &[
     "libamd_comgr.so",
     "libamdhip64.so",
     "libhipblas.so",
@@ -86,9 +86,10 @@ pub(crate) fn file_of(
     dirs(object, search_path).into_iter().map(|dir| dir.join(soname)).find(|path| path.is_file())
 }
 
-/// Which of `dirs` the loader must be told, for the library and what it needs.
-pub(super) fn search_path(object: &SharedObject, dirs: &[PathBuf]) -> Vec<PathBuf> {
-    let found = closure(object, |_| dirs.to_vec(), |_| ());
+/// Which of `dirs` the loader must be told, for files and what they need.
+pub(super) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let found = objects.iter().flat_map(|object| closure(object, |_| dirs.to_vec(), |_| ()));
+    let found: Vec<_> = found.collect();
     let used: BTreeSet<&Path> = found.iter().filter_map(|(path, _)| path.parent()).collect();
     dirs.iter().filter(|dir| used.contains(dir.as_path())).cloned().collect()
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 /// Below a root: directories with libraries. `{}` is the machine's triplet.
 const LIBRARY_DIRS: [&str; 9] = [
     "lib",
-    "lib64",
     "lib/{}",
+    "lib64",
+    "usr/lib/{}",
     "usr/lib",
     "usr/lib64",
-    "usr/lib/{}",
     "opt/rocm/lib",
     "opt/rocm/lib64",
     "",
@@ -87,9 +87,9 @@ pub(super) fn is_system(root: &Path) -> bool {
     SYSTEM.iter().any(|system| root == Path::new(system))
 }
 
-/// The directories with libraries of a tree, that of `file` first.
-pub(super) fn library_dirs(root: &Path, file: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = file.parent().map(Path::to_owned).into_iter().collect();
+/// The directories with libraries of a tree, each once.
+pub(super) fn library_dirs(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for dir in dirs(root) {
         let Ok(dir) = dir.canonicalize() else { continue };
         if dir.is_dir() && !found.contains(&dir) {

@@ -6,8 +6,9 @@ use super::{Convolution, Directions, ProblemError};
 pub(super) const MAX_SIZE: u64 = i32::MAX as u64;
 
 impl Convolution {
-    /// Depth, height and width of the output; none where the filter does not
-    /// fit the padded input, or a size is out of range.
+    /// Depth, height and width of the output; none where one is out of range.
+    /// A filter that does not fit the padded input gives one element, as in
+    /// MIOpen, whose databases have such convolutions.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetForwardOutputTensorWithLayout` in
     /// convolution.cpp.
@@ -15,15 +16,15 @@ impl Convolution {
     pub fn output(&self) -> Option<[u64; 3]> {
         let mut output = [1; 3];
         for (axis, output) in output.iter_mut().enumerate() {
-            let reach = self.dilation[axis].checked_mul(self.filter[axis].checked_sub(1)?)?;
-            let reach = reach.checked_add(1)?;
+            let covered = self.dilation[axis].checked_mul(self.filter[axis].checked_sub(1)?)?;
+            let covered = covered.checked_add(1)?;
             let pad = self.pad[axis].checked_mul(2)?;
             *output = if self.transposed {
                 let last = self.stride[axis].checked_mul(self.input[axis].checked_sub(1)?)?;
-                let end = last.checked_add(reach)?.checked_add(self.output_pad[axis])?;
-                end.checked_sub(pad).filter(|size| *size > 0)?
+                let end = last.checked_add(covered)?.checked_add(self.output_pad[axis])?;
+                end.saturating_sub(pad).max(1)
             } else {
-                let room = self.input[axis].checked_add(pad)?.checked_sub(reach)?;
+                let room = self.input[axis].checked_add(pad)?.saturating_sub(covered);
                 room.checked_div(self.stride[axis])? + 1
             };
         }
@@ -34,8 +35,7 @@ impl Convolution {
     ///
     /// # Errors
     /// [`ProblemError`]: a size out of range, channels that do not divide into
-    /// the groups, a filter that does not fit, a tensor of 2^63 bytes, or no
-    /// direction.
+    /// the groups, a tensor of 2^63 bytes, or no direction.
     pub fn check(&self) -> Result<(), ProblemError> {
         if !matches!(self.spatial_dims, 2 | 3) {
             return Err(ProblemError::range("spatial_dim", self.spatial_dims.into()));
@@ -87,7 +87,7 @@ impl Convolution {
     }
 
     fn check_tensors(&self) -> Result<(), ProblemError> {
-        let output = self.output_lengths().ok_or(ProblemError::NoOutput)?;
+        let output = self.output_lengths().ok_or(ProblemError::TooLarge { tensor: "output" })?;
         let data_type = self.data_type;
         for (tensor, lengths, bytes) in [
             ("input", self.input_lengths(), data_type.bytes()),

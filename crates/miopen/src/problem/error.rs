@@ -57,9 +57,6 @@ pub enum ProblemError {
         /// How many groups.
         groups: u64,
     },
-    /// The filter is larger than the padded input.
-    #[error("failed to accept the problem: its output would be empty")]
-    NoOutput,
     /// Nothing is to be computed, which no line can say.
     #[error("failed to accept the problem: it has no direction")]
     NoDirection,
@@ -95,7 +92,6 @@ impl ProblemError {
             }
             Self::Range { .. } => "sizes, strides, dilations and groups are from 1 to 2147483647",
             Self::Groups { .. } => "the group count divides the channels of input and output",
-            Self::NoOutput => "the filter, dilated, must fit the padded input",
             Self::NoDirection => "choose forward, backward data or backward weights",
             Self::TooLarge { .. } => "choose a smaller batch",
         }

@@ -2,35 +2,48 @@
 
 use std::str::FromStr;
 
+use gfxpack_plan::log::DriverCommand;
+
 use super::{Convolution, DataType, Directions, Layout, Problem, ProblemError, driver};
 
 /// The program's name, in whichever directory it is.
-const DRIVER: &str = "MIOpenDriver";
+const DRIVER: &str = DriverCommand::PROGRAM;
 
 impl FromStr for Problem {
     type Err = ProblemError;
 
     fn from_str(line: &str) -> Result<Self, ProblemError> {
-        let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
-        if words.first().is_some_and(|first| program(first)) {
-            words.remove(0);
+        let problem = read_unchecked(line)?;
+        if let Self::Convolution(convolution) = &problem {
+            convolution.check()?;
         }
-        let plain = |word: &&&str| {
-            word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b))
-        };
-        if let Some(word) = words.iter().find(|word| !plain(word)) {
-            return Err(ProblemError::Word((*word).to_owned()));
-        }
-        let (operation, options) = words.split_first().ok_or(ProblemError::Empty)?;
-        if let Some(data_type) = data_type(operation) {
-            return convolution(data_type, options).map(Self::Convolution);
-        }
-        if driver::is_operation(operation) {
-            return driver::problem(operation, options);
-        }
-        Err(ProblemError::Operation((*operation).to_owned()))
+        Ok(problem)
     }
+}
+
+/// Reads a line, whatever its sizes.
+///
+/// # Errors
+/// [`ProblemError`] where it is no line of MIOpenDriver.
+pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
+    let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
+    if words.first().is_some_and(|first| program(first)) {
+        words.remove(0);
+    }
+    let plain =
+        |word: &&&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
+    if let Some(word) = words.iter().find(|word| !plain(word)) {
+        return Err(ProblemError::Word((*word).to_owned()));
+    }
+    let (operation, options) = words.split_first().ok_or(ProblemError::Empty)?;
+    if let Some(data_type) = data_type(operation) {
+        return convolution(data_type, options).map(Problem::Convolution);
+    }
+    if driver::is_operation(operation) {
+        return driver::problem(operation, options);
+    }
+    Err(ProblemError::Operation((*operation).to_owned()))
 }
 
 impl Problem {
@@ -252,7 +265,6 @@ fn convolution(data_type: DataType, options: &[&str]) -> Result<Convolution, Pro
     }
     let mode = given.word("pad_mode", PadMode::Given, &PAD_MODES, "default, same or valid")?;
     convolution.pad_as(mode);
-    convolution.check()?;
     Ok(convolution)
 }
 

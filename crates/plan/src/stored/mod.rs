@@ -19,7 +19,7 @@ pub use read::{Jobs, read};
 pub use write::{WriteError, Written, write_jobs};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What jobs have in common; `A` is what whoever stores the plan says of it
 /// besides.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::arguments::CompilerFacts;
+use crate::clock::Clock;
 use crate::expand::parse_keys;
 use crate::plan::{Plan, StagedFile, TargetRequest, plan};
 
@@ -78,7 +79,9 @@ fn sources() -> Vec<Source> {
 
 fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
     let mut lines = Vec::new();
-    let written = write_jobs(&[toolchain()], &sources(), &requests(reversed), &mut lines).unwrap();
+    let written =
+        write_jobs(&[toolchain()], &sources(), &requests(reversed), &Clock::at(0), &mut lines)
+            .unwrap();
     let header = Header {
         format: FORMAT,
         generator: "test".to_owned(),
@@ -98,7 +101,7 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
 }
 
 fn planned() -> Plan {
-    plan(vec![toolchain()], sources(), &requests(false)).unwrap()
+    plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0)).unwrap()
 }
 
 fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, usize)> {

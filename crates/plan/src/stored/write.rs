@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Group, Rows, StoredKdb};
 use crate::arguments::compile_target;
+use crate::clock::Clock;
 use crate::digest::Digest;
 use crate::expand::KeyRequest;
 use crate::key::KernelKey;
@@ -56,6 +57,7 @@ pub fn write_jobs(
     toolchains: &[PlanToolchain],
     sources: &[Source],
     requests: &[TargetRequest],
+    clock: &Clock,
     out: &mut dyn Write,
 ) -> Result<Written, WriteError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
@@ -73,14 +75,14 @@ pub fn write_jobs(
         for keys in order.chunks(KEYS_AT_ONCE) {
             let commands = plan::on_all_processors(keys, |(key, source)| {
                 let digest = source_digests[*source];
-                plan::command(key, &sources[*source], digest, toolchain, request.target.id())
+                plan::command(key, &sources[*source], digest, toolchain, request.target.id(), clock)
             });
             for ((key, source), command) in keys.iter().copied().zip(commands) {
                 let plan::Command { digest, program, arguments, own } = command?;
                 let number = match by_digest.get(&digest) {
                     Some(number) => *number,
                     None => {
-                        let (before, after) = plan::without_options(&arguments, own);
+                        let (before, after) = plan::without_options(&arguments, &own);
                         let group = writer.groups.number(Group {
                             kernel_name: key.key.kernel_name.clone(),
                             language: key.language,

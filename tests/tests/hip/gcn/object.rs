@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use gfxpack_plan::arguments::{self, CompilerFacts};
+use gfxpack_plan::clock::Clock;
 use gfxpack_plan::{Language, TargetId, arguments::Program, code_object};
 use tempfile::TempDir;
 
@@ -80,6 +81,7 @@ impl Tools {
             &facts,
             &main.display().to_string(),
             &[include],
+            &Clock::at(0),
         );
         let number = self.assembled.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = self.directory.path().join(number.to_string());

@@ -1,0 +1,339 @@
+//! The archive: its lists and packages, verified, in a cache directory.
+//!
+//! ```text
+//! <cache>/debian/
+//!   lock                      held while something is fetched or unpacked
+//!   lists/sid.InRelease       as it was fetched; verified again at each use
+//!   lists/sid_amd64_<digest>  the list of packages that it names
+//!   choices/<digest>          packages that were chosen from lists, as a lock
+//!   partial/<digest>          what is there of a file
+//!   <digest>/                 a package, unpacked, whole; by its file's SHA-256
+//! ```
+
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gfxpack_plan::Digest;
+
+use crate::download::{self, Promise, sha256};
+use crate::error::DebianError;
+use crate::lock::{Lock, Pin};
+use crate::mirror::{Mirror, Proxies};
+use crate::openpgp::{Keyring, SignatureError};
+use crate::release::Release;
+use crate::suite::Suite;
+use crate::{Event, Progress, sources, unpack};
+
+/// Bytes of the signed list of a suite; sid's has 0.2 MB.
+const RELEASE_MAX: u64 = 16 << 20;
+/// Bytes of the list of packages, packed; sid's has 10 MB.
+const LIST_MAX: u64 = 1 << 30;
+
+/// How to reach the archive.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// URL or directory of a mirror; what apt's sources say where none is given.
+    pub mirror: Option<String>,
+    /// Where apt's sources are: `/etc/apt`.
+    pub apt: PathBuf,
+    /// Who may sign.
+    pub keyring: Keyring,
+    /// Proxies of the web.
+    pub proxies: Proxies,
+    /// Debian's name for the processor, where it is not this machine's.
+    pub architecture: Option<String>,
+}
+
+/// Debian's name for this machine's processor.
+///
+/// Source: dpkg, cputable.
+fn architecture() -> Result<&'static str, DebianError> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("amd64"),
+        "aarch64" => Ok("arm64"),
+        "riscv64" => Ok("riscv64"),
+        "powerpc64" if cfg!(target_endian = "little") => Ok("ppc64el"),
+        other => Err(DebianError::Architecture { architecture: other.to_owned() }),
+    }
+}
+
+/// Debian's archive as seen through a mirror and a cache.
+pub struct Archive<'a> {
+    dir: PathBuf,
+    options: Options,
+    progress: &'a dyn Progress,
+    /// The mirror that has worked.
+    mirror: OnceCell<Mirror>,
+}
+
+impl<'a> Archive<'a> {
+    /// An archive whose files are kept in `debian` below `cache`. Nothing is
+    /// fetched yet.
+    #[must_use]
+    pub fn new(cache: &Path, options: Options, progress: &'a dyn Progress) -> Self {
+        Self { dir: cache.join("debian"), options, progress, mirror: OnceCell::new() }
+    }
+
+    /// Debian's name for the processor that packages are for.
+    ///
+    /// # Errors
+    /// [`DebianError::Architecture`], where it has none for this machine's.
+    pub fn architecture(&self) -> Result<&str, DebianError> {
+        match &self.options.architecture {
+            Some(architecture) => Ok(architecture),
+            None => architecture(),
+        }
+    }
+
+    /// What was kept under a name by [`Self::keep`].
+    #[must_use]
+    pub fn kept(&self, name: &Digest) -> Option<Lock> {
+        Lock::read(&self.choice(name)).ok()
+    }
+
+    /// Keeps a choice of packages that took reading to make. That it can't be
+    /// kept is no loss.
+    pub fn keep(&self, name: &Digest, lock: &Lock) {
+        if let Ok(text) = lock.text("") {
+            let _ = write(&self.choice(name), text.as_bytes());
+        }
+    }
+
+    fn choice(&self, name: &Digest) -> PathBuf {
+        self.dir.join("choices").join(name.to_string())
+    }
+
+    /// Tells the user of something that is not as it should be.
+    pub fn warn(&self, text: String) {
+        self.progress.event(Event::Warning(text));
+    }
+
+    /// A suite: the newest that the mirror has or, where it cannot be
+    /// reached, the one that was fetched last. A list that is older than it
+    /// says to be valid is used, and that is told: a mirror may stand still
+    /// on purpose, and what is taken from it is named by version and digest.
+    ///
+    /// # Errors
+    /// [`DebianError`], with what is wrong.
+    pub fn suite(&self, name: &str) -> Result<Suite, DebianError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            let reason = "it is no name of a suite".to_owned();
+            return Err(DebianError::Format { url: name.to_owned(), reason });
+        }
+        let _lock = self.lock()?;
+        let kept = self.lists().join(format!("{name}.InRelease"));
+        let (bytes, release, url) = match self.fetch_release(name) {
+            Ok((bytes, release, url)) => {
+                if release.valid_until.is_some_and(|until| until < now()) {
+                    let date = &release.date;
+                    self.warn(format!("`{url}` is out of date: taking {name} as of {date}"));
+                }
+                (bytes, release, url)
+            }
+            Err(error) if error.is_unreachable() => {
+                let Ok(bytes) = fs::read(&kept) else { return Err(error) };
+                let url = kept.display().to_string();
+                let release = self.verified(name, &bytes, &url)?;
+                let date = &release.date;
+                self.warn(format!("{}: taking {name} as of {date}", cause(&error)));
+                (bytes, release, url)
+            }
+            Err(error) => return Err(error),
+        };
+        let list = self.list(name, &release)?;
+        write(&kept, &bytes)?;
+        let sha256 = release.packages.1.sha256;
+        Ok(Suite { name: name.to_owned(), date: release.date, sha256, list, url })
+    }
+
+    /// The directory of a package's files, fetched and unpacked where it is
+    /// not there yet. `suite` is where a mirror is recognised by.
+    ///
+    /// # Errors
+    /// [`DebianError`], with what is wrong.
+    pub fn unpacked(&self, suite: &str, pin: &Pin) -> Result<PathBuf, DebianError> {
+        let dir = self.dir.join(pin.sha256.to_string());
+        if dir.is_dir() {
+            return Ok(dir);
+        }
+        if self.mirror.get().is_none() && self.options.mirror.is_none() {
+            self.suite(suite)?;
+        }
+        let _lock = self.lock()?;
+        if dir.is_dir() {
+            return Ok(dir);
+        }
+        let mirror = self.mirror()?;
+        let partial = self.partial(&pin.sha256.to_string())?;
+        let promise = Promise { size: pin.size, sha256: pin.sha256 };
+        let name = pin.file.rsplit('/').next().unwrap_or(&pin.file);
+        download::download(mirror, &pin.file, name, promise, &partial, self.progress)?;
+        self.progress.event(Event::Unpacking { package: &pin.name });
+        let new = tempfile::Builder::new()
+            .prefix("new-")
+            .tempdir_in(&self.dir)
+            .map_err(DebianError::io("write", &self.dir))?;
+        unpack::unpack(&partial, new.path())
+            .map_err(|reason| DebianError::Package { package: mirror.url(&pin.file), reason })?;
+        // What the directory's name promises must survive a loss of power.
+        File::open(new.path())
+            .and_then(|file| Ok(rustix::fs::syncfs(file)?))
+            .map_err(DebianError::io("write", &dir))?;
+        fs::rename(new.path(), &dir).map_err(DebianError::io("write", &dir))?;
+        // It has moved: there is nothing to remove.
+        let _ = new.keep();
+        let _ = fs::remove_file(&partial);
+        Ok(dir)
+    }
+
+    /// The signed list of a suite, from the mirror that was given or from the
+    /// first of apt's that is one of Debian's.
+    fn fetch_release(&self, name: &str) -> Result<(Vec<u8>, Release, String), DebianError> {
+        let path = format!("dists/{name}/InRelease");
+        let fetch = |mirror: &Mirror| {
+            let bytes = download::small(mirror, &path, RELEASE_MAX, self.progress)?;
+            let url = mirror.url(&path);
+            let release = self.verified(name, &bytes, &url)?;
+            Ok((bytes, release, url))
+        };
+        if self.mirror.get().is_some() || self.options.mirror.is_some() {
+            return fetch(self.mirror()?);
+        }
+        let mut tried = Vec::new();
+        for text in sources::mirrors(&self.options.apt) {
+            let fetched = Mirror::parse(&text, &self.options.proxies)
+                .and_then(|mirror| Ok((fetch(&mirror)?, mirror)));
+            match fetched {
+                Ok((fetched, mirror)) if fetched.1.origin == "Debian" => {
+                    let _ = self.mirror.set(mirror);
+                    return Ok(fetched);
+                }
+                Ok((fetched, _)) => {
+                    tried.push((text, format!("its origin is `{}`", fetched.1.origin)));
+                }
+                Err(DebianError::Interrupted) => return Err(DebianError::Interrupted),
+                Err(error) => tried.push((text, cause(&error))),
+            }
+        }
+        Err(DebianError::NoMirror { tried })
+    }
+
+    fn verified(&self, name: &str, bytes: &[u8], url: &str) -> Result<Release, DebianError> {
+        let signature =
+            |source: SignatureError| DebianError::Signature { url: url.to_owned(), source };
+        let text = self.options.keyring.verify(bytes, now()).map_err(signature)?;
+        let format = |reason| DebianError::Format { url: url.to_owned(), reason };
+        let release = Release::parse(&text, self.architecture()?).map_err(format)?;
+        if release.is_of(name) { Ok(release) } else { Err(format(format!("it is not of {name}"))) }
+    }
+
+    /// The list of packages that a release names.
+    fn list(&self, name: &str, release: &Release) -> Result<PathBuf, DebianError> {
+        let (path, promise) = &release.packages;
+        let prefix = format!("{name}_{}_", self.architecture()?);
+        let lists = self.lists();
+        let kept = lists.join(format!("{prefix}{}", promise.sha256));
+        if sha256(&kept).is_ok_and(|found| found == promise.sha256) {
+            return Ok(kept);
+        }
+        let mirror = self.mirror()?;
+        if promise.size > LIST_MAX {
+            let reason = format!("it has more than {LIST_MAX} bytes");
+            return Err(DebianError::Format { url: mirror.url(path), reason });
+        }
+        let partial = self.partial(&promise.sha256.to_string())?;
+        let plain = format!("dists/{name}/{path}");
+        let called = format!("{name}/{path}");
+        let fetch = |path: &str| {
+            download::download(mirror, path, &called, *promise, &partial, self.progress)
+        };
+        let dir = plain.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let hashed = format!("{dir}/by-hash/SHA256/{}", promise.sha256);
+        match if release.by_hash { fetch(&hashed) } else { fetch(&plain) } {
+            // Mirrors of a directory may lack it.
+            Err(DebianError::NotFound { .. }) if release.by_hash => fetch(&plain)?,
+            fetched => fetched?,
+        }
+        fs::create_dir_all(&lists).map_err(DebianError::io("write", &lists))?;
+        for old in fs::read_dir(&lists).into_iter().flatten().flatten() {
+            if old.file_name().to_string_lossy().starts_with(&prefix) {
+                let _ = fs::remove_file(old.path());
+            }
+        }
+        fs::rename(&partial, &kept).map_err(DebianError::io("write", &kept))?;
+        Ok(kept)
+    }
+
+    fn mirror(&self) -> Result<&Mirror, DebianError> {
+        if let Some(mirror) = self.mirror.get() {
+            return Ok(mirror);
+        }
+        let Some(text) = &self.options.mirror else {
+            return Err(DebianError::NoMirror { tried: Vec::new() });
+        };
+        let mirror = Mirror::parse(text, &self.options.proxies)?;
+        Ok(self.mirror.get_or_init(|| mirror))
+    }
+
+    fn lists(&self) -> PathBuf {
+        self.dir.join("lists")
+    }
+
+    fn partial(&self, name: &str) -> Result<PathBuf, DebianError> {
+        let dir = self.dir.join("partial");
+        fs::create_dir_all(&dir).map_err(DebianError::io("write", &dir))?;
+        Ok(dir.join(name))
+    }
+
+    /// Keeps others from fetching the same; given up with what is returned.
+    fn lock(&self) -> Result<File, DebianError> {
+        fs::create_dir_all(&self.dir).map_err(DebianError::io("write", &self.dir))?;
+        let path = self.dir.join("lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(DebianError::io("write", &path))?;
+        if file.try_lock().is_err() {
+            self.progress.event(Event::Waiting);
+            file.lock().map_err(DebianError::io("lock", &path))?;
+        }
+        self.sweep();
+        Ok(file)
+    }
+
+    /// Removes what killed runs left; the lock is held.
+    fn sweep(&self) {
+        for left in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if left.file_name().to_string_lossy().starts_with("new-") {
+                let _ = fs::remove_dir_all(left.path());
+            }
+        }
+    }
+}
+
+/// Writes a file whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
+    let write = || -> io::Result<()> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let file = tempfile::NamedTempFile::new_in(dir)?;
+        fs::write(file.path(), bytes)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(DebianError::io("write", path))
+}
+
+/// An error with what caused it, on one line.
+fn cause(error: &DebianError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "whether a key has expired shows in no output")]
+fn now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}

@@ -1,0 +1,203 @@
+//! One file from a mirror, whole and as promised.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use gfxpack_plan::Digest;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::DebianError;
+use crate::mirror::{Mirror, Miss};
+use crate::{Event, Progress};
+
+/// Tries that may bring nothing, one after the other.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a file must be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Promise {
+    pub(crate) size: u64,
+    pub(crate) sha256: Digest,
+}
+
+/// Brings a file to `to`, going on with what is there of it. `name` is what
+/// people call it.
+pub(crate) fn download(
+    mirror: &Mirror,
+    path: &str,
+    name: &str,
+    promise: Promise,
+    to: &Path,
+    progress: &dyn Progress,
+) -> Result<(), DebianError> {
+    let url = mirror.url(path);
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(to)
+        .map_err(DebianError::io("write", to))?;
+    let mut before = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
+    // What an earlier run left may be of another file: then all is fetched anew, once.
+    let mut fresh = before == 0;
+    let mut tries = 0;
+    loop {
+        let ended = transfer(mirror, path, &mut file, before, promise.size, &|done| {
+            progress.event(Event::Downloading { file: name, done, total: promise.size });
+            progress.is_cancelled()
+        });
+        let now = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
+        match ended {
+            Ok(()) if now == promise.size => {
+                if sha256(to).map_err(DebianError::io("read", to))? == promise.sha256 {
+                    return Ok(());
+                }
+                file.set_len(0).map_err(DebianError::io("write", to))?;
+                before = 0;
+                if std::mem::replace(&mut fresh, true) {
+                    let _ = fs::remove_file(to);
+                    return Err(DebianError::Digest { url });
+                }
+                continue;
+            }
+            Ok(()) => {}
+            Err(Stop::Cancelled) => return Err(DebianError::Interrupted),
+            Err(Stop::TooLong) => {
+                let _ = fs::remove_file(to);
+                return Err(DebianError::Digest { url });
+            }
+            Err(Stop::Write(source)) => return Err(DebianError::io("write", to)(source)),
+            Err(Stop::Miss(Miss::NotFound)) => return Err(DebianError::NotFound { url }),
+            Err(Stop::Miss(Miss::Refused(source))) => {
+                return Err(DebianError::Unreachable { url, source });
+            }
+            Err(Stop::Miss(Miss::Failed(source))) if tries + 1 >= TRIES && now <= before => {
+                return Err(DebianError::Unreachable { url, source });
+            }
+            Err(Stop::Miss(Miss::Failed(_))) => {}
+        }
+        tries = if now > before { 0 } else { tries + 1 };
+        if tries >= TRIES {
+            let source = io::Error::from(io::ErrorKind::UnexpectedEof);
+            return Err(DebianError::Unreachable { url, source });
+        }
+        before = now;
+        pause(tries, progress)?;
+    }
+}
+
+/// A small file whose size nobody promised.
+pub(crate) fn small(
+    mirror: &Mirror,
+    path: &str,
+    max: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<u8>, DebianError> {
+    let url = mirror.url(path);
+    let mut tries = 0;
+    loop {
+        let read = mirror.open(path, 0).and_then(|incoming| {
+            let mut bytes = Vec::new();
+            incoming.bytes.take(max + 1).read_to_end(&mut bytes).map_err(Miss::Failed)?;
+            Ok(bytes)
+        });
+        match read {
+            Ok(bytes) if bytes.len() as u64 > max => {
+                let reason = format!("it has more than {max} bytes");
+                return Err(DebianError::Format { url, reason });
+            }
+            Ok(bytes) => return Ok(bytes),
+            Err(Miss::NotFound) => return Err(DebianError::NotFound { url }),
+            Err(Miss::Failed(_)) if tries + 1 < TRIES => {}
+            Err(Miss::Failed(source) | Miss::Refused(source)) => {
+                return Err(DebianError::Unreachable { url, source });
+            }
+        }
+        tries += 1;
+        pause(tries, progress)?;
+    }
+}
+
+/// The SHA-256 of a file.
+pub(crate) fn sha256(path: &Path) -> io::Result<Digest> {
+    let mut file = File::open(path)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
+            read => sha256.update(&buffer[..read]),
+        }
+    }
+}
+
+enum Stop {
+    Miss(Miss),
+    Write(io::Error),
+    TooLong,
+    Cancelled,
+}
+
+/// Goes to the file's end and says where that is; what is longer than it may
+/// be is emptied.
+fn position(file: &mut File, max: u64) -> io::Result<u64> {
+    let end = file.seek(SeekFrom::End(0))?;
+    if end <= max {
+        return Ok(end);
+    }
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))
+}
+
+/// Appends what comes, up to its end or to where the connection breaks.
+fn transfer(
+    mirror: &Mirror,
+    path: &str,
+    file: &mut File,
+    from: u64,
+    size: u64,
+    cancelled: &dyn Fn(u64) -> bool,
+) -> Result<(), Stop> {
+    if from == size && size > 0 {
+        return Ok(());
+    }
+    let mut incoming = mirror.open(path, from).map_err(Stop::Miss)?;
+    if incoming.from != from {
+        file.set_len(incoming.from).map_err(Stop::Write)?;
+        file.seek(SeekFrom::Start(incoming.from)).map_err(Stop::Write)?;
+    }
+    let mut done = incoming.from;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        if cancelled(done) {
+            return Err(Stop::Cancelled);
+        }
+        let read = match incoming.bytes.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Stop::Miss(Miss::Failed(error))),
+        };
+        done += read as u64;
+        if done > size {
+            return Err(Stop::TooLong);
+        }
+        file.write_all(&buffer[..read]).map_err(Stop::Write)?;
+    }
+}
+
+/// Waits before the next try, longer each time.
+fn pause(tries: u32, progress: &dyn Progress) -> Result<(), DebianError> {
+    for _ in 0..tries {
+        if progress.is_cancelled() {
+            return Err(DebianError::Interrupted);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}

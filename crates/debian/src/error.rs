@@ -1,0 +1,139 @@
+//! What can go wrong between an archive and a directory.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::openpgp::SignatureError;
+
+/// Why a package is not there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DebianError {
+    /// Nobody said where Debian's archive is, and apt does not know either.
+    #[error("found no mirror of Debian's archive{}", reasons(.tried))]
+    NoMirror {
+        /// Mirrors of apt's sources, and why each is none.
+        tried: Vec<(String, String)>,
+    },
+    /// The text names no mirror.
+    #[error("`{mirror}` is no mirror: it is neither a URL of http, https or file nor a directory")]
+    BadMirror {
+        /// The text.
+        mirror: String,
+    },
+    /// The mirror does not answer, or breaks off again and again.
+    #[error("failed to fetch `{url}`")]
+    Unreachable {
+        /// What was fetched.
+        url: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The mirror does not have the file.
+    #[error("`{url}` does not exist")]
+    NotFound {
+        /// What was fetched.
+        url: String,
+    },
+    /// The list of a suite is not signed by Debian.
+    #[error("failed to verify `{url}`")]
+    Signature {
+        /// What was fetched.
+        url: String,
+        /// The cause.
+        source: SignatureError,
+    },
+    /// The file is not the one that was promised.
+    #[error("`{url}` is not what the archive promises: its SHA-256 differs")]
+    Digest {
+        /// What was fetched.
+        url: String,
+    },
+    /// The list of a suite says something else than it should.
+    #[error("failed to read `{url}`: {reason}")]
+    Format {
+        /// What was fetched.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The package is not in the suite.
+    #[error("`{package}` is not in {suite}{}", others(.versions))]
+    NoPackage {
+        /// The package, with its version where one was asked for.
+        package: String,
+        /// The suite.
+        suite: String,
+        /// Versions that there are.
+        versions: Vec<String>,
+    },
+    /// The package cannot be unpacked.
+    #[error("failed to unpack `{package}`: {reason}")]
+    Package {
+        /// The file.
+        package: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Debian has no packages for this machine's processor.
+    #[error("Debian has no packages for `{architecture}`")]
+    Architecture {
+        /// The processor.
+        architecture: String,
+    },
+    /// The disk does not let us.
+    #[error("failed to {action} `{path}`")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The list of pinned packages cannot be read.
+    #[error("failed to read `{path}` as a list of pinned packages: {reason}")]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The user stopped it.
+    #[error("interrupted while fetching packages")]
+    Interrupted,
+}
+
+impl DebianError {
+    /// Whether another mirror, another day or another network could help.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::NoMirror { .. })
+    }
+
+    /// Whether the archive has gone on since the file was named.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::Digest { .. })
+    }
+
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn reasons(tried: &[(String, String)]) -> String {
+    let tried: Vec<_> = tried.iter().map(|(url, why)| format!("`{url}`: {why}")).collect();
+    if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) }
+}
+
+fn others(versions: &[String]) -> String {
+    match versions {
+        [] => String::new(),
+        versions => format!(", which has {}", versions.join(", ")),
+    }
+}

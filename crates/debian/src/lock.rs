@@ -1,0 +1,114 @@
+//! Packages pinned by digest, as a file that people keep.
+
+use std::fs;
+use std::path::{Component, Path};
+
+use gfxpack_plan::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::error::DebianError;
+
+/// Bytes of such a file.
+const LOCK_MAX: u64 = 1 << 20;
+
+/// One file of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The package's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Path of its file below the mirror's address.
+    pub file: String,
+    /// Bytes of that file.
+    pub size: u64,
+    /// SHA-256 of that file.
+    pub sha256: Digest,
+}
+
+/// Packages that are used together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    /// The suite that the first package was taken from.
+    pub suite: String,
+    /// The processor that they are for, as Debian calls it.
+    pub architecture: String,
+    /// The packages; the first is what the others are for.
+    #[serde(rename = "package")]
+    pub packages: Vec<Pin>,
+}
+
+impl Lock {
+    /// Reads a file that [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// [`DebianError::Lock`] for what is none, [`DebianError::Io`].
+    pub fn read(path: &Path) -> Result<Self, DebianError> {
+        let size = fs::metadata(path).map_err(DebianError::io("read", path))?.len();
+        let damaged = |reason: String| DebianError::Lock { path: path.to_owned(), reason };
+        if size > LOCK_MAX {
+            return Err(damaged(format!("it has more than {LOCK_MAX} bytes")));
+        }
+        let text = fs::read_to_string(path).map_err(DebianError::io("read", path))?;
+        Self::parse(&text).map_err(damaged)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let lock: Self = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        for pin in &lock.packages {
+            let mut parts = Path::new(&pin.file).components();
+            if pin.file.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+                return Err(format!("`{}` is no file of an archive", pin.file));
+            }
+        }
+        if lock.packages.is_empty() { Err("it has no packages".to_owned()) } else { Ok(lock) }
+    }
+
+    /// The text of the file, `comment` first.
+    ///
+    /// # Errors
+    /// [`DebianError::Lock`], for what cannot be written as TOML.
+    pub fn text(&self, comment: &str) -> Result<String, DebianError> {
+        let text = toml::to_string(self).map_err(|error| DebianError::Lock {
+            path: "packages".into(),
+            reason: error.to_string(),
+        })?;
+        let comment: String = comment.lines().map(|line| format!("# {line}\n")).collect();
+        Ok(format!("{comment}{text}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_read_as_it_was_written() {
+        let pin = Pin {
+            name: "libmiopen1".to_owned(),
+            version: "6.4.3+dfsg-1+b1".to_owned(),
+            file: "pool/main/m/miopen/libmiopen1_6.4.3+dfsg-1+b1_amd64.deb".to_owned(),
+            size: 4_507_800,
+            sha256: Digest::of(b"x"),
+        };
+        let lock = Lock {
+            suite: "sid".to_owned(),
+            architecture: "amd64".to_owned(),
+            packages: vec![pin.clone(), Pin { name: "libc6".to_owned(), ..pin }],
+        };
+        let text = lock.text("Written by a machine.\nTwice.").unwrap();
+        assert!(text.starts_with("# Written by a machine.\n# Twice.\nsuite = \"sid\"\n"), "{text}");
+        assert_eq!(Lock::parse(&text).unwrap(), lock);
+        for broken in [
+            text.replace("pool/main", "../pool"),
+            text.replace("pool/main", "/pool"),
+            text.replace("sha256 = \"", "sha256 = \"0"),
+            text.replace("suite", "suit"),
+            text[..text.find("[[").unwrap()].to_owned() + "package = []\n",
+        ] {
+            assert!(Lock::parse(&broken).is_err(), "{broken}");
+        }
+    }
+}

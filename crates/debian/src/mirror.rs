@@ -1,0 +1,212 @@
+//! A mirror of the archive: a web server or a directory.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Proxy};
+
+use crate::error::DebianError;
+
+/// A connection that brings nothing for so long is given up.
+const IDLE: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// How to reach the web, as the usual variables say it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// `http_proxy`.
+    pub http: Option<String>,
+    /// `https_proxy`.
+    pub https: Option<String>,
+    /// `no_proxy`.
+    pub none: Option<String>,
+}
+
+/// Where files come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Mirror {
+    Web { base: String, agent: Agent },
+    Directory(PathBuf),
+}
+
+/// Why a file did not come.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    /// It is not there.
+    NotFound,
+    /// It may come at another try.
+    Failed(io::Error),
+    /// It will not.
+    Refused(io::Error),
+}
+
+/// A file that comes.
+pub(crate) struct Incoming {
+    /// Where in the file it begins.
+    pub(crate) from: u64,
+    pub(crate) bytes: Box<dyn Read>,
+}
+
+impl Mirror {
+    /// A mirror by its URL or directory.
+    pub(crate) fn parse(text: &str, proxies: &Proxies) -> Result<Self, DebianError> {
+        let bad = || DebianError::BadMirror { mirror: text.to_owned() };
+        let trimmed = text.trim_end_matches('/');
+        if let Some(path) = trimmed.strip_prefix("file:") {
+            let path = path.strip_prefix("//localhost").unwrap_or(path);
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.starts_with('/') {
+                Ok(Self::Directory(path.into()))
+            } else {
+                Err(bad())
+            };
+        }
+        let proxy = match trimmed.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()) {
+            Some(scheme) if scheme == "http" => &proxies.http,
+            Some(scheme) if scheme == "https" => &proxies.https,
+            None if Path::new(text).is_dir() => return Ok(Self::Directory(text.into())),
+            _ => return Err(bad()),
+        };
+        let agent = agent(proxy.as_deref(), proxies.none.as_deref()).map_err(|_| bad())?;
+        Ok(Self::Web { base: trimmed.to_owned(), agent })
+    }
+
+    /// The name of a file there, for people.
+    pub(crate) fn url(&self, path: &str) -> String {
+        match self {
+            Self::Web { base, .. } => format!("{base}/{path}"),
+            Self::Directory(dir) => dir.join(path).display().to_string(),
+        }
+    }
+
+    /// Opens a file from `from` on, or from its beginning where the server
+    /// does not know better.
+    pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, Miss> {
+        match self {
+            Self::Directory(dir) => {
+                let failed = |error: io::Error| match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Miss::NotFound,
+                    _ => Miss::Refused(error),
+                };
+                let mut file = File::open(dir.join(path)).map_err(failed)?;
+                if !file.metadata().map_err(Miss::Refused)?.is_file() {
+                    return Err(Miss::NotFound);
+                }
+                file.seek(SeekFrom::Start(from)).map_err(Miss::Refused)?;
+                Ok(Incoming { from, bytes: Box::new(file) })
+            }
+            Self::Web { base, agent } => open(agent, &format!("{base}/{path}"), from),
+        }
+    }
+}
+
+fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, Miss> {
+    let mut request = agent.get(url);
+    if from > 0 {
+        request = request.header("Range", format!("bytes={from}-"));
+    }
+    let response = request.call().map_err(|error| match error {
+        ureq::Error::Io(error) => Miss::Failed(error),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => Miss::Refused(io::Error::other(error)),
+        error => Miss::Failed(io::Error::other(error)),
+    })?;
+    let status = response.status().as_u16();
+    let refused = || io::Error::other(format!("the server answers {}", response.status()));
+    let from = match status {
+        200 => 0,
+        206 if starts_at(response.headers().get("Content-Range"), from) => from,
+        404 | 410 => return Err(Miss::NotFound),
+        // What is here of it is longer than it is there.
+        416 if from > 0 => return open(agent, url, 0),
+        408 | 425 | 429 | 500..600 => return Err(Miss::Failed(refused())),
+        _ => return Err(Miss::Refused(refused())),
+    };
+    Ok(Incoming { from, bytes: Box::new(response.into_body().into_reader()) })
+}
+
+/// Source: RFC 9110, section 14.4.
+fn starts_at(range: Option<&ureq::http::HeaderValue>, from: u64) -> bool {
+    let range = range.and_then(|range| range.to_str().ok()).unwrap_or_default();
+    let start = range.strip_prefix("bytes ").and_then(|range| range.split('-').next());
+    start.and_then(|start| start.trim().parse().ok()) == Some(from)
+}
+
+fn agent(proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Agent, ureq::Error> {
+    let proxy = proxy.filter(|proxy| !proxy.is_empty());
+    let proxy = proxy.map(|proxy| with_exceptions(proxy, no_proxy)).transpose()?;
+    // What is fetched is verified by its digest; the machine's own certificates
+    // decide, as for every other program on it.
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .user_agent(concat!("gfxpack/", env!("CARGO_PKG_VERSION")))
+        .proxy(proxy)
+        .tls_config(tls)
+        .timeout_connect(Some(CONNECT))
+        .timeout_recv_response(Some(IDLE))
+        .timeout_per_read(Some(IDLE))
+        .build();
+    Ok(config.into())
+}
+
+fn with_exceptions(proxy: &str, exceptions: Option<&str>) -> Result<Proxy, ureq::Error> {
+    let proxy = Proxy::new(proxy)?;
+    let Some(exceptions) = exceptions else { return Ok(proxy) };
+    let mut builder = Proxy::builder(proxy.protocol()).host(proxy.host()).port(proxy.port());
+    if let Some(user) = proxy.username() {
+        builder = builder.username(user);
+    }
+    if let Some(password) = proxy.password() {
+        builder = builder.password(password);
+    }
+    for exception in exceptions.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        builder = builder.no_proxy(exception);
+    }
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_is_a_url_or_a_directory() {
+        let check = |text: &str, expected: Option<&str>| {
+            let mirror = Mirror::parse(text, &Proxies::default()).ok();
+            assert_eq!(mirror.map(|mirror| mirror.url("dists")).as_deref(), expected, "{text}");
+        };
+        check("http://mirror.example/debian/", Some("http://mirror.example/debian/dists"));
+        check("https://mirror.example/debian", Some("https://mirror.example/debian/dists"));
+        check("file:///srv/debian", Some("/srv/debian/dists"));
+        check("file:/srv/debian/", Some("/srv/debian/dists"));
+        check("/", Some("/dists"));
+        for none in
+            ["", "ftp://mirror.example/debian", "file:debian", "mirror.example", "cdrom:[x]/"]
+        {
+            check(none, None);
+        }
+    }
+
+    #[test]
+    fn a_proxy_may_have_exceptions() {
+        let proxies = Proxies {
+            http: Some("http://user:word@proxy.example:3128".to_owned()),
+            https: None,
+            none: Some("localhost, .example.org".to_owned()),
+        };
+        assert!(Mirror::parse("http://mirror.example/debian", &proxies).is_ok());
+        let proxy = with_exceptions(proxies.http.as_deref().unwrap(), proxies.none.as_deref());
+        let proxy = proxy.unwrap();
+        assert!(proxy.is_no_proxy(&"http://localhost/".parse().unwrap()));
+        assert!(!proxy.is_no_proxy(&"http://mirror.example/".parse().unwrap()));
+        let broken = Proxies { http: Some("::".to_owned()), ..Proxies::default() };
+        assert!(Mirror::parse("http://mirror.example/debian", &broken).is_err());
+    }
+}

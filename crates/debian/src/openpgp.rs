@@ -1,0 +1,113 @@
+//! Verifies a clear-signed text against a ring of keys.
+//!
+//! Only what archives sign with: version 4 keys and signatures, RSA and
+//! Ed25519, SHA-2. The cryptography is ring's; here are the formats around it
+//! and the question whether a key may sign. Whatever is not understood does
+//! not count as a signature.
+//!
+//! Source: RFC 9580, and RFC 4880 where it says the same in other words.
+
+mod armor;
+mod clearsign;
+mod key;
+mod packet;
+mod signature;
+
+use key::Certificate;
+use packet::Packets;
+use signature::{Kind, Signature};
+
+/// Why nothing vouches for a text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The text is not clear-signed, or not in the form that the standard
+    /// asks for.
+    #[error("it is not signed as it should be: {0}")]
+    Format(&'static str),
+    /// Signatures there are, none by a key of the ring.
+    #[error("none of its signatures is by a known key ({})", .0.join(", "))]
+    UnknownKeys(Vec<String>),
+    /// The text was changed, or the signature.
+    #[error("its signature by `{0}` does not fit the text")]
+    Bad(String),
+    /// The key of the ring does not count, or not any more.
+    #[error("its signature by `{0}` does not count: {1}")]
+    Key(String, &'static str),
+    /// The ring has no key that is understood.
+    #[error("the keyring holds no key")]
+    NoKeys,
+}
+
+/// Keys that may sign.
+#[derive(Debug, Clone)]
+pub struct Keyring(Vec<Certificate>);
+
+impl Keyring {
+    /// The keys of a file as `gpg --export` writes it, armored or not. Keys
+    /// that are not understood are left out.
+    ///
+    /// # Errors
+    /// [`SignatureError::NoKeys`], where none is left.
+    pub fn read(bytes: &[u8]) -> Result<Self, SignatureError> {
+        let armored = bytes.trim_ascii_start().starts_with(b"-----BEGIN");
+        let bytes = match armored {
+            true => {
+                armor::decode(std::str::from_utf8(bytes).unwrap_or_default(), "PUBLIC KEY BLOCK")
+            }
+            false => Some(bytes.to_vec()),
+        };
+        let certificates = Certificate::all(Packets::of(&bytes.unwrap_or_default()));
+        if certificates.is_empty() { Err(SignatureError::NoKeys) } else { Ok(Self(certificates)) }
+    }
+
+    /// The text that was signed, if at least one signature is good at `now`,
+    /// in seconds since 1970, and none by a key of the ring is bad. Blanks at
+    /// the ends of lines are not signed and not returned.
+    ///
+    /// # Errors
+    /// [`SignatureError`], with what is wrong.
+    pub fn verify(&self, message: &[u8], now: u64) -> Result<String, SignatureError> {
+        let message =
+            std::str::from_utf8(message).map_err(|_| SignatureError::Format("no UTF-8"))?;
+        let message = clearsign::parse(message).map_err(SignatureError::Format)?;
+        let signed = message.signed();
+        let mut good = false;
+        let (mut unknown, mut refused) = (Vec::new(), None);
+        for packet in Packets::of(&message.signatures) {
+            if packet.tag != packet::SIGNATURE {
+                return Err(SignatureError::Format("what follows it is no signature"));
+            }
+            let Some(signature) = Signature::parse(packet.body) else { continue };
+            if signature.kind != Kind::Text {
+                continue;
+            }
+            let issuer = signature.issuer_text();
+            let Some((certificate, key)) = self.signer(&signature) else {
+                unknown.push(issuer);
+                continue;
+            };
+            match signature.verify(&key.material, &signed) {
+                // Not understood is not bad: a newer kind beside an older one.
+                None => unknown.push(issuer),
+                Some(false) => return Err(SignatureError::Bad(issuer)),
+                Some(true) => match certificate.may_sign(key, &signature, now) {
+                    Ok(()) => good = true,
+                    Err(why) => refused = Some(SignatureError::Key(issuer, why)),
+                },
+            }
+        }
+        match (good, refused) {
+            (true, _) => Ok(message.text),
+            (false, Some(refused)) => Err(refused),
+            (false, None) => Err(SignatureError::UnknownKeys(unknown)),
+        }
+    }
+
+    fn signer(&self, signature: &Signature<'_>) -> Option<(&Certificate, &key::Key)> {
+        self.0.iter().find_map(|certificate| {
+            let key = certificate.keys().find(|key| signature.is_by(key))?;
+            Some((certificate, key))
+        })
+    }
+}

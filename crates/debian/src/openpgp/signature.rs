@@ -1,0 +1,220 @@
+//! One signature: what it says of itself, and whether it fits.
+//!
+//! Source: RFC 9580, sections 5.2 and 9.
+
+use ring::signature::{
+    ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
+    RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use super::key::{Key, Material};
+use super::packet::{Bytes, two_bytes};
+
+/// What is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A text, its lines ended by CR and LF.
+    Text,
+    /// A user's name as that of a key.
+    Certification,
+    /// A subkey by its primary key.
+    SubkeyBinding,
+    /// A primary key by its subkey.
+    PrimaryKeyBinding,
+    /// A key by itself.
+    DirectKey,
+    /// That a key counts no more.
+    KeyRevocation,
+    /// That a subkey counts no more.
+    SubkeyRevocation,
+    /// What does not matter here.
+    Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hash {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// A version 4 signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Signature<'a> {
+    pub(super) kind: Kind,
+    algorithm: u8,
+    /// SHA-1 and MD5 count for nothing.
+    hash: Option<Hash>,
+    /// What is signed besides the text: from the version to the subpackets.
+    hashed: &'a [u8],
+    numbers: &'a [u8],
+    /// Seconds since 1970.
+    pub(super) created: u64,
+    /// Seconds after that.
+    pub(super) expires_after: Option<u64>,
+    /// Seconds after the key was made.
+    pub(super) key_expires_after: Option<u64>,
+    /// What the key is for.
+    pub(super) key_flags: Option<u8>,
+    issuer: Option<&'a [u8]>,
+    /// A signature in the signature.
+    pub(super) embedded: Option<&'a [u8]>,
+}
+
+/// Subpackets that may be critical: they are understood, or say nothing that
+/// matters for whether a signature fits.
+const UNDERSTOOD: &[u8] =
+    &[2, 3, 4, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 34, 39];
+
+impl<'a> Signature<'a> {
+    /// Reads a packet's body; none where it is not of version 4, or asks for
+    /// something to be understood that is not.
+    pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
+        let mut bytes = Bytes(body);
+        if bytes.u8()? != 4 {
+            return None;
+        }
+        let kind = match bytes.u8()? {
+            0x01 => Kind::Text,
+            0x10..=0x13 => Kind::Certification,
+            0x18 => Kind::SubkeyBinding,
+            0x19 => Kind::PrimaryKeyBinding,
+            0x1f => Kind::DirectKey,
+            0x20 => Kind::KeyRevocation,
+            0x28 => Kind::SubkeyRevocation,
+            _ => Kind::Other,
+        };
+        let algorithm = bytes.u8()?;
+        let hash = match bytes.u8()? {
+            8 => Some(Hash::Sha256),
+            9 => Some(Hash::Sha384),
+            10 => Some(Hash::Sha512),
+            _ => None,
+        };
+        let length = bytes.u16()?;
+        let subpackets = bytes.take(usize::from(length))?;
+        let hashed = &body[..body.len() - bytes.0.len()];
+        let length = bytes.u16()?;
+        let unhashed = bytes.take(usize::from(length))?;
+        let _left_bits = bytes.u16()?;
+        let mut signature = Self {
+            kind,
+            algorithm,
+            hash,
+            hashed,
+            numbers: bytes.0,
+            created: 0,
+            expires_after: None,
+            key_expires_after: None,
+            key_flags: None,
+            issuer: None,
+            embedded: None,
+        };
+        let mut created = None;
+        let mut rest = Bytes(subpackets);
+        while !rest.0.is_empty() {
+            let (critical, kind, mut value) = subpacket(&mut rest)?;
+            match kind {
+                2 => created = Some(u64::from(value.u32()?)),
+                3 => signature.expires_after = lasting(value.u32()?),
+                9 => signature.key_expires_after = lasting(value.u32()?),
+                27 => signature.key_flags = Some(value.u8().unwrap_or(0)),
+                kind if critical && !UNDERSTOOD.contains(&kind) => return None,
+                _ => signature.hint(kind, value.0),
+            }
+        }
+        // Nobody signed these: they only say where to look.
+        let mut rest = Bytes(unhashed);
+        while !rest.0.is_empty() {
+            let Some((_, kind, value)) = subpacket(&mut rest) else { break };
+            signature.hint(kind, value.0);
+        }
+        signature.created = created?;
+        Some(signature)
+    }
+
+    /// Takes what is checked by other means.
+    fn hint(&mut self, kind: u8, value: &'a [u8]) {
+        match (kind, value) {
+            // A fingerprint tells more than the number made of its end.
+            (33, [4, fingerprint @ ..]) if fingerprint.len() == 20 => {
+                self.issuer = Some(fingerprint)
+            }
+            (16, number) if number.len() == 8 && self.issuer.is_none() => {
+                self.issuer = Some(number)
+            }
+            (32, embedded) if self.embedded.is_none() => self.embedded = Some(embedded),
+            _ => {}
+        }
+    }
+
+    /// Whether the signature says that it is by this key.
+    pub(super) fn is_by(&self, key: &Key) -> bool {
+        self.issuer.is_some_and(|issuer| key.fingerprint.ends_with(issuer))
+    }
+
+    /// Fingerprint or number of the key, for people.
+    pub(super) fn issuer_text(&self) -> String {
+        let issuer = self.issuer.unwrap_or_default();
+        issuer.iter().map(|byte| format!("{byte:02X}")).collect()
+    }
+
+    /// Whether the signature over `data` was made with the key; none where
+    /// its algorithms are not among those that count.
+    pub(super) fn verify(&self, key: &Material, data: &[u8]) -> Option<bool> {
+        let length = u32::try_from(self.hashed.len()).ok()?.to_be_bytes();
+        let message = [data, self.hashed, &[4, 0xff], &length].concat();
+        let hash = self.hash?;
+        let mut numbers = Bytes(self.numbers);
+        match (self.algorithm, key) {
+            (1 | 3, Material::Rsa { modulus, exponent }) => {
+                let signature = padded(numbers.mpi()?, modulus.len())?;
+                let parameters: &RsaParameters = match hash {
+                    Hash::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+                    Hash::Sha384 => &RSA_PKCS1_2048_8192_SHA384,
+                    Hash::Sha512 => &RSA_PKCS1_2048_8192_SHA512,
+                };
+                let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+                Some(key.verify(parameters, &message, &signature).is_ok())
+            }
+            (22 | 27, Material::Ed25519(key)) => {
+                let signature = match self.algorithm {
+                    22 => [padded(numbers.mpi()?, 32)?, padded(numbers.mpi()?, 32)?].concat(),
+                    _ => numbers.take(64)?.to_vec(),
+                };
+                let digest = match hash {
+                    Hash::Sha256 => Sha256::digest(&message).to_vec(),
+                    Hash::Sha384 => Sha384::digest(&message).to_vec(),
+                    Hash::Sha512 => Sha512::digest(&message).to_vec(),
+                };
+                let key = UnparsedPublicKey::new(&ED25519, key);
+                Some(key.verify(&digest, &signature).is_ok())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A time to last; none where it lasts for ever.
+fn lasting(seconds: u32) -> Option<u64> {
+    (seconds != 0).then_some(u64::from(seconds))
+}
+
+/// A number with zeros before it.
+fn padded(number: &[u8], length: usize) -> Option<Vec<u8>> {
+    let zeros = length.checked_sub(number.len())?;
+    Some([&vec![0; zeros], number].concat())
+}
+
+/// Whether it must be understood, its kind and its value.
+fn subpacket<'a>(bytes: &mut Bytes<'a>) -> Option<(bool, u8, Bytes<'a>)> {
+    let length = match bytes.u8()? {
+        short @ 0..192 => usize::from(short),
+        255 => usize::try_from(bytes.u32()?).ok()?,
+        high => two_bytes(high, bytes.u8()?),
+    };
+    let mut body = Bytes(bytes.take(length)?);
+    let kind = body.u8()?;
+    Some((kind & 0x80 != 0, kind & 0x7f, body))
+}

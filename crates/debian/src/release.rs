@@ -1,0 +1,128 @@
+//! The signed list of a suite's files.
+//!
+//! Source: Debian wiki, "DebianRepository/Format", "Release" files.
+
+use gfxpack_plan::Digest;
+
+use crate::deb822::Paragraph;
+use crate::download::Promise;
+
+/// What the list says.
+#[derive(Debug, Clone)]
+pub(crate) struct Release {
+    pub(crate) origin: String,
+    /// `unstable`.
+    suite: String,
+    /// `sid`.
+    codename: String,
+    /// When it was made, as it says it.
+    pub(crate) date: String,
+    /// Seconds since 1970 up to which it is the newest, if it says so.
+    pub(crate) valid_until: Option<u64>,
+    /// Whether files are also there under their digests.
+    pub(crate) by_hash: bool,
+    /// Path below the suite and digest of the list of packages.
+    pub(crate) packages: (String, Promise),
+}
+
+impl Release {
+    /// Reads the text, for packages of main for one architecture.
+    pub(crate) fn parse(text: &str, architecture: &str) -> Result<Self, String> {
+        let paragraph = Paragraph(text);
+        let line = |field| paragraph.line(field).unwrap_or_default().to_owned();
+        let wanted = format!("main/binary-{architecture}/Packages.xz");
+        let mut files = paragraph.lines("SHA256").into_iter().flatten();
+        let promise = files.find_map(|file| {
+            let mut words = file.split_ascii_whitespace();
+            let (sha256, size, path) = (words.next()?, words.next()?, words.next()?);
+            if path != wanted {
+                return None;
+            }
+            Some(Promise { size: size.parse().ok()?, sha256: sha256.parse::<Digest>().ok()? })
+        });
+        let promise = promise.ok_or_else(|| format!("it does not list `{wanted}`"))?;
+        let valid_until = paragraph
+            .line("Valid-Until")
+            .map(|date| seconds(date).ok_or_else(|| format!("`{date}` is no date")));
+        Ok(Self {
+            origin: line("Origin"),
+            suite: line("Suite"),
+            codename: line("Codename"),
+            date: line("Date"),
+            valid_until: valid_until.transpose()?,
+            by_hash: line("Acquire-By-Hash") == "yes",
+            packages: (wanted, promise),
+        })
+    }
+
+    /// Whether it is of the suite of this name. An older one of another
+    /// suite is signed just as well.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        !name.is_empty() && (self.suite == name || self.codename == name)
+    }
+}
+
+/// Seconds since 1970 of `Fri, 06 Nov 2026 08:08:01 UTC`.
+///
+/// Source: RFC 5322, section 3.3; archives write UTC.
+fn seconds(date: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
+    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = words.next()?;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut time = words.next()?.split(':').map(|number| number.parse::<u64>().ok());
+    let (hours, minutes, rest) = (time.next()??, time.next()??, time.next()??);
+    if !matches!(words.next()?, "UTC" | "GMT" | "+0000" | "Z") || hours > 23 || minutes > 59 {
+        return None;
+    }
+    // Years begin with March, so that leap days end them.
+    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(((days * 24 + hours) * 60 + minutes) * 60 + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_as_archives_write_them() {
+        let check =
+            |date: &str, expected: Option<u64>| assert_eq!(seconds(date), expected, "{date}");
+        check("Fri, 06 Nov 2026 08:08:01 UTC", Some(1_793_952_481));
+        check("Thu, 01 Jan 1970 00:00:00 UTC", Some(0));
+        check("Sat, 29 Feb 2020 23:59:59 +0000", Some(1_583_020_799));
+        check("Sun, 1 Mar 2020 00:00:00 GMT", Some(1_583_020_800));
+        for none in [
+            "",
+            "Fri, 06 Nov 2026",
+            "Fri, 06 Foo 2026 08:08:01 UTC",
+            "Fri, 06 Nov 2026 08:08:01 CET",
+        ] {
+            check(none, None);
+        }
+    }
+
+    #[test]
+    fn the_list_names_the_packages_of_one_architecture() {
+        let text = "Origin: Debian\nSuite: unstable\nCodename: sid\nAcquire-By-Hash: yes\n\
+            Date: Fri, 30 Oct 2026 08:08:01 UTC\nValid-Until: Fri, 06 Nov 2026 08:08:01 UTC\n\
+            MD5Sum:\n 58bc30204c16e9a8aa57f9362ecc0d03 1 main/binary-amd64/Packages.xz\n\
+            SHA256:\n \
+            ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  77 main/binary-amd64/Packages.xz\n";
+        let release = Release::parse(text, "amd64").unwrap();
+        assert_eq!(release.packages.0, "main/binary-amd64/Packages.xz");
+        assert_eq!(release.packages.1.size, 77);
+        assert!(release.is_of("sid") && release.is_of("unstable") && !release.is_of("trixie"));
+        assert!(release.by_hash);
+        assert_eq!(release.valid_until, Some(1_793_952_481));
+        assert!(Release::parse(text, "arm64").is_err());
+        assert!(Release::parse("", "amd64").is_err());
+        let unnamed = text.replace("Suite: unstable\nCodename: sid\n", "");
+        assert!(!Release::parse(&unnamed, "amd64").unwrap().is_of(""));
+    }
+}

@@ -1,0 +1,108 @@
+//! A suite of the archive and the packages that it lists.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+
+use gfxpack_plan::Digest;
+use liblzma::stream::{CONCATENATED, Stream};
+
+use crate::deb822::{self, Paragraph};
+use crate::error::DebianError;
+use crate::lock::Pin;
+use crate::version::{self, Relation};
+
+/// Bytes of the list unpacked; sid's has 60 MB.
+const LIST_MAX: u64 = 4 << 30;
+const MEMORY_MAX: u64 = 1 << 30;
+
+/// A package as a suite lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Package {
+    /// Its name, version, file and digest.
+    pub pin: Pin,
+    /// What it depends on: any one of each group will do.
+    pub depends: Vec<Vec<Relation>>,
+}
+
+/// A suite whose list is here, verified.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// The name that it was asked for by.
+    pub name: String,
+    /// When the archive made it, as the archive says it.
+    pub date: String,
+    /// SHA-256 of its list of packages.
+    pub sha256: Digest,
+    pub(crate) list: PathBuf,
+    pub(crate) url: String,
+}
+
+impl Suite {
+    /// The packages whose name `wanted` wants, in the list's order. The list
+    /// is read anew each time: it has some 70,000.
+    ///
+    /// # Errors
+    /// [`DebianError`], for a list that cannot be read.
+    pub fn packages(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Package>, DebianError> {
+        let format = |reason: String| DebianError::Format { url: self.url.clone(), reason };
+        let file = File::open(&self.list).map_err(DebianError::io("read", &self.list))?;
+        let stream = Stream::new_stream_decoder(MEMORY_MAX, CONCATENATED);
+        let stream = stream.map_err(|error| format(error.to_string()))?;
+        let file = BufReader::with_capacity(256 << 10, file);
+        let text = liblzma::bufread::XzDecoder::new_stream(file, stream).take(LIST_MAX);
+        let mut found = Vec::new();
+        let mut damaged = None;
+        let read = deb822::paragraphs(BufReader::with_capacity(256 << 10, text), |paragraph| {
+            let Some(name) = paragraph.line("Package").filter(|name| wanted(name)) else {
+                return true;
+            };
+            match package(paragraph) {
+                Some(package) => found.push(package),
+                None => damaged = Some(format(format!("`{name}` is not listed as it should be"))),
+            }
+            damaged.is_none()
+        });
+        read.map_err(|error| format(error.to_string()))?;
+        match damaged {
+            Some(damaged) => Err(damaged),
+            None => Ok(found),
+        }
+    }
+
+    /// The newest version of a package, or the one of the given version.
+    ///
+    /// # Errors
+    /// [`DebianError::NoPackage`] with the versions that there are, and as
+    /// [`Self::packages`].
+    pub fn package(&self, name: &str, version: Option<&str>) -> Result<Package, DebianError> {
+        let all = self.packages(&|listed| listed == name)?;
+        let versions = all.iter().map(|package| package.pin.version.clone()).collect();
+        let wanted = all
+            .into_iter()
+            .filter(|package| version.is_none_or(|version| package.pin.version == version));
+        let newest = wanted.max_by(|a, b| version::compare(&a.pin.version, &b.pin.version));
+        newest.ok_or_else(|| DebianError::NoPackage {
+            package: version.map_or(name.to_owned(), |version| format!("{name} {version}")),
+            suite: self.name.clone(),
+            versions,
+        })
+    }
+}
+
+fn package(paragraph: Paragraph<'_>) -> Option<Package> {
+    let line = |field| paragraph.line(field).filter(|value| !value.is_empty());
+    let file = line("Filename")?;
+    let depends = ["Pre-Depends", "Depends"].into_iter().filter_map(line);
+    Some(Package {
+        pin: Pin {
+            name: line("Package")?.to_owned(),
+            version: line("Version")?.to_owned(),
+            file: file.to_owned(),
+            size: line("Size")?.parse().ok()?,
+            sha256: line("SHA256")?.parse().ok()?,
+        },
+        depends: depends.flat_map(Relation::groups).collect(),
+    })
+}

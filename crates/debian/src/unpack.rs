@@ -1,0 +1,214 @@
+//! The files of a .deb, in a directory and nowhere else.
+//!
+//! Source: deb(5). No script runs, nobody's identifiers and no set-ID bits
+//! are taken over.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Component, Path, PathBuf};
+
+use tar::EntryType;
+
+/// Bytes that a package may have unpacked; the largest of MIOpen's has 0.8 GB.
+const UNPACKED_MAX: u64 = 16 << 30;
+/// Bytes of a name, or of attributes, that come before a file.
+const EXTENSION_MAX: u64 = 1 << 20;
+/// Bytes that a decompressor may take.
+const MEMORY_MAX: u64 = 1 << 30;
+
+/// Unpacks the files of a package below `dir`, which exists and is empty.
+pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), String> {
+    let file = File::open(package).map_err(text)?;
+    let mut file = BufReader::with_capacity(256 << 10, file);
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).map_err(text)?;
+    if &magic != b"!<arch>\n" {
+        return Err("it is no Debian package".to_owned());
+    }
+    while let Some((name, size)) = member(&mut file)? {
+        let mut bytes = (&mut file).take(size);
+        if name == "data.tar" || name.starts_with("data.tar.") {
+            return data(&name, bytes, dir);
+        }
+        io::copy(&mut bytes, &mut io::sink()).map_err(text)?;
+        if bytes.limit() > 0 {
+            break;
+        }
+        if size % 2 == 1 {
+            file.read_exact(&mut [0]).map_err(text)?;
+        }
+    }
+    Err("it has no files".to_owned())
+}
+
+/// Name and size of the archive's next member.
+///
+/// Source: ar(5).
+fn member(file: &mut impl BufRead) -> Result<Option<(String, u64)>, String> {
+    if file.fill_buf().map_err(text)?.is_empty() {
+        return Ok(None);
+    }
+    let mut header = [0; 60];
+    file.read_exact(&mut header).map_err(text)?;
+    let field =
+        |range: std::ops::Range<usize>| String::from_utf8_lossy(&header[range]).into_owned();
+    match field(48..58).trim().parse() {
+        Ok(size) if &header[58..] == b"`\n" => {
+            Ok(Some((field(0..16).trim().trim_end_matches('/').to_owned(), size)))
+        }
+        _ => Err("a member's header is damaged".to_owned()),
+    }
+}
+
+fn data(name: &str, packed: impl BufRead, dir: &Path) -> Result<(), String> {
+    let stream: Box<dyn Read + '_> = match name.strip_prefix("data.tar").unwrap_or_default() {
+        "" => Box::new(packed),
+        ".gz" => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+        ".xz" => {
+            let flags = liblzma::stream::CONCATENATED;
+            let stream = liblzma::stream::Stream::new_stream_decoder(MEMORY_MAX, flags);
+            Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream.map_err(text)?))
+        }
+        ".zst" => Box::new(zstd::stream::read::Decoder::with_buffer(packed).map_err(text)?),
+        other => return Err(format!("its compression `{other}` is not known")),
+    };
+    let left = Cell::new(UNPACKED_MAX);
+    let mut archive = tar::Archive::new(Metered { inner: stream, left: &left });
+    archive.set_preserve_permissions(false);
+    archive.set_preserve_mtime(false);
+    archive.set_overwrite(false);
+    let mut entries = archive.entries().map_err(text)?;
+    let mut all = UNPACKED_MAX;
+    loop {
+        // The library reads names and attributes before an entry into memory.
+        left.set(EXTENSION_MAX);
+        let Some(entry) = entries.next() else { break };
+        let mut entry = entry.map_err(text)?;
+        left.set(all);
+        place(&mut entry, dir)?;
+        all = left.get();
+    }
+    left.set(EXTENSION_MAX);
+    // The stream's own checksum comes last.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(text)?;
+    Ok(())
+}
+
+fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), String> {
+    let path = entry.path().map_err(text)?.into_owned();
+    let shown = path.display().to_string();
+    if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(format!("`{shown}` leads out of it"));
+    }
+    match entry.header().entry_type() {
+        EntryType::Directory => {
+            real_parents(dir, &path)?;
+            fs::create_dir_all(dir.join(&path)).map_err(text)
+        }
+        EntryType::Regular | EntryType::Continuous => {
+            real_parents(dir, &path)?;
+            entry.unpack_in(dir).map_err(text).map(drop)
+        }
+        EntryType::Symlink => {
+            real_parents(dir, &path)?;
+            let target = entry.link_name().map_err(text)?.unwrap_or_default().into_owned();
+            let target = inside(&path, &target)
+                .ok_or_else(|| format!("`{shown}` is a link that leads out of it"))?;
+            let place = dir.join(&path);
+            fs::create_dir_all(place.parent().unwrap_or(dir)).map_err(text)?;
+            std::os::unix::fs::symlink(target, place).map_err(text)
+        }
+        EntryType::Link => {
+            let target = entry.link_name().map_err(text)?.unwrap_or_default().into_owned();
+            if target.components().any(|part| matches!(part, Component::ParentDir)) {
+                return Err(format!("`{shown}` is a link that leads out of it"));
+            }
+            let target: PathBuf =
+                target.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+            real_parents(dir, &path)?;
+            real_parents(dir, &target)?;
+            fs::hard_link(dir.join(&target), dir.join(&path)).map_err(text)
+        }
+        _ => Err(format!("`{shown}` is neither file, directory nor link")),
+    }
+}
+
+/// Refuses what lies behind a link: another package's could lead anywhere,
+/// one's own makes two names of a place.
+fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
+    let mut place = dir.to_owned();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        place.push(part);
+        match place.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(format!("`{}` lies behind what is no directory", path.display())),
+            Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// What a link must say to lead to the same place below the directory that
+/// it would lead to below the root; none where it leads out.
+fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
+    let above = path.components().filter(|part| matches!(part, Component::Normal(_))).count() - 1;
+    let ups = target.components().filter(|part| *part == Component::ParentDir).count();
+    let leading = target.components().take_while(|part| *part == Component::ParentDir).count();
+    // Up again from another link could be anywhere.
+    if ups > leading || ups > above {
+        return None;
+    }
+    if !target.is_absolute() {
+        return (!target.as_os_str().is_empty()).then(|| target.to_owned());
+    }
+    let up = std::iter::repeat_n("..", above);
+    let down = target.strip_prefix("/").ok()?;
+    Some(up.collect::<PathBuf>().join(down))
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// A reader that gives no more than it is allowed at the time.
+struct Metered<'a, R> {
+    inner: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("it holds more than a package should"));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let filled = self.inner.read(&mut buffer[..most])?;
+        self.left.set(left - filled as u64);
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_below_the_directory() {
+        let check = |path: &str, target: &str, expected: Option<&str>| {
+            let found = inside(Path::new(path), Path::new(target));
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{path} -> {target}");
+        };
+        check("./usr/lib/a.so", "a.so.1", Some("a.so.1"));
+        check("usr/lib/a.so", "../share/a", Some("../share/a"));
+        check("usr/lib/a.so", "/usr/share/a", Some("../../usr/share/a"));
+        check("a", "/b", Some("b"));
+        check("usr/lib/a.so", "../../a", Some("../../a"));
+        check("usr/lib/a.so", "../../../a", None);
+        check("usr/lib/a.so", "x/../a", None);
+        check("a", "here/..", None);
+        check("usr/lib/a.so", "/../etc", None);
+        check("usr/lib/a.so", "", None);
+    }
+}

@@ -1,0 +1,320 @@
+//! libMIOpen out of Debian's archive: which packages it takes.
+//!
+//! A package's `Depends` names more than is needed: what libraries need says
+//! their `DT_NEEDED`, and what of that is stood in for is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gfxpack_debian::{Archive, Lock, Package, Pin, Relation, Suite};
+use gfxpack_plan::Digest;
+use gfxpack_plan::digest::Hasher;
+
+use super::{Library, LibraryError, describe, needs, tree};
+use crate::elf;
+
+/// The library.
+const LIBRARY: &str = "libmiopen1";
+/// MIOpenDriver.
+const DRIVER: &str = "libmiopen1-tests";
+/// Performance and find databases.
+const DATABASES: &str = "libmiopen-tests-data";
+
+/// Changes when other packages are chosen from the same lists.
+const RULES: &str = "gfxpack packages of MIOpen 1";
+
+/// Chooses the packages. What is chosen from the same lists is kept.
+pub(super) fn choose(
+    archive: &Archive<'_>,
+    suite: &str,
+    version: Option<&str>,
+) -> Result<Lock, LibraryError> {
+    let mut suites = vec![archive.suite(suite)?];
+    if matches!(suite, "experimental" | "rc-buggy") {
+        // It holds only what differs from this one.
+        suites.push(archive.suite("sid")?);
+    }
+    let name = choice_name(&suites, archive.architecture()?, version);
+    if let Some(lock) = archive.kept(&name) {
+        return Ok(lock);
+    }
+    let package = suites[0].package(LIBRARY, version)?;
+    let mut choice = Choice { archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
+    choice.complete(package)?;
+    let mut packages: Vec<Pin> = choice.taken.into_iter().map(|taken| taken.package.pin).collect();
+    // The library stays first.
+    if let Some(others) = packages.get_mut(1..) {
+        others.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let architecture = archive.architecture()?.to_owned();
+    let lock = Lock { suite: suite.to_owned(), architecture, packages };
+    archive.keep(&name, &lock);
+    Ok(lock)
+}
+
+fn choice_name(suites: &[Suite], architecture: &str, version: Option<&str>) -> Digest {
+    Hasher::new(RULES)
+        .field(architecture.as_bytes())
+        .field(version.unwrap_or_default().as_bytes())
+        .list(suites.iter().map(|suite| suite.sha256))
+        .finish()
+}
+
+/// The library that pinned packages hold, or the newest where the archive
+/// does not have them any more.
+pub(super) fn library(lock: &Lock, archive: &Archive<'_>) -> Result<Library, LibraryError> {
+    let architecture = archive.architecture()?;
+    let suite = &lock.suite;
+    let why = if lock.architecture == architecture {
+        match unpacked(lock, archive) {
+            Err(LibraryError::Debian(error)) if error.is_gone() => error.to_string(),
+            dirs => return assemble(lock, &dirs?),
+        }
+    } else {
+        format!("packages are pinned for {}, not for {architecture}", lock.architecture)
+    };
+    let newest = choose(archive, suite, None)?;
+    let version = newest.packages.first().map_or("", |pin| &pin.version);
+    archive.warn(format!("{why}: taking what {suite} has now, {LIBRARY} {version}"));
+    let dirs = unpacked(&newest, archive)?;
+    assemble(&newest, &dirs)
+}
+
+/// The directory of each package.
+fn unpacked(lock: &Lock, archive: &Archive<'_>) -> Result<Vec<PathBuf>, LibraryError> {
+    let dirs = lock.packages.iter().map(|pin| archive.unpacked(&lock.suite, pin));
+    Ok(dirs.collect::<Result<_, _>>()?)
+}
+
+fn assemble(lock: &Lock, dirs: &[PathBuf]) -> Result<Library, LibraryError> {
+    let (Some(dir), Some(pin)) = (dirs.first(), lock.packages.first()) else {
+        return Err(LibraryError::NotInDirectory { dir: PathBuf::new() });
+    };
+    let missing = || LibraryError::NotInDirectory { dir: dir.clone() };
+    let file = tree::library(dir).ok_or_else(missing)?;
+    let places = dirs.iter().flat_map(|dir| tree::library_dirs(dir)).collect();
+    let origin = format!("Debian {}, {} {}", lock.suite, pin.name, pin.version);
+    describe(&file, places, dirs, Some(origin))
+}
+
+/// Packages while they are chosen.
+struct Choice<'a, 'p> {
+    archive: &'a Archive<'p>,
+    suites: Vec<Suite>,
+    /// What the suites list, by name, with the index of the suite.
+    listed: BTreeMap<String, Vec<(usize, Package)>>,
+    taken: Vec<Taken>,
+}
+
+/// A package that is used.
+struct Taken {
+    package: Package,
+    dir: PathBuf,
+    library_dirs: Vec<PathBuf>,
+}
+
+impl Choice<'_, '_> {
+    /// Takes the library's package, those that belong to it, and then what
+    /// their files need.
+    fn complete(&mut self, package: Package) -> Result<(), LibraryError> {
+        let version = package.pin.version.clone();
+        self.list([DRIVER, DATABASES].into_iter().chain(names(&package)))?;
+        self.take(0, package)?;
+        for name in [DRIVER, DATABASES] {
+            let same = |package: &Package| source(&package.pin.version) == source(&version);
+            let listed = self.listed.get(name).into_iter().flatten();
+            let found = listed.into_iter().find(|(suite, package)| *suite == 0 && same(package));
+            if let Some((suite, package)) = found.cloned() {
+                self.take(suite, package)?;
+            }
+        }
+        let own = self.taken.iter().enumerate().flat_map(|(index, taken)| {
+            let files = [tree::library(&taken.dir), tree::driver(&taken.dir)];
+            files.into_iter().flatten().map(move |file| (index, file))
+        });
+        let mut users: Vec<(usize, PathBuf)> = own.collect();
+        let mut seen = BTreeSet::new();
+        while let Some((user, file)) = users.pop() {
+            for soname in elf::Library::open(&file)?.shared_object()?.needed {
+                if !needs::is_stood_in(&soname) && seen.insert(soname.clone()) {
+                    users.push(self.supply(&soname, user, &file)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The library of that soname, from a package that is there or one that
+    /// the package of `file` depends on.
+    fn supply(
+        &mut self,
+        soname: &str,
+        user: usize,
+        file: &Path,
+    ) -> Result<(usize, PathBuf), LibraryError> {
+        if let Some(found) = self.find(soname) {
+            return Ok(found);
+        }
+        let package = self.taken[user].package.clone();
+        self.list(names(&package))?;
+        for relation in candidates(&package, soname) {
+            let known = |taken: &Taken| taken.package.pin.name == relation.name;
+            let Some((suite, package)) = self.best(relation) else { continue };
+            if self.taken.iter().any(known) {
+                continue;
+            }
+            let before = self.taken.len();
+            self.take(suite, package)?;
+            match self.find(soname) {
+                Some(found) => return Ok(found),
+                None => self.taken.truncate(before),
+            }
+        }
+        Err(LibraryError::NoDependency {
+            soname: soname.to_owned(),
+            file: file.to_owned(),
+            package: package.pin.name,
+        })
+    }
+
+    fn find(&self, soname: &str) -> Option<(usize, PathBuf)> {
+        self.taken.iter().enumerate().find_map(|(index, taken)| {
+            let files = taken.library_dirs.iter().map(|dir| dir.join(soname));
+            files.into_iter().find(|file| file.is_file()).map(|file| (index, file))
+        })
+    }
+
+    fn take(&mut self, suite: usize, package: Package) -> Result<(), LibraryError> {
+        let dir = self.archive.unpacked(&self.suites[suite].name, &package.pin)?;
+        let library_dirs = tree::library_dirs(&dir);
+        self.taken.push(Taken { package, dir, library_dirs });
+        Ok(())
+    }
+
+    /// Reads what the suites say of packages, all at once.
+    fn list<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<(), LibraryError> {
+        let new: BTreeSet<&str> = names.filter(|name| !self.listed.contains_key(*name)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for name in &new {
+            self.listed.insert((*name).to_owned(), Vec::new());
+        }
+        for (index, suite) in self.suites.iter().enumerate() {
+            for package in suite.packages(&|name| new.contains(name))? {
+                self.listed.entry(package.pin.name.clone()).or_default().push((index, package));
+            }
+        }
+        Ok(())
+    }
+
+    /// The package for a relation: of the suite that others rest on, where
+    /// that has one which will do.
+    fn best(&self, relation: &Relation) -> Option<(usize, Package)> {
+        let listed = self.listed.get(&relation.name)?.iter();
+        let fitting = listed.filter(|(_, package)| relation.allows(&package.pin.version));
+        fitting.max_by_key(|(suite, _)| *suite).cloned()
+    }
+}
+
+/// The names of all that a package depends on.
+fn names(package: &Package) -> impl Iterator<Item = &str> {
+    package.depends.iter().flatten().map(|relation| relation.name.as_str())
+}
+
+/// The version without that of a mere rebuild.
+///
+/// Source: Debian Developer's Reference 5.10.2.1, binary-only uploads.
+fn source(version: &str) -> &str {
+    match version.rsplit_once("+b") {
+        Some((source, rebuild)) if rebuild.bytes().all(|byte| byte.is_ascii_digit()) => source,
+        _ => version,
+    }
+}
+
+/// What of a package's dependencies may hold a library: the one that is
+/// called after it first, then the C library's, then other libraries.
+fn candidates<'a>(package: &'a Package, soname: &str) -> Vec<&'a Relation> {
+    let called = package_name(soname);
+    let rank = |relation: &&Relation| {
+        let name = relation.name.strip_suffix("t64").unwrap_or(&relation.name);
+        match name {
+            name if called.as_deref() == Some(name) => Some(0),
+            "libc6" => Some(1),
+            name if name.starts_with("lib") && !name.ends_with("-dev") && !stood_in(name) => {
+                Some(2)
+            }
+            _ => None,
+        }
+    };
+    let relations = package.depends.iter().flatten();
+    let mut ranked: Vec<_> = relations.filter_map(|r| Some((rank(&r)?, r))).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, relation)| relation).collect()
+}
+
+/// What a package with a library of this soname is called.
+///
+/// Source: Debian Policy 8.1.
+fn package_name(soname: &str) -> Option<String> {
+    let (name, version) = soname.split_once(".so.")?;
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let dash = if name.ends_with(|c: char| c.is_ascii_digit()) { "-" } else { "" };
+    Some(format!("{name}{dash}{version}"))
+}
+
+/// Whether a package has a library that is stood in for.
+fn stood_in(package: &str) -> bool {
+    let end = package.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // The name may end in digits itself, with a dash behind them.
+    let soname = |name: &str| format!("{}.so", name.replace('-', "_"));
+    let (name, dashed) = (soname(end), soname(end.trim_end_matches('-')));
+    needs::STOOD_IN.iter().any(|known| {
+        let known = known.to_ascii_lowercase().replace('-', "_");
+        known == name || known == dashed
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_called_after_their_libraries() {
+        let check = |soname: &str, expected: &str| {
+            assert_eq!(package_name(soname).as_deref(), Some(expected), "{soname}");
+        };
+        check("libzstd.so.1", "libzstd1");
+        check("libbz2.so.1.0", "libbz2-1.0");
+        check("libsqlite3.so.0", "libsqlite3-0");
+        check("libstdc++.so.6", "libstdc++6");
+        check("libgcc_s.so.1", "libgcc-s1");
+        check("libboost_filesystem.so.1.90.0", "libboost-filesystem1.90.0");
+        check("libMIOpen.so.1", "libmiopen1");
+        assert_eq!(package_name("libx.so"), None);
+    }
+
+    #[test]
+    fn packages_of_the_gpu_are_left_out() {
+        for name in [
+            "libamdhip64-6",
+            "librocblas5",
+            "libroctx64-4",
+            "libhiprtc-builtins7",
+            "libamd-comgr3",
+            "librocrand1",
+        ] {
+            assert!(stood_in(name), "{name}");
+        }
+        for name in ["libsqlite3-0", "libc6", "libbz2-1.0", "libgcc-s1", "librocsparse1"] {
+            assert!(!stood_in(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rebuild_is_of_the_same_source() {
+        assert_eq!(source("6.4.3+dfsg-1+b1"), "6.4.3+dfsg-1");
+        assert_eq!(source("7.2.4+dfsg-1"), "7.2.4+dfsg-1");
+        assert_eq!(source("1.0+beta-1"), "1.0+beta-1");
+    }
+}

@@ -1,0 +1,353 @@
+//! Follows a network from layer to layer: shapes, steps, and sums.
+
+use std::collections::BTreeMap;
+
+use super::NetworkError;
+use super::table::{Group, Item, Network, Tables};
+use super::words::Words;
+
+/// What is computed in one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) call: Call,
+    /// Whether it is there in training only.
+    pub(super) training: bool,
+}
+
+/// A call. Sizes are of one image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Call {
+    Convolution(Filter),
+    BatchNorm(Shape),
+    Pool(Pool),
+    Activation(Shape, Activation),
+    /// Over this many values.
+    Softmax(u64),
+}
+
+/// A convolution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) input: Shape,
+    pub(super) out_channels: u64,
+    /// Height and width, here and below.
+    pub(super) size: [u64; 2],
+    pub(super) pad: [u64; 2],
+    pub(super) stride: [u64; 2],
+    pub(super) dilation: u64,
+    pub(super) groups: u64,
+    pub(super) transposed: bool,
+}
+
+/// A pooling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pool {
+    pub(super) input: Shape,
+    pub(super) average: bool,
+    pub(super) size: [u64; 2],
+    pub(super) pad: [u64; 2],
+    pub(super) stride: [u64; 2],
+}
+
+/// A function of each element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activation {
+    Relu,
+    /// Cut off at 6.
+    Relu6,
+    /// A tenth of what is negative.
+    Leaky,
+    Sigmoid,
+}
+
+/// Sizes of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) channels: u64,
+    /// Height and width.
+    pub(super) size: [u64; 2],
+}
+
+/// What a walk came to.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) steps: Vec<Step>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
+    pub(super) sums: Sums,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
+    pub(super) output: Shape,
+}
+
+/// What is counted.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) parameters: u64,
+    /// Running means and variances of batch normalization.
+    pub(super) statistics: u64,
+    /// Multiply-adds of convolutions and fully connected layers, without what
+    /// is there in training only.
+    pub(super) macs: u64,
+    /// Layers with a convolution.
+    pub(super) convolutions: usize,
+}
+
+/// Follows a network with this input: channels, height, width.
+pub(super) fn walk(
+    tables: &Tables,
+    network: &Network,
+    input: [u64; 3],
+) -> Result<Walked, NetworkError> {
+    let mut walker = Walker {
+        tables,
+        network: &network.name,
+        shape: Shape { channels: input[0], size: [input[1], input[2]] },
+        stack: Vec::new(),
+        saved: BTreeMap::new(),
+        steps: Vec::new(),
+        sums: Sums::default(),
+        training: false,
+        shared: false,
+        unasked: false,
+    };
+    walker.items(&network.layers)?;
+    Ok(Walked { steps: walker.steps, sums: walker.sums, output: walker.shape })
+}
+
+/// Where a walk is.
+pub(super) struct Walker<'a> {
+    tables: &'a Tables,
+    network: &'a str,
+    pub(super) shape: Shape,
+    stack: Vec<Shape>,
+    saved: BTreeMap<String, Shape>,
+    steps: Vec<Step>,
+    sums: Sums,
+    training: bool,
+    shared: bool,
+    unasked: bool,
+}
+
+impl<'a> Walker<'a> {
+    fn items(&mut self, items: &'a [Item]) -> Result<(), NetworkError> {
+        items.iter().try_for_each(|item| match item {
+            Item::Line(line) => self.line(line),
+            Item::Branches(branches) => self.branches(branches),
+            Item::Group(group) => self.group(group),
+        })
+    }
+
+    fn branches(&mut self, branches: &'a [Vec<Item>]) -> Result<(), NetworkError> {
+        let input = self.shape;
+        let mut channels = 0;
+        for branch in branches {
+            self.shape = input;
+            self.items(branch)?;
+            channels += self.shape.channels;
+        }
+        self.shape.channels = channels;
+        Ok(())
+    }
+
+    fn group(&mut self, group: &'a Group) -> Result<(), NetworkError> {
+        let (shape, before) = (self.shape, (self.training, self.shared, self.unasked));
+        self.training |= group.training;
+        self.shared |= group.shared;
+        self.unasked |= group.unasked;
+        for _ in 0..group.repeat {
+            self.items(&group.layers)?;
+        }
+        (self.training, self.shared, self.unasked) = before;
+        if group.aside || group.training || group.unasked {
+            self.shape = shape;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &'a str) -> Result<(), NetworkError> {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some(block) = self.tables.blocks.get(name) {
+            return self.items(block);
+        }
+        let done = match name {
+            "save" => {
+                self.saved.insert(rest.to_owned(), self.shape);
+                Ok(())
+            }
+            "take" => self.saved(rest).map(|shape| self.shape = shape),
+            "concat" => self.saved(rest).map(|shape| self.shape.channels += shape.channels),
+            "conv" if !line.ends_with(" plain") && !line.contains(" plain ") => {
+                self.read(&format!("{line} {}", self.tables.convolutions))
+            }
+            _ => self.read(line),
+        };
+        done.map_err(|what| NetworkError::Layer {
+            network: self.network.to_owned(),
+            layer: line.to_owned(),
+            what,
+        })
+    }
+
+    fn saved(&self, name: &str) -> Result<Shape, String> {
+        self.saved.get(name).copied().ok_or_else(|| "nothing is saved under this name".to_owned())
+    }
+
+    fn read(&mut self, line: &str) -> Result<(), String> {
+        let words = Words::read(line, self.shape.channels)?;
+        match words.name {
+            "push" => self.stack.push(self.shape),
+            // What is larger is cropped.
+            "pop" => self.shape.channels += self.stack.pop().ok_or("nothing was pushed")?.channels,
+            "channels" => self.shape.channels = words.out()?,
+            "input" => self.shape = Shape { channels: words.out()?, size: words.size()? },
+            "upsample" => {
+                self.shape.size = self.shape.size.map(|size| size * words.out.unwrap_or(1))
+            }
+            "conv" | "deconv" => {
+                let mut one = words.clone();
+                for _ in 0..words.repeat {
+                    self.conv(&one)?;
+                    one.stride = [1, 1];
+                }
+            }
+            "batchnorm" => {
+                self.norm(true);
+                self.activation(&words);
+            }
+            "maxpool" | "avgpool" => self.pool(&words)?,
+            "fc" => self.fully_connected(&words)?,
+            "softmax" => self.step(Call::Softmax(self.shape.channels)),
+            _ => return self.block(&words),
+        }
+        Ok(())
+    }
+
+    pub(super) fn step(&mut self, call: Call) {
+        if !self.unasked {
+            self.steps.push(Step { call, training: self.training });
+        }
+    }
+
+    pub(super) fn parameters(&mut self, count: u64) {
+        if !self.shared {
+            self.sums.parameters += count;
+        }
+    }
+
+    fn macs(&mut self, count: u64) {
+        if !self.training && !self.unasked {
+            self.sums.macs += count;
+        }
+    }
+
+    /// A convolution and what follows it: bias, normalization, activation.
+    pub(super) fn conv(&mut self, words: &Words<'_>) -> Result<(), String> {
+        // Zeros at the end of both axes alone are put there before.
+        self.shape.size = self.shape.size.map(|size| size + words.number("end").unwrap_or(0));
+        let out_channels = words.out()?;
+        let filter = Filter {
+            input: self.shape,
+            out_channels,
+            size: words.size()?,
+            pad: words.pad()?,
+            stride: words.stride,
+            dilation: words.number("dilation").unwrap_or(1),
+            groups: if words.has("depthwise") { self.shape.channels } else { 1 },
+            transposed: words.name == "deconv",
+        };
+        let output = filter.output().ok_or("the input is smaller than the filter")?;
+        let [height, width] = filter.size;
+        let weights = filter.input.channels / filter.groups * out_channels * height * width;
+        let calls = if filter.transposed { filter.input.size } else { output };
+        self.parameters(weights + if words.has("bias") { out_channels } else { 0 });
+        self.macs(weights * calls[0] * calls[1]);
+        self.sums.convolutions += 1;
+        self.step(Call::Convolution(filter));
+        self.shape = Shape { channels: out_channels, size: output };
+        // A frozen normalization is a multiplication and an addition.
+        self.norm(words.has("bn"));
+        self.activation(words);
+        Ok(())
+    }
+
+    pub(super) fn norm(&mut self, there: bool) {
+        if there {
+            self.parameters(2 * self.shape.channels);
+            self.sums.statistics += 2 * self.shape.channels;
+            self.step(Call::BatchNorm(self.shape));
+        }
+    }
+
+    pub(super) fn activation(&mut self, words: &Words<'_>) {
+        for (word, activation) in [
+            ("relu", Activation::Relu),
+            ("relu6", Activation::Relu6),
+            ("leaky", Activation::Leaky),
+            ("sigmoid", Activation::Sigmoid),
+        ] {
+            if words.has(word) {
+                self.step(Call::Activation(self.shape, activation));
+            }
+        }
+    }
+
+    pub(super) fn pool(&mut self, words: &Words<'_>) -> Result<(), String> {
+        let average = words.name == "avgpool";
+        if words.has("global") {
+            let size = self.shape.size;
+            let pool = Pool { input: self.shape, average, size, pad: [0, 0], stride: [1, 1] };
+            self.shape.size = [1, 1];
+            self.step(Call::Pool(pool));
+            return Ok(());
+        }
+        let [size, pad, stride] = [words.size()?, words.pad()?, words.stride];
+        let pool = Pool { input: self.shape, average, size, pad, stride };
+        let [down, up] = [false, true].map(|up| pool.output(up));
+        let (down, up) = down.zip(up).ok_or("the input is smaller than the window")?;
+        self.shape.size = if words.has("ceil") { up } else { down };
+        // MIOpen rounds down; what is rounded up is computed otherwise.
+        if self.shape.size == down {
+            self.step(Call::Pool(pool));
+        }
+        Ok(())
+    }
+
+    fn fully_connected(&mut self, words: &Words<'_>) -> Result<(), String> {
+        let (inputs, outputs) =
+            (self.shape.channels * self.shape.size[0] * self.shape.size[1], words.out()?);
+        self.parameters(inputs * outputs + outputs);
+        self.macs(inputs * outputs);
+        self.shape = Shape { channels: outputs, size: [1, 1] };
+        self.activation(words);
+        Ok(())
+    }
+}
+
+impl Filter {
+    fn output(&self) -> Option<[u64; 2]> {
+        let mut output = [0; 2];
+        for (axis, output) in output.iter_mut().enumerate() {
+            let covered = self.dilation * (self.size[axis] - 1) + 1;
+            let (input, pad, stride) =
+                (self.input.size[axis], 2 * self.pad[axis], self.stride[axis]);
+            *output = if self.transposed {
+                (stride * (input - 1) + covered).checked_sub(pad)?
+            } else {
+                (input + pad).checked_sub(covered)? / stride + 1
+            };
+        }
+        Some(output)
+    }
+}
+
+impl Pool {
+    /// Height and width of the output, rounded up or down.
+    fn output(&self, up: bool) -> Option<[u64; 2]> {
+        let mut output = [0; 2];
+        for (axis, output) in output.iter_mut().enumerate() {
+            let room = (self.input.size[axis] + 2 * self.pad[axis]).checked_sub(self.size[axis])?;
+            let stride = self.stride[axis];
+            *output = if up { room.div_ceil(stride) } else { room / stride } + 1;
+        }
+        Some(output)
+    }
+}

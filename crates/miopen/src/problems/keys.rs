@@ -1,0 +1,294 @@
+//! Keys of performance and find databases, which describe convolutions.
+
+use super::error::KeyError;
+use crate::problem::{Convolution, DataType, Directions, Layout};
+
+/// Inputs of a record of a performance database that are tried at most:
+/// strides of 64 in both axes.
+const MAX_INPUTS: u64 = 4096;
+
+/// Which tensor is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    BackwardData,
+    BackwardWeights,
+}
+
+/// A key taken apart. As MIOpen does, it calls dy the input and x the output
+/// where gradients are computed.
+struct Key {
+    direction: Direction,
+    /// As for a convolution that computes forward, but for what `outer` holds.
+    convolution: Convolution,
+    /// Sizes of "in".
+    input: [u64; 3],
+    /// Sizes of "out"; performance databases do not have them.
+    output: Option<[u64; 3]>,
+}
+
+/// The convolutions that have this key. A find database's has one; a
+/// performance database's lacks the size of x, so that with a stride the
+/// gradients of several inputs have the same key.
+///
+/// # Errors
+/// [`KeyError`].
+pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
+    let key = if key.contains('-') { find_key(key) } else { perf_key(key) }?;
+    let Key { direction, convolution, input, output } = key;
+    let problem = |input| {
+        let convolution = Convolution { input, ..convolution.clone() };
+        convolution.check().map_err(KeyError::Problem).map(|()| convolution)
+    };
+    let (x, y) = match direction {
+        Direction::Forward => (Some(input), output),
+        Direction::BackwardData | Direction::BackwardWeights => (output, Some(input)),
+    };
+    let Some(x) = x else {
+        return inputs(&convolution, input)?.into_iter().map(problem).collect();
+    };
+    let convolution = problem(x)?;
+    match y {
+        Some(y) if convolution.output() != Some(y) => Err(KeyError::Contradiction),
+        _ => Ok(vec![convolution]),
+    }
+}
+
+/// The sizes of x that give that y and that the filter fits.
+fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyError> {
+    // Refused by the check of sizes wherever one is 0 or far too large.
+    let small = |values: [u64; 3]| values.iter().all(|value| (1..1 << 31).contains(value));
+    let Convolution { filter, pad, stride, dilation, .. } = convolution;
+    if !small(y) || !small(*filter) || !small(*stride) || !small(*dilation) {
+        return Err(KeyError::Form);
+    }
+    let ranges: [Vec<u64>; 3] = std::array::from_fn(|axis| {
+        let covered = (y[axis] - 1) * stride[axis] + dilation[axis] * (filter[axis] - 1) + 1;
+        let padded = covered..covered + stride[axis].min(MAX_INPUTS + 1);
+        padded.filter_map(|size| size.checked_sub(2 * pad[axis])).filter(|size| *size > 0).collect()
+    });
+    let count: u64 = ranges.iter().map(|range| range.len() as u64).product();
+    if count > MAX_INPUTS {
+        return Err(KeyError::TooManyInputs(stride.iter().product()));
+    }
+    let [depths, heights, widths] = &ranges;
+    let mut all = Vec::new();
+    for depth in depths {
+        for height in heights {
+            all.extend(widths.iter().map(|width| [*depth, *height, *width]));
+        }
+    }
+    if all.is_empty() { Err(KeyError::Contradiction) } else { Ok(all) }
+}
+
+/// `2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF`.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp.
+fn perf_key(key: &str) -> Result<Key, KeyError> {
+    let fields: Vec<&str> = key.split('x').collect();
+    let fields: [&str; 24] = fields.try_into().map_err(|_| KeyError::Form)?;
+    let (numbers, words) = fields.split_at(21);
+    let mut values = [0_u64; 21];
+    for (value, text) in values.iter_mut().zip(numbers) {
+        *value = text.parse().map_err(|_| KeyError::Form)?;
+    }
+    let [dims, in_channels, in_h, in_w, in_d, fil_h, fil_w, fil_d, out_channels, batch, ..] =
+        values;
+    let axes = |at: usize| [values[at + 2], values[at], values[at + 1]];
+    let direction = direction(words[2])?;
+    let (data_type, layout) = (data_type(words[1])?, layout(words[0])?);
+    let shape = Shape {
+        dims: dims.try_into().ok().filter(|dims| matches!(dims, 2 | 3)).ok_or(KeyError::Form)?,
+        batch,
+        in_channels,
+        out_channels,
+        filter: [fil_d, fil_h, fil_w],
+        pad: axes(10),
+        stride: axes(13),
+        dilation: axes(16),
+        bias: values[19] != 0,
+        groups: values[20],
+        layouts: [layout; 3],
+        data_type,
+    };
+    Ok(Key {
+        direction,
+        input: shape.flat([in_d, in_h, in_w], 1),
+        output: None,
+        convolution: shape.convolution(direction),
+    })
+}
+
+/// `576-4-4-1x1-192-4-4-8-1x1-2x2-3x3-0-NCHW-FP32-F`, with three layouts where
+/// not all are NCHW, depth before height and width where there is one, and
+/// `_g2` at the end.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `ProblemDescription::Serialize` in
+/// conv/problem_description.cpp.
+fn find_key(key: &str) -> Result<Key, KeyError> {
+    let mut fields = key.split('-');
+    let mut field = || fields.next().ok_or(KeyError::Form);
+    let number = |text: &str| text.parse::<u64>().map_err(|_| KeyError::Form);
+    let in_channels = number(field()?)?;
+    // Sizes of the input up to the filter, which has an `x`.
+    let mut sizes = Vec::new();
+    let filter = loop {
+        let text = field()?;
+        if text.contains('x') {
+            break text;
+        }
+        sizes.push(number(text)?);
+    };
+    let dims = sizes.len();
+    if !matches!(dims, 2 | 3) {
+        return Err(KeyError::Form);
+    }
+    let axes = |text: &str, depth| -> Result<[u64; 3], KeyError> {
+        let values: Vec<u64> = text.split('x').map(number).collect::<Result<_, _>>()?;
+        three(&values, dims, depth)
+    };
+    let filter = axes(filter, 1)?;
+    let out_channels = number(field()?)?;
+    let mut outputs = Vec::new();
+    for _ in 0..dims {
+        outputs.push(number(field()?)?);
+    }
+    let batch = number(field()?)?;
+    let (pad, stride, dilation) = (axes(field()?, 0)?, axes(field()?, 1)?, axes(field()?, 1)?);
+    let bias = number(field()?)? != 0;
+    let rest: Vec<&str> = fields.collect();
+    let (layouts, [data_type_name, end]) = match rest.as_slice() {
+        [all, data_type, end] => ([layout(all)?; 3], [*data_type, *end]),
+        [input, filter, output, data_type, end] => {
+            ([layout(input)?, layout(filter)?, layout(output)?], [*data_type, *end])
+        }
+        _ => return Err(KeyError::Form),
+    };
+    let (end, optional) = end.split_once('_').unwrap_or((end, ""));
+    let mut groups = 1;
+    for text in optional.split('_').filter(|text| !text.is_empty()) {
+        // The others are types that tensors are cast to.
+        let count = text.strip_prefix('g').ok_or_else(|| KeyError::Unsupported(text.to_owned()))?;
+        groups = number(count)?;
+    }
+    let direction = direction(end)?;
+    let shape = Shape {
+        dims: if dims == 3 { 3 } else { 2 },
+        batch,
+        in_channels,
+        out_channels,
+        filter,
+        pad,
+        stride,
+        dilation,
+        bias,
+        groups,
+        layouts,
+        data_type: data_type(data_type_name)?,
+    };
+    Ok(Key {
+        direction,
+        input: three(&sizes, dims, 1)?,
+        output: Some(three(&outputs, dims, 1)?),
+        convolution: shape.convolution(direction),
+    })
+}
+
+/// What both forms of keys have, as they have it.
+struct Shape {
+    dims: u8,
+    batch: u64,
+    in_channels: u64,
+    out_channels: u64,
+    filter: [u64; 3],
+    pad: [u64; 3],
+    stride: [u64; 3],
+    dilation: [u64; 3],
+    bias: bool,
+    groups: u64,
+    /// Of input, filter and output.
+    layouts: [Layout; 3],
+    data_type: DataType,
+}
+
+impl Shape {
+    /// Sizes of all axes. Keys of two dimensions have any depth: pads, strides
+    /// and dilations are 0 there.
+    fn flat(&self, values: [u64; 3], depth: u64) -> [u64; 3] {
+        if self.dims == 3 { values } else { [depth, values[1], values[2]] }
+    }
+
+    /// The convolution, whose input is to be filled in.
+    fn convolution(&self, direction: Direction) -> Convolution {
+        let forward = direction == Direction::Forward;
+        let [first, filter_layout, second] = self.layouts;
+        let (in_layout, out_layout) = if forward { (first, second) } else { (second, first) };
+        let (first, second) = (self.in_channels, self.out_channels);
+        let (in_channels, out_channels) = if forward { (first, second) } else { (second, first) };
+        Convolution {
+            data_type: self.data_type,
+            spatial_dims: self.dims,
+            batch: self.batch,
+            in_channels,
+            input: [0; 3],
+            out_channels,
+            filter: self.flat(self.filter, 1),
+            pad: self.flat(self.pad, 0),
+            stride: self.flat(self.stride, 1),
+            dilation: self.flat(self.dilation, 1),
+            groups: self.groups,
+            transposed: false,
+            output_pad: [0; 3],
+            in_layout,
+            filter_layout,
+            out_layout,
+            bias: self.bias,
+            directions: match direction {
+                Direction::Forward => Directions::FORWARD,
+                Direction::BackwardData => Directions::BACKWARD_DATA,
+                Direction::BackwardWeights => Directions::BACKWARD_WEIGHTS,
+            },
+        }
+    }
+}
+
+/// Sizes of three axes, of which the key may have two.
+fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3], KeyError> {
+    match (values, dims) {
+        ([height, width], 2) => Ok([depth, *height, *width]),
+        ([depth, height, width], 3) => Ok([*depth, *height, *width]),
+        _ => Err(KeyError::Form),
+    }
+}
+
+fn direction(text: &str) -> Result<Direction, KeyError> {
+    match text {
+        "F" => Ok(Direction::Forward),
+        "B" => Ok(Direction::BackwardData),
+        "W" => Ok(Direction::BackwardWeights),
+        _ => Err(KeyError::Form),
+    }
+}
+
+/// Layouts by the order of their axes: old keys call those of three NCHW too.
+fn layout(text: &str) -> Result<Layout, KeyError> {
+    match text {
+        "NCHW" | "NCDHW" => Ok(Layout::ChannelsFirst),
+        "NHWC" | "NDHWC" => Ok(Layout::ChannelsLast),
+        other => Err(KeyError::Unsupported(other.to_owned())),
+    }
+}
+
+/// Types of input, filter and output, in one word where they are the same.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `EncodeDataTypesForKey` in
+/// conv/problem_description.cpp.
+fn data_type(text: &str) -> Result<DataType, KeyError> {
+    match text {
+        "FP32" => Ok(DataType::Fp32),
+        "FP16" => Ok(DataType::Fp16),
+        "BF16" => Ok(DataType::Bf16),
+        "INT8" | "INT8INT8INT32" => Ok(DataType::Int8),
+        other => Err(KeyError::Unsupported(other.to_owned())),
+    }
+}

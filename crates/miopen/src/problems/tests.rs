@@ -1,0 +1,294 @@
+//! Files as MIOpen, its users and gfxpack write them.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::problem::ProblemError;
+
+struct Dir(tempfile::TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+}
+
+fn read_files(paths: &[&Path]) -> Result<Problems, ProblemsError> {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+    read_problems(&paths, ReadOptions::default())
+}
+
+/// The problems of one file with this name and text.
+fn texts(name: &str, text: &str) -> Vec<String> {
+    let dir = Dir::new();
+    let read = read_files(&[&dir.write(name, text)]).unwrap_or_else(|error| panic!("{error}"));
+    read.problems.iter().map(ToString::to_string).collect()
+}
+
+/// The error of one file, its cause and its hint, without the directory.
+fn refusal(name: &str, text: &str) -> [String; 3] {
+    let dir = Dir::new();
+    let error = read_files(&[&dir.write(name, text)]).expect_err("refused");
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    let message = error.to_string().replace(&format!("{}/", dir.0.path().display()), "");
+    [message, source, error.hint()]
+}
+
+const A: &str =
+    "conv -n 1 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1";
+const B: &str =
+    "convfp16 -n 2 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 0";
+
+#[test]
+fn lists_and_logs_give_the_same_sorted_problems() {
+    let list = format!("# a list\n\n{B}\n  {A} -t 1 # twice\n{A}\npool -n 1 -c 2\n");
+    let script = format!(
+        "#!/bin/sh\nset -u\nMIOpenDriver() {{\n}}\nMIOpenDriver pool -n 1 -c 2\nMIOpenDriver {A}\nMIOpenDriver {B}\n"
+    );
+    let log = format!(
+        "Epoch 1\nx=y:z\nMIOpen(HIP): Info2 [f] a\n\
+         4242 MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver {A} -t 1\r\n\
+         MIOpen(HIP): Command [LogCmdFindConvolution] ./bin/MIOpenDriver {B} -S 85\n\
+         MIOpen(HIP): Command [p] ./bin/MIOpenDriver pool -n 1 -c 2"
+    );
+    let expected = [A, B, "pool -n 1 -c 2"];
+    for text in [&list, &script, &log] {
+        assert_eq!(texts("x", text), expected, "{text}");
+    }
+    let dir = Dir::new();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(log.as_bytes()).expect("packed");
+    let log = dir.write("log.gz", packed.finish().expect("packed"));
+    let list = dir.write("list", list);
+    let read = read_files(&[&log, &list]).expect("read");
+    assert_eq!(read.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    let counts = read.files.iter().map(|file| (file.lines, file.told, file.added));
+    assert_eq!(counts.collect::<Vec<_>>(), [(6, 3, 3), (6, 4, 0)]);
+    assert_eq!(read_files(&[&list, &log]).expect("read").problems, read.problems);
+}
+
+#[test]
+fn lines_that_should_be_problems_are_told_with_their_number() {
+    let [message, source, hint] = refusal("list", &format!("{A}\nconv -n 0\n{B}\nconv -x\n"));
+    assert_eq!(message, "failed to read the problem of `list:2` and of 1 further line");
+    assert_eq!(source, "failed to accept the problem: batchsize is 0");
+    assert!(hint.contains("from 1"), "{hint}");
+    let [message, source, _] = refusal("list", &format!("{A}\nresnet50\n"));
+    assert_eq!(message, "failed to read the problem of `list:2`");
+    assert_eq!(source, "failed to find a command of MIOpenDriver in the line");
+    let interleaved = "MIOpen(HIP): C [L] ./bin/MIOpenDriver conv -n 1MIOpen(HIP): I [x] y";
+    let [message, _, hint] = refusal("log", interleaved);
+    assert_eq!(message, "failed to read the problem of `log:1`");
+    assert!(hint.contains("gfxpack harvest commands"), "{hint}");
+    let [message, source, _] = refusal("log", "./bin/MIOpenDriver conv -n 1 | tee x");
+    assert_eq!(message, "failed to read the problem of `log:1`");
+    assert!(source.contains("more than words and options"), "{source}");
+}
+
+#[test]
+fn a_file_without_problems_is_refused_unless_its_directory_was_named() {
+    for text in ["", "# nothing\n", "Epoch 1\nEpoch 2\n", "MIOpen(HIP): Info x\n"] {
+        let [message, _, hint] = refusal("log", text);
+        assert_eq!(message, "failed to find a problem in `log`", "{text}");
+        assert!(hint.contains("MIOPEN_ENABLE_LOGGING_CMD"), "{hint}");
+    }
+    let dir = Dir::new();
+    dir.write("a.log", "Epoch 1\n");
+    dir.write("b.log", format!("MIOpenDriver {A}\n"));
+    assert_eq!(read_files(&[dir.0.path()]).expect("read").problems.len(), 1);
+    let error = read_files(&[Path::new("/nowhere")]).expect_err("no such file");
+    assert!(matches!(error, ProblemsError::File(_)), "{error}");
+}
+
+#[test]
+fn the_output_channels_of_a_logged_group_are_those_of_all_groups() {
+    let line = |k: u64| {
+        format!(
+            "conv -n 1 -c 8 -H 8 -W 8 -k {k} -y 3 -x 3 -p 1 -q 1 -u 2 -v 2 -l 1 -j 1 -m trans -g 4 -F 1"
+        )
+    };
+    let log = |k: u64| format!("MIOpen(HIP): Command [L] ./bin/MIOpenDriver {}\n", line(k));
+    assert_eq!(texts("log", &log(3)), [line(12)]);
+    assert_eq!(texts("log", &log(4)), [line(4), line(16)]);
+    assert_eq!(texts("list", &line(4)), [line(4)]);
+    assert_eq!(texts("list", &format!("MIOpenDriver {}", line(3))), [line(12)]);
+}
+
+#[test]
+fn a_find_database_has_each_problem_whole() {
+    let check = |key: &str, expected: &str| {
+        let record = format!("{key}=S:0.5,0,miopenConvolutionFwdAlgoDirect\n");
+        assert_eq!(texts("gfx906_60.HIP.fdb.txt", &record), [expected], "{key}");
+        assert_eq!(texts("list", &record), [expected], "{key}");
+    };
+    check(
+        "576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F",
+        "conv -n 8 -c 576 -H 4 -W 5 -k 192 -y 1 -x 3 -p 0 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1",
+    );
+    // dy is 28×28, x 55×56.
+    check(
+        "512-28-28-3x3-256-55-56-204-1x1-2x2-1x1-0-NHWC-NCHW-NCHW-FP16-B_g2",
+        "convfp16 -n 204 -c 256 -H 55 -W 56 -k 512 -y 3 -x 3 -p 1 -q 1 -u 2 -v 2 -l 1 -j 1 \
+         --out_layout NHWC -m conv -g 2 -F 2",
+    );
+    check(
+        "192-2-14-15-3x1x1-64-4-14-15-1-0x0x0-1x1x1-1x1x1-0-NCDHW-BF16-W",
+        "convbfp16 -n 1 -c 64 --in_d 4 -H 14 -W 15 -k 192 --fil_d 3 -y 1 -x 1 --pad_d 0 -p 0 -q 0 \
+         --conv_stride_d 1 -u 1 -v 1 --dilation_d 1 -l 1 -j 1 --spatial_dim 3 -m conv -g 1 -F 4",
+    );
+    check(
+        "4-8-8-3x3-4-8-8-1-1x1-1x1-1x1-0-NHWC-NHWC-NHWC-INT8INT8INT32-F",
+        "convint8 -n 1 -c 4 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 \
+         --in_layout NHWC --fil_layout NHWC --out_layout NHWC -m conv -g 1 -F 1",
+    );
+}
+
+/// Records of performance databases, and heights and widths of their inputs.
+#[track_caller]
+fn inputs(key: &str, expected: &[(u64, u64)]) {
+    let text = format!("{key}=ConvAsm1x1U:1,16,1,64,3,2,1,4\n");
+    let dir = Dir::new();
+    let read = read_files(&[&dir.write("gfx906_60.db.txt", text)]).expect("read");
+    let size = |problem: &Problem| match problem {
+        Problem::Convolution(one) => (one.input[1], one.input[2]),
+        Problem::Driver(line) => panic!("{line}"),
+    };
+    let sizes: Vec<_> = read.problems.iter().map(size).collect();
+    assert_eq!(sizes, expected, "{key}");
+}
+
+#[test]
+fn a_performance_database_has_every_input_that_a_stride_leaves_open() {
+    assert_eq!(
+        texts("x.db.txt", "2x64x56x55x1x1x3x1x256x32x0x2x0x1x2x0x1x1x0x0x1xNCHWxFP32xF=A:1"),
+        [
+            "conv -n 32 -c 64 -H 56 -W 55 -k 256 -y 1 -x 3 -p 0 -q 2 -u 1 -v 2 -l 1 -j 1 -m conv -g 1 -F 1"
+        ]
+    );
+    // Without a stride x is known.
+    inputs("2x64x56x56x1x3x3x1x256x32x1x1x0x1x1x0x1x1x0x0x1xNCHWxFP32xB", &[(56, 56)]);
+    let all = [(55, 55), (55, 56), (56, 55), (56, 56)];
+    inputs("2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xB", &all);
+    inputs("2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xW", &all);
+    inputs("2x64x1x1x1x1x1x1x256x32x0x0x0x1x3x0x1x1x0x0x1xNCHWxFP32xW", &[(1, 1), (1, 2), (1, 3)]);
+    // No input is empty.
+    inputs("2x64x1x1x1x1x1x1x256x32x1x0x0x4x1x0x1x1x0x0x1xNCHWxFP32xW", &[(1, 1), (2, 1)]);
+}
+
+#[test]
+fn every_input_of_a_key_has_the_output_of_the_key() {
+    for (stride, filter, dilation, pad) in [(2, 3, 1, 1), (3, 5, 2, 0), (4, 1, 1, 0), (5, 2, 3, 2)]
+    {
+        let key = format!(
+            "2x64x9x7x1x{filter}x{filter}x1x8x1x{pad}x{pad}x0x{stride}x{stride}x0x{dilation}x{dilation}x0x0x1xNCHWxFP32xW"
+        );
+        let found = keys::convolutions(&key).expect("a key");
+        assert_eq!(found.len(), (stride * stride) as usize, "{key}");
+        assert!(found.iter().all(|one| one.output() == Some([1, 9, 7])), "{key}");
+    }
+}
+
+#[test]
+fn records_that_are_of_no_convolution_are_passed_over_and_counted() {
+    let good = "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF";
+    let check = |key: &str, error: KeyError| {
+        let dir = Dir::new();
+        let read = read_files(&[&dir.write("x.udb.txt", format!("{good}=A:1\n{key}=A:1\n"))]);
+        let read = read.expect("one record is good");
+        let file = &read.files[0];
+        assert_eq!((file.told, file.passed_over, read.problems.len()), (1, 1, 1), "{key}");
+        assert_eq!(file.first_passed_over, Some((2, error)), "{key}");
+    };
+    check("variant1gx256", KeyError::Form);
+    check("64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP32", KeyError::Form);
+    check("64-56-56-1x1-256-56-56-32-0x0x0-1x1-1x1-0-NCHW-FP32-F", KeyError::Form);
+    check(
+        "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHWc-FP32-F",
+        KeyError::Unsupported("NCHWc".into()),
+    );
+    check(
+        "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP8-F",
+        KeyError::Unsupported("FP8".into()),
+    );
+    check(
+        "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F_g2_ciFP8",
+        KeyError::Unsupported("ciFP8".into()),
+    );
+    check("64-56-56-1x1-256-55-55-32-0x0-1x1-1x1-0-NCHW-FP32-F", KeyError::Contradiction);
+    let no_group = ProblemError::Groups { in_channels: 64, out_channels: 256, groups: 3 };
+    check("64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F_g3", KeyError::Problem(no_group));
+    check(
+        "2x64x5x5x1x1x1x1x256x32x0x0x0x99x99x0x1x1x0x0x1xNCHWxFP32xB",
+        KeyError::TooManyInputs(9801),
+    );
+    check("2x64x5x5x1x1x1x1x256x32x0x0x0x2147483648x1x0x1x1x0x0x1xNCHWxFP32xB", KeyError::Form);
+    let [message, _, hint] = refusal("x.udb.txt", "variant1gx256=A:1\n");
+    assert_eq!(message, "failed to find a problem in `x.udb.txt`");
+    assert!(hint.contains("line 1: failed to read the key"), "{hint}");
+}
+
+#[test]
+fn sqlite_databases_are_read_as_text_ones_are() {
+    let columns = [
+        "spatial_dim",
+        "in_channels",
+        "in_h",
+        "in_w",
+        "in_d",
+        "fil_h",
+        "fil_w",
+        "fil_d",
+        "out_channels",
+        "batchsize",
+        "pad_h",
+        "pad_w",
+        "pad_d",
+        "conv_stride_h",
+        "conv_stride_w",
+        "conv_stride_d",
+        "dilation_h",
+        "dilation_w",
+        "dilation_d",
+        "bias",
+        "group_count",
+        "layout",
+        "data_type",
+        "direction",
+    ];
+    let keys = [
+        "2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xB",
+        "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP16xF",
+        "2x0x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP16xF",
+    ];
+    let dir = Dir::new();
+    let path = dir.0.path().join("gfx906_60.db");
+    let connection = rusqlite::Connection::open(&path).expect("opened");
+    connection
+        .execute_batch(&format!(
+            "CREATE TABLE config (id INTEGER PRIMARY KEY, {})",
+            columns.join(",")
+        ))
+        .expect("a table");
+    for key in keys {
+        let values: Vec<String> = key.split('x').map(|value| format!("'{value}'")).collect();
+        let insert =
+            format!("INSERT INTO config ({}) VALUES ({})", columns.join(","), values.join(","));
+        connection.execute_batch(&insert).expect("a row");
+    }
+    drop(connection);
+    let text = dir.write("gfx906_60.db.txt", keys.map(|key| format!("{key}=A:1\n")).concat());
+    let [sqlite, text] = [path, text].map(|path| read_files(&[&path]).expect("read"));
+    assert_eq!(sqlite.problems.len(), 5);
+    assert_eq!(sqlite.problems, text.problems);
+    let counts =
+        |read: &Problems| (read.files[0].lines, read.files[0].told, read.files[0].passed_over);
+    assert_eq!(counts(&sqlite), (3, 2, 1));
+    assert_eq!(counts(&text), (3, 2, 1));
+}

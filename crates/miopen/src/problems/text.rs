@@ -1,0 +1,226 @@
+//! A text that comes in pieces: a log, a list of commands, or a database.
+
+use std::collections::BTreeSet;
+
+use gfxpack_plan::log::{DriverCommand, Lines, LogError};
+use memchr::memmem;
+
+use super::error::{BadLine, LineError, ProblemsError};
+use super::{MAX_PROBLEMS, ProblemFile, keys};
+use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
+
+/// How MIOpen begins a message of its log, after what may stand before it.
+const MESSAGE: &[u8] = b"MIOpen(";
+
+/// What is read of one text.
+pub(super) struct Reader<'a> {
+    lines: Option<Lines>,
+    taken: Taken<'a>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(name: String, problems: &'a mut BTreeSet<Problem>) -> Self {
+        // Their records have keys of any form.
+        let is_database = [".db.txt", ".udb.txt"].iter().any(|end| {
+            [".gz", ".zst", ".xz", ""]
+                .iter()
+                .any(|packed| name.ends_with(&format!("{end}{packed}")))
+        });
+        Self {
+            lines: Some(Lines::all()),
+            taken: Taken {
+                file: ProblemFile { name, ..ProblemFile::default() },
+                problems,
+                is_database,
+                is_log: false,
+                first_other: None,
+                first_bad: None,
+                bad: 0,
+                too_many: false,
+            },
+        }
+    }
+
+    /// Takes the next piece of a text.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(piece, &mut |number, line, cut| self.taken.line(number, line, cut));
+        }
+    }
+
+    /// Takes a row of an SQLite database.
+    pub(super) fn row(&mut self, key: &str) {
+        self.lines = None;
+        self.taken.file.lines += 1;
+        self.taken.key(self.taken.file.lines, key);
+    }
+
+    pub(super) fn finish(mut self) -> Result<ProblemFile, ProblemsError> {
+        if let Some(lines) = self.lines.take() {
+            let taken = &mut self.taken;
+            let count = lines.finish(&mut |number, line, cut| taken.line(number, line, cut));
+            taken.file.lines = count;
+        }
+        self.taken.finish()
+    }
+}
+
+struct Taken<'a> {
+    file: ProblemFile,
+    problems: &'a mut BTreeSet<Problem>,
+    /// Whether the file's name says so.
+    is_database: bool,
+    /// Whether there is more in the text than problems.
+    is_log: bool,
+    /// The first line that is no problem.
+    first_other: Option<u64>,
+    /// The first line that should be a problem and is none.
+    first_bad: Option<(u64, LineError)>,
+    bad: u64,
+    too_many: bool,
+}
+
+impl Taken<'_> {
+    fn line(&mut self, number: u64, line: &[u8], cut: bool) {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") || self.too_many {
+            return;
+        }
+        let is_message = memmem::find(line, MESSAGE).is_some();
+        if is_message || memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some() {
+            self.is_log = true;
+            match DriverCommand::in_line(without_comment(line), cut) {
+                Some(Ok(command)) => self.command(number, command.as_str(), is_message),
+                Some(Err(error)) => self.bad(number, LineError::Log(error)),
+                None => {}
+            }
+        } else if let Some(key) = self.record(line) {
+            self.key(number, key);
+        } else if is_bare(line) {
+            match str::from_utf8(without_comment(line)) {
+                _ if cut => self.bad(number, LineError::Log(LogError::TooLong)),
+                Ok(command) => self.command(number, command, false),
+                Err(_) => self.bad(number, LineError::Log(LogError::NotUtf8)),
+            }
+        } else {
+            self.first_other.get_or_insert(number);
+        }
+    }
+
+    /// The key of a database's record: `2x64x…=…`, `64-56-…=…`. Convolutions'
+    /// begin with a number.
+    fn record<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
+        let end = memchr::memchr(b'=', line)?;
+        let key = str::from_utf8(&line[..end]).ok()?;
+        let one_word = !key.is_empty() && !key.contains(|c: char| c.is_ascii_whitespace());
+        let begins = key.starts_with(|c: char| c.is_ascii_digit()) || self.is_database;
+        (one_word && begins).then_some(key)
+    }
+
+    fn command(&mut self, number: u64, command: &str, logged: bool) {
+        match problems(command, logged) {
+            Ok(problems) => {
+                self.file.told += 1;
+                problems.into_iter().for_each(|problem| self.add(problem));
+            }
+            Err(error) => self.bad(number, LineError::Problem(error)),
+        }
+    }
+
+    fn key(&mut self, number: u64, key: &str) {
+        if self.too_many {
+            return;
+        }
+        match keys::convolutions(key) {
+            Ok(convolutions) => {
+                self.file.told += 1;
+                convolutions.into_iter().for_each(|one| self.add(Problem::Convolution(one)));
+            }
+            Err(error) => {
+                self.file.passed_over += 1;
+                self.file.first_passed_over.get_or_insert((number, error));
+            }
+        }
+    }
+
+    fn add(&mut self, problem: Problem) {
+        if self.problems.len() >= MAX_PROBLEMS && !self.problems.contains(&problem) {
+            self.too_many = true;
+        } else if self.problems.insert(problem) {
+            self.file.added += 1;
+        }
+    }
+
+    fn bad(&mut self, number: u64, error: LineError) {
+        self.bad += 1;
+        self.first_bad.get_or_insert((number, error));
+    }
+
+    fn finish(mut self) -> Result<ProblemFile, ProblemsError> {
+        let name = self.file.name.clone();
+        if self.too_many {
+            return Err(ProblemsError::TooMany { name });
+        }
+        // A log has anything beside commands, a list has not.
+        if let Some(line) = self.first_other
+            && !self.is_log
+            && (self.file.told > 0 || self.bad > 0)
+        {
+            self.bad += 1;
+            if self.first_bad.as_ref().is_none_or(|(bad, _)| line < *bad) {
+                self.first_bad = Some((line, LineError::Other));
+            }
+        }
+        match self.first_bad {
+            Some((line, source)) => {
+                let first = BadLine { name, line };
+                Err(ProblemsError::Lines { first, more: self.bad - 1, source })
+            }
+            None => Ok(self.file),
+        }
+    }
+}
+
+/// A line without what follows ` #`.
+fn without_comment(line: &[u8]) -> &[u8] {
+    let end = memmem::find(line, b" #").unwrap_or(line.len());
+    line[..end].trim_ascii_end()
+}
+
+/// Whether a line is a command without the program's name.
+fn is_bare(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let operation = words.next().and_then(|word| str::from_utf8(word).ok());
+    let is_option = |word: &[u8]| match word {
+        [b'-', b'-', rest @ ..] | [b'-', rest @ ..] => {
+            rest.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+        }
+        _ => false,
+    };
+    operation.is_some_and(Problem::is_operation) && words.next().is_none_or(is_option)
+}
+
+/// The problems of a command. It is one, but for transposed convolutions with
+/// groups: MIOpen logs the output channels of one group there, and
+/// MIOpenDriver takes those of all.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
+/// driver_arguments.cpp; `GetWeightTensorLengthsFromCmdLine` in
+/// driver/conv_driver.hpp.
+fn problems(command: &str, logged: bool) -> Result<Vec<Problem>, ProblemError> {
+    let convolution = match read_unchecked(command)? {
+        Problem::Convolution(convolution) => convolution,
+        other => return Ok(vec![other]),
+    };
+    let all = convolution.out_channels.checked_mul(convolution.groups);
+    let of_all = all.filter(|_| convolution.transposed && convolution.groups > 1);
+    let of_all = of_all.map(|out_channels| Convolution { out_channels, ..convolution.clone() });
+    let of_all = of_all.filter(|of_all| of_all.check().is_ok());
+    let found: Vec<Convolution> = match (convolution.check(), of_all) {
+        (Ok(()), Some(of_all)) if logged => vec![convolution, of_all],
+        (Ok(()), _) => vec![convolution],
+        (Err(ProblemError::Groups { .. }), Some(of_all)) => vec![of_all],
+        (Err(error), _) => return Err(error),
+    };
+    Ok(found.into_iter().map(Problem::Convolution).collect())
+}

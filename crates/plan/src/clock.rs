@@ -1,0 +1,97 @@
+//! What kernels are told that ask for the time while they are compiled: the
+//! same moment whenever that is.
+
+use crate::date::Date;
+use crate::key::Language;
+use crate::words::Words;
+
+/// The macros by which a text asks.
+const MACROS: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
+
+/// A clock that stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clock {
+    words: Words,
+    none: Words,
+}
+
+impl Clock {
+    /// One that shows so many seconds since 1970, in UTC.
+    ///
+    /// Source: ISO/IEC 9899:2018, 6.10.8.1, for `__DATE__` and `__TIME__`;
+    /// GCC's manual, "Common Predefined Macros", for `__TIMESTAMP__`.
+    #[must_use]
+    pub fn at(seconds: u64) -> Self {
+        let date = Date::at(seconds);
+        let (month, day, year) = (date.month_name(), date.day, date.year);
+        let (weekday, time) = (date.weekday(), date.time());
+        let words = [
+            "-Wno-builtin-macro-redefined".to_owned(),
+            // A macro of the options that ends in a backslash takes the line
+            // of the next one along: of this, which is no loss.
+            "-U__DATE__".to_owned(),
+            format!("-D__DATE__=\"{month} {day:2} {year}\""),
+            format!("-D__TIME__=\"{time}\""),
+            format!("-D__TIMESTAMP__=\"{weekday} {month} {day:2} {time} {year}\""),
+        ];
+        Self { words: words.iter().map(String::as_str).collect(), none: Words::default() }
+    }
+
+    /// What stands after the options of a key, so that it counts. None for
+    /// assembly, which is not preprocessed.
+    #[must_use]
+    pub fn words(&self, language: Language) -> &Words {
+        match language {
+            Language::Hip | Language::OpenclC => &self.words,
+            Language::Assembly => &self.none,
+        }
+    }
+}
+
+/// Whether a word defines one of the macros, or undefines it.
+#[must_use]
+pub fn is_of_clock(word: &str) -> bool {
+    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
+    text.is_some_and(|text| {
+        let end = text.find(|c| !of_name(c)).unwrap_or(text.len());
+        MACROS.contains(&&text[..end])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_spelled_as_compilers_spell_them() {
+        // `date -u -d @N "+%b %e %Y, %T, %a %b %e %T %Y"`
+        let told = |seconds| {
+            Clock::at(seconds).words(Language::Hip).iter().collect::<Vec<_>>()[2..].join(" ")
+        };
+        assert_eq!(
+            told(1_735_689_600),
+            "-D__DATE__=\"Jan  1 2025\" -D__TIME__=\"00:00:00\" \
+             -D__TIMESTAMP__=\"Wed Jan  1 00:00:00 2025\""
+        );
+        assert_eq!(
+            told(1_709_210_096),
+            "-D__DATE__=\"Feb 29 2024\" -D__TIME__=\"12:34:56\" \
+             -D__TIMESTAMP__=\"Thu Feb 29 12:34:56 2024\""
+        );
+        assert!(told(u64::MAX).contains("__TIME__"));
+        assert!(Clock::at(0).words(Language::Assembly).is_empty());
+    }
+
+    #[test]
+    fn words_of_clocks_are_told_from_others() {
+        for word in ["-D__DATE__=1", "-U__TIME__", "-D__TIMESTAMP__(x)=x", "-D__DATE__ =1"] {
+            assert!(is_of_clock(word), "{word}");
+        }
+        for word in ["-D__DATE=1", "-D__DATE__S", "-DA=__DATE__", "-D", "__DATE__"] {
+            assert!(!is_of_clock(word), "{word}");
+        }
+        let clock = Clock::at(0);
+        assert!(clock.words(Language::OpenclC).iter().skip(1).all(is_of_clock));
+    }
+}
