@@ -1,5 +1,6 @@
 //! What the integration tests share.
 
+pub mod archive;
 pub mod casd;
 pub mod hip_stand_in;
 pub mod launch;

@@ -38,7 +38,8 @@ pub fn binary() -> &'static Path {
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
         let mut cargo = command(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
-        cargo.args(["--features", "remote,remote-cache"]);
+        cargo.args(["--package", "gfxpack-miopen-probe", "--bin", "gfxpack-miopen-probe"]);
+        cargo.args(["--features", "gfxpack/remote,gfxpack/remote-cache"]);
         // Of these, build scripts of foreign crates make themselves dependent:
         // what the tests' own build made would be made again.
         for (name, _) in std::env::vars_os() {
@@ -296,7 +297,7 @@ impl Project {
     #[must_use]
     pub fn objects(&self) -> usize {
         let temporary = |name: &str| name.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
-        self.tree("cache/v1/objects").iter().filter(|(name, _)| !temporary(name)).count()
+        self.tree("cache/v2/objects").iter().filter(|(name, _)| !temporary(name)).count()
     }
 }
 

@@ -8,10 +8,10 @@ use std::path::Path;
 use gfxpack_tests::project::{Project, python_reads, tool, workspace};
 
 const GFX906: u32 = 0x2f;
-const DEB: &str = "o/miopen-hip-gfx906-60kdb_1.0.0-1_all.deb";
-const RPM: &str = "o/miopen-hip-gfx906-60kdb-1.0.0-1.noarch.rpm";
-const TARBALL: &str = "o/miopen-hip-gfx906-60kdb-1.0.0-1.tar.gz";
-const INSTALLED: &str = "opt/rocm/share/miopen/db/gfx906_60.kdb";
+const DEB: &str = "o/gfxpack-kernels-gfx906-60_1.0.0-1_all.deb";
+const RPM: &str = "o/gfxpack-kernels-gfx906-60-1.0.0-1.noarch.rpm";
+const TARBALL: &str = "o/gfxpack-kernels-gfx906-60-1.0.0-1.tar.gz";
+const INSTALLED: &str = "opt/rocm/share/gfxpack-kernels/db/gfx906_60.kdb";
 
 /// One test, since compiling the library is the long part of it.
 #[test]
@@ -114,8 +114,8 @@ fn install_deb(project: &Project) {
     let dpkg = |arguments: &[&str]| tool("dpkg", &[&["--root=deb-root"], arguments].concat(), dir);
     dpkg(&["--install", DEB]);
     assert_installed(project, "deb-root", true);
-    assert_eq!(dpkg(&["--verify", "miopen-hip-gfx906-60kdb"]), "", "every file is as packaged");
-    dpkg(&["--purge", "miopen-hip-gfx906-60kdb"]);
+    assert_eq!(dpkg(&["--verify", "gfxpack-kernels-gfx906-60"]), "", "every file is as packaged");
+    dpkg(&["--purge", "gfxpack-kernels-gfx906-60"]);
     assert_installed(project, "deb-root", false);
 
     let root = dir.join("deb-root");
@@ -136,7 +136,7 @@ fn install_deb(project: &Project) {
     let path = format!("./{DEB}");
     apt(&["install", "--yes", &path]);
     assert_installed(project, "deb-root", true);
-    apt(&["remove", "--yes", "miopen-hip-gfx906-60kdb"]);
+    apt(&["remove", "--yes", "gfxpack-kernels-gfx906-60"]);
     assert_installed(project, "deb-root", false);
 }
 
@@ -151,8 +151,8 @@ fn install_rpm(project: &Project) {
     rpm(&["--initdb"]);
     rpm(&["--install", dir.join(RPM).to_str().unwrap()]);
     assert_installed(project, "rpm-root", true);
-    assert_eq!(rpm(&["--verify", "miopen-hip-gfx906-60kdb"]), "", "every file is as packaged");
-    rpm(&["--erase", "miopen-hip-gfx906-60kdb"]);
+    assert_eq!(rpm(&["--verify", "gfxpack-kernels-gfx906-60"]), "", "every file is as packaged");
+    rpm(&["--erase", "gfxpack-kernels-gfx906-60"]);
     assert_installed(project, "rpm-root", false);
 }
 

@@ -1,11 +1,12 @@
 //! What is compiled again when one thing changes, on copies of the
 //! toolchain's own files, and what `plan --explain` says of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gfxpack_tests::project::{Project, Run, command, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
 /// What hipcc of this machine uses.
@@ -175,115 +176,152 @@ fn one_byte_rebuilds_exactly_what_depends_on_it() {
     assert!(compiled(&project).is_empty());
 
     let job = explained(&project, "fill.s")["job"].as_str().unwrap().to_owned();
-    fs::remove_file(project.path().join("cache/v1/objects").join(&job[..2]).join(&job)).unwrap();
+    fs::remove_file(project.path().join("cache/v2/objects").join(&job[..2]).join(&job)).unwrap();
     assert_eq!(explained(&project, "fill.s")["state"], "gone");
     assert_eq!(compiled(&project), [ASSEMBLY]);
 }
 
+/// A kernel whose object an edit changes, though not what the preprocessor
+/// makes of it: macros in a pragma stay as they are.
+struct Edited {
+    file: &'static str,
+    text: &'static str,
+    values: [&'static str; 2],
+}
+
+const LOOP: &str = "for(int i = 0; i < 64; ++i) x[i * n] += x[i];";
+
+/// V is defined in the source, and for those whose name says so in a header.
+const EDITED: [Edited; 14] = [
+    Edited { file: "unroll.cpp", text: "\n#pragma unroll V\nLOOP\n", values: ["2", "8"] },
+    Edited { file: "header_unroll.cpp", text: "\n#pragma unroll V\nLOOP\n", values: ["2", "8"] },
+    Edited {
+        file: "loop.cpp",
+        text: "\n#pragma clang loop unroll_count(V)\nLOOP\n",
+        values: ["2", "8"],
+    },
+    Edited { file: "operator.cpp", text: "_Pragma(\"unroll V\") LOOP", values: ["2", "8"] },
+    Edited {
+        file: "header_pack.cpp",
+        text: "\n#pragma pack(V)\nstruct S { char a; double b; };\n#pragma pack()\nx[0] = sizeof(S);",
+        values: ["1", "4"],
+    },
+    Edited {
+        file: "fp.cpp",
+        text: "\n#pragma clang fp contract(V)\nx[0] = x[1] * x[2] + x[3];",
+        values: ["off", "fast"],
+    },
+    Edited {
+        file: "attribute.cpp",
+        text: "PUSH(amdgpu_flat_work_group_size(1, V))x[0] += 1;",
+        values: ["64", "256"],
+    },
+    Edited { file: "unroll.cl", text: "\n#pragma unroll V\nLOOP\n", values: ["2", "8"] },
+    Edited { file: "header_unroll.cl", text: "\n#pragma unroll V\nLOOP\n", values: ["2", "8"] },
+    Edited {
+        file: "loop.cl",
+        text: "\n#pragma clang loop unroll_count(V)\nLOOP\n",
+        values: ["2", "8"],
+    },
+    Edited { file: "operator.cl", text: "_Pragma(\"unroll V\") LOOP", values: ["2", "8"] },
+    Edited {
+        file: "fp.cl",
+        text: "\n#pragma clang fp contract(V)\nx[0] = x[1] * x[2] + x[3];",
+        values: ["off", "fast"],
+    },
+    Edited {
+        file: "header_attribute.cl",
+        text: "PUSH(amdgpu_flat_work_group_size(1, V))x[0] += 1;",
+        values: ["64", "256"],
+    },
+    // Refused after the edit.
+    Edited {
+        file: "extension.cl",
+        text: "\n#pragma OPENCL EXTENSION cl_khr_fp16 : V\nhalf h = x[0]; x[1] = h;",
+        values: ["enable", "disable"],
+    },
+];
+
+impl Edited {
+    fn write(&self, project: &Project, edited: usize) {
+        let define = format!("#define V {}\n", self.values[edited]);
+        let first = if self.file.starts_with("header") {
+            let header = format!("{}.h", self.file);
+            project.write(&header, &define);
+            format!("#include \"{header}\"\n")
+        } else {
+            define
+        };
+        let head = if self.file.ends_with(".cl") {
+            "__kernel void k(__global float* x, int n)"
+        } else {
+            "extern \"C\" __global__ void k(float* x, int n)"
+        };
+        let text = self.text.replace("LOOP", LOOP);
+        let kernel = match text.split_once("PUSH(").and_then(|(_, rest)| rest.split_once("))")) {
+            Some((attribute, body)) => format!(
+                "#pragma clang attribute push(__attribute__(({attribute}))), apply_to = function)\n\
+                 {head}\n{{ {body} }}\n#pragma clang attribute pop\n"
+            ),
+            None => format!("{head}\n{{ {text} }}\n"),
+        };
+        project.write(self.file, &format!("{first}{kernel}"));
+    }
+}
+
 #[test]
-fn what_an_edit_leaves_the_same_is_not_compiled_again() {
-    let project = Project::small();
-    let build = |out: &str| {
-        let arguments =
-            [&["build", "--message-format", "json", "--jobs", "1", "--out", out], &INPUT[..]];
-        let run = project.run(&arguments.concat()).expect_code(0);
-        let finished = run.of_type("build-finished").remove(0);
-        let number = |name: &str| finished[name].as_u64().unwrap();
-        (number("compiled"), number("reused"), number("cached"))
+fn edits_that_the_preprocessor_does_not_show_are_compiled() {
+    let project = Project::new();
+    let kernels = EDITED
+        .iter()
+        .map(|one| format!("[[kernel]]\nsource = \"{}\"\n[[kernel.variant]]\n", one.file));
+    let head = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n";
+    project.write("kernels.toml", &format!("{head}{}", kernels.collect::<String>()));
+    let objects = |edited: usize, cache: &str, out: &str| -> BTreeMap<String, String> {
+        EDITED.iter().for_each(|one| one.write(&project, edited));
+        let more = ["--cache-dir", cache, "--out", out, "--jobs", "1"];
+        let code = [0, 100][edited];
+        let _ = project.run(&[&["build"], &INPUT[..], &more].concat()).expect_code(code);
+        let kdb = format!("{out}/kdb/gfx906.kdb");
+        let query = ["-separator", " ", &kdb, "select kernel_name, kernel_hash from kern_db"];
+        let rows = tool("sqlite3", &query, project.path());
+        let pair = |line: &str| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        rows.lines().filter_map(pair).collect()
     };
-    assert_eq!(build("o"), (5, 0, 0));
-    let before = project.tree("o/kdb");
-    // The same tokens on the same lines.
-    project.write("include/step.h", "#define STEP /* metres */ 3.0f\n");
-    assert_eq!(build("o"), (0, 4, 1));
-    assert!(project.tree("o/kdb") == before, "the objects are those of before");
-    assert_eq!(build("o"), (0, 0, 5));
-    // It is what a compiler makes of the new text, too.
-    fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
-    assert_eq!(build("o"), (5, 0, 0));
-    assert!(project.tree("o/kdb") == before);
-    // A macro that nothing uses, and then one that counts.
-    project.write("include/step.h", "#define STEP 3.0f\n#define UNUSED 1\n");
-    let (compiled, reused, _) = build("o");
-    assert_eq!(compiled + reused, 4);
-    assert!(project.tree("o/kdb") == before);
-    project.write("include/step.h", "#define STEP 4.0f\n");
-    assert_eq!(build("o"), (4, 0, 1));
-    assert!(project.tree("o/kdb") != before);
-    // A line more moves what follows: nobody can tell that it does no harm.
-    project.write("src/scale.cl", &format!("\n{}", project.text("src/scale.cl")));
-    assert_eq!(build("o"), (2, 0, 3));
+    let before = objects(0, "cache", "before");
+    let (after, fresh) = (objects(1, "cache", "after"), objects(1, "fresh", "new"));
+    assert_eq!(after, fresh, "as from a new cache");
+    assert_eq!((before.len(), after.len()), (EDITED.len(), EDITED.len() - 1));
+    for (name, object) in &before {
+        assert_ne!(after.get(name), Some(object), "{name}");
+    }
 }
 
 /// The kdbs of a build: paths and bytes.
 type Kdbs = Vec<(String, Vec<u8>)>;
 
-/// Builds a manifest of one source; gives how many kernels were compiled and
-/// how many had an earlier object, and the kdb.
-fn build_one(project: &Project) -> ((u64, u64), Kdbs) {
+/// Builds a manifest of one source; gives how many kernels were compiled, and
+/// the kdb.
+fn build_one(project: &Project) -> (u64, Kdbs) {
     let arguments =
         [&["build", "--message-format", "json", "--jobs", "1", "--out", "o"], &INPUT[..]].concat();
     let run = project.run(&arguments).expect_code(0);
     let finished = run.of_type("build-finished").remove(0);
-    let number = |name: &str| finished[name].as_u64().unwrap();
-    ((number("compiled"), number("reused")), project.tree("o/kdb"))
+    (finished["compiled"].as_u64().unwrap(), project.tree("o/kdb"))
 }
 
 #[test]
-fn an_edit_is_not_held_against_a_text_of_other_system_headers() {
+fn what_assembly_in_a_source_reads_is_an_input() {
     let project = Project::new();
-    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
-    let header = project.path().join("elsewhere/zqv.h");
-    let source = |value: &str, comment: &str| {
-        let header = header.display();
-        let text = format!(
-            "#include \"{header}\"\n__kernel void k(__global int* x) {{ *x = {value}; /* {comment} */ }}\n"
-        );
-        project.write("k.cl", &text);
-    };
-    project.write("elsewhere/zqv.h", "#define ZQV 3\n");
-    source("ZQV", "one");
-    let (counts, with_3) = build_one(&project);
-    assert_eq!(counts, (1, 0));
-    // Has the digest of its text remembered.
-    source("ZQV", "two");
-    assert_eq!(build_one(&project), ((0, 1), with_3.clone()));
-    project.write("elsewhere/zqv.h", "#define ZQV 4\n");
-    let (counts, with_4) = build_one(&project);
-    assert_eq!(counts, (1, 0));
-    assert!(with_4 != with_3);
-    source("3", "two");
-    assert_eq!(build_one(&project), ((1, 0), with_3));
-}
-
-#[test]
-fn what_assembly_in_a_source_reads_is_an_input_and_a_lambdas_place_is_in_its_name() {
-    let project = Project::new();
-    let build = |source: &str, text: &str| {
-        project.write(source, text);
-        project.write_manifest(source, ["-DX=1".to_owned()].into_iter());
-        build_one(&project)
-    };
     let asm = "__kernel void k(__global int* x)\n{\n    __asm__ volatile(\".inc\" \"lude \\\"code.inc\\\"\");\n}\n";
+    project.write("k.cl", asm);
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
     project.write("code.inc", "s_nop 1\n");
-    let (counts, before) = build("k.cl", asm);
-    assert_eq!(counts, (1, 0));
+    let (count, before) = build_one(&project);
+    assert_eq!(count, 1);
     project.write("code.inc", "s_nop 2\n");
-    let (counts, after) = build_one(&project);
-    assert_eq!(counts, (1, 0));
-    assert!(before != after);
-
-    // The column is the last thing in the name but for two brackets.
-    let lambda = |comment: &str| {
-        format!(
-            "template<class T> __device__ char name(T) {{ return __PRETTY_FUNCTION__[sizeof(__PRETTY_FUNCTION__) - 4]; }}\n\
-             extern \"C\" __global__ void k(char* x)\n{{\n    auto f = {comment} [] {{}}; *x = name(f);\n}}\n"
-        )
-    };
-    let (counts, before) = build("k.cpp", &lambda("/* */"));
-    assert_eq!(counts, (1, 0));
-    let (counts, after) = build("k.cpp", &lambda("/*  */"));
-    assert_eq!(counts, (1, 0));
+    let (count, after) = build_one(&project);
+    assert_eq!(count, 1);
     assert!(before != after);
 }
 
@@ -428,55 +466,71 @@ fn clangs_configuration_files_are_part_of_the_toolchain() {
     assert_eq!(compiled(), (0.into(), plain), "as it was at first");
 }
 
+/// Options that make no difference to what kernels are told of the time.
+const CLOCK_OPTIONS: [&str; 7] = [
+    // As many as have their headers precompiled.
+    "-DOWN=1",
+    "-DOWN=2",
+    "-DOWN=3",
+    "-w",
+    "-Wdate-time -Wbuiltin-macro-redefined -Wmacro-redefined -Werror",
+    "-D__DATE__=3 -U__TIME__ -D__TIMESTAMP__(x)=x",
+    // It takes the next macro's line along.
+    "-DOWN=\\\\\\\\",
+];
+
 #[test]
-fn only_kernels_that_ask_for_the_time_are_refused() {
+fn kernels_that_ask_for_the_time_are_told_source_date_epoch() {
     let project = Project::new();
     let header = project.write("elsewhere/when.h", "#define WHEN __TIME__\n");
-    let own = "options = [\"-D__DATE__=3 -Wno-builtin-macro-redefined\"]";
-    let value =
-        "constant char when[] = __DATE__;\n__kernel void k(__global char* x) { *x = when[0]; }\n";
-    let hip = format!(
-        "#include \"{}\"\nextern \"C\" __global__ void k(char* x) {{ *x = WHEN[7]; }}\n",
+    let first = format!(
+        "#pragma clang diagnostic warning \"-Weverything\"\n#include \"{}\"\n\
+         #define PASTE(a, b) a##b\n",
         header.display()
     );
-    let sources = [
-        ("comment.cl", "", "// Not __TIME__.\n__kernel void k() {}\n"),
-        ("branch.cl", "", "#ifdef NEVER\nchar s[] = __DATE__;\n#endif\n__kernel void k() {}\n"),
-        ("own.cl", own, "__kernel void k(__global int* x) { *x = __DATE__; }\n"),
-        ("value.cl", "", value),
-        ("quiet.cl", "options = [\"-Wno-everything\"]", value),
-        ("header.cpp", "", &hip),
-    ];
-    let mut manifest =
-        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n".to_owned();
-    for (name, variant, text) in sources {
-        project.write(name, text);
-        manifest += &format!("[[kernel]]\nsource = \"{name}\"\n[[kernel.variant]]\n{variant}\n");
+    let said = "const char said[] = PASTE(__DA, TE__) \", \" WHEN \", \" __TIMESTAMP__;";
+    let hip = "extern \"C\" __global__ void k(char* x) { x[0] = said[x[1]]; }\n";
+    let opencl = "__kernel void k(__global char* x) { x[0] = said[x[1]]; }\n";
+    project.write(
+        "k.cpp",
+        &format!("#include <hip/hip_runtime.h>\n{first}__constant__ {said}\n{hip}"),
+    );
+    project.write("k.cl", &format!("{first}constant {said}\n{opencl}"));
+    let options: Vec<String> =
+        CLOCK_OPTIONS.iter().map(|options| format!("\"{options}\"")).collect();
+    let variants = format!("[[kernel.variant]]\noptions = [{}]\n", options.join(", "));
+    project.write(
+        "kernels.toml",
+        &format!(
+            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"k.cpp\"\n{variants}[[kernel]]\nsource = \"k.cl\"\n{variants}"
+        ),
+    );
+    let build = |epoch: Option<&str>, cache: &str, via: &[&str]| {
+        let mut command = project.command(&["build", "--message-format", "json", "--out", "o"]);
+        command.args(INPUT).args(["--blob", "raw", "--cache-dir", cache]).args(via);
+        epoch.map(|epoch| command.env("SOURCE_DATE_EPOCH", epoch));
+        let run = finish(command).expect_code(0);
+        let compiled = run.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
+        (compiled, project.tree("o/kdb/").remove(0).1)
+    };
+    let count = 2 * CLOCK_OPTIONS.len();
+    let says = |kdb: &[u8], text: &str| {
+        let text = text.as_bytes();
+        kdb.windows(text.len()).filter(|window| *window == text).count()
+    };
+    let (compiled, kdb) = build(None, "cache", &[]);
+    assert_eq!(compiled, count as u64);
+    assert_eq!(says(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
+    let headers = project.tree("cache/v2/headers");
+    assert!(headers.iter().any(|(name, _)| name.ends_with(".pch")), "one was precompiled");
+    for via in ["hipcc", "direct"] {
+        assert!(build(None, via, &["--via", via]).1 == kdb, "{via}");
     }
-    project.write("kernels.toml", &manifest);
-    for way in [&[][..], &["--via", "hipcc"]] {
-        let arguments = [&["build", "--message-format", "json", "--out", "o"], &INPUT[..], way];
-        let run = project.run(&arguments.concat()).expect_code(100);
-        let mut failed: Vec<String> = run
-            .of_type("job-failed")
-            .iter()
-            .map(|job| {
-                assert_eq!(job["reason"], "asks-for-time", "{job}");
-                format!("{} {}", job["kernel_name"], job["message"]).replace('"', "")
-            })
-            .collect();
-        failed.sort();
-        let says = |name: &str, asked: &str| {
-            format!("{name}.o it asks for `{asked}`, which no two builds agree on")
-        };
-        let expected = [
-            says("header.cpp", "__TIME__"),
-            says("quiet.cl", "__DATE__"),
-            says("value.cl", "__DATE__"),
-        ];
-        assert_eq!(failed, expected);
-        fs::remove_dir_all(project.path().join("cache")).unwrap();
-    }
+    let (compiled, other) = build(Some("1709210096"), "cache", &[]);
+    assert_eq!(compiled, count as u64);
+    assert_eq!(says(&other, "Feb 29 2024, 12:34:56, Thu Feb 29 12:34:56 2024\0"), count);
+    assert!(build(None, "cache", &[]) == (0, kdb));
 }
 
 /// Changes a header right after the compiler has read it.

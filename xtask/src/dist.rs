@@ -110,7 +110,9 @@ impl Dist {
         setup::ensure(sh, &needs, self.setup)?;
 
         let manifest = root.join("Cargo.toml");
-        cmd!(sh, "cargo build --release --manifest-path {manifest} --package gfxpack").run()?;
+        cmd!(sh, "cargo build --release --manifest-path {manifest}")
+            .args(["--package", "gfxpack", "--package", "gfxpack-miopen-probe"])
+            .run()?;
         let args = complete(passed, &root);
         let run =
             cmd!(sh, "cargo run --quiet --release --manifest-path {manifest} --package gfxpack");
@@ -160,7 +162,7 @@ pub(crate) fn cargo_deb(sh: &Shell, root: &Path, install: bool) -> anyhow::Resul
 fn share(sh: &Shell, root: &Path) -> anyhow::Result<()> {
     let (manifest, target) = (root.join("Cargo.toml"), root.join("target"));
     cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
-        .args(["--package", "gfxpack"])
+        .args(["--package", "gfxpack", "--package", "gfxpack-miopen-probe"])
         .run()?;
     let program = target.join("release/gfxpack");
     let script = root.join("packaging/share.sh");
@@ -273,7 +275,7 @@ fn has(passed: &[OsString], flag: &str) -> bool {
 fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
     let given = |flags: &[&str]| flags.iter().any(|flag| has(&passed, flag));
     let mut added: Vec<OsString> = Vec::new();
-    if !given(&["--manifest", "--keys"]) {
+    if !given(&["--manifest", "--keys", "--problems"]) {
         added.extend(["--manifest".into(), root.join("packaging/kernels/kernels.toml").into()]);
     }
     if !given(&["--out"]) {

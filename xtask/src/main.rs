@@ -1,5 +1,5 @@
 //! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `bench`, `fuzz`,
-//! `tidy`.
+//! `tidy`, `update-miopen`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
@@ -12,6 +12,7 @@ mod say;
 mod setup;
 mod test;
 mod tidy;
+mod update_miopen;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ enum Xtask {
     Bench(bench::Bench),
     Fuzz(fuzz::Fuzz),
     Tidy(tidy::Tidy),
+    UpdateMiopen(update_miopen::UpdateMiopen),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Bench(bench) => bench.run(&sh),
         Xtask::Fuzz(fuzz) => fuzz.run(&sh),
         Xtask::Tidy(tidy) => tidy.run(),
+        Xtask::UpdateMiopen(update) => update.run(&sh),
     }
 }
 

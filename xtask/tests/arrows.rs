@@ -139,7 +139,15 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-tests",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-compile", "gfxpack-package", "gfxpack-runtime"],
+        &[
+            "gfxpack-plan",
+            "gfxpack-debian",
+            "gfxpack-kdb",
+            "gfxpack-compile",
+            "gfxpack-miopen",
+            "gfxpack-package",
+            "gfxpack-runtime",
+        ],
         &[],
     ),
     ("xtask", &[], &["rayon", "rusqlite", "tokio"]),

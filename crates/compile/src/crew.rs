@@ -11,7 +11,7 @@ use crate::engine::Preparation;
 use crate::error::CompileError;
 use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
-use crate::job::{Built, Failure, Object};
+use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, Shop};
 use crate::process::Cancel;
 use crate::remote::RemoteShop;
@@ -38,7 +38,7 @@ pub(crate) enum Outcome {
     /// An object that was made.
     Made(Object),
     /// None could be made.
-    Failed(Failure),
+    Failed(Refusal),
     /// It has to be run on this machine; why, if the user should hear that.
     Here(Option<String>),
 }
@@ -218,7 +218,11 @@ impl Crew<'_> {
                 let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info));
             }
-            Outcome::Failed(failure) => {
+            Outcome::Failed(Refusal { failure, deps }) => {
+                if let Some(deps) = deps {
+                    self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
+                    self.store.insert_refusal(job.digest, &failure, &About::of(job), deps)?;
+                }
                 report(Event::Failed { job: index, run, failure }, None);
             }
         }

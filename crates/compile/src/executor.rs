@@ -50,6 +50,8 @@ pub struct ExecutorOptions {
     pub remote: Option<Remote>,
     /// Where objects are shared with other machines.
     pub shared: Option<Arc<SharedCache>>,
+    /// Whether kernels that the store knows to be refused are tried again.
+    pub retry_refused: bool,
 }
 
 /// Who runs jobs elsewhere, and what is left for this machine.
@@ -65,10 +67,12 @@ pub struct Remote {
 /// into the plan's.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// So many jobs are in the store already; the others follow.
+    /// What the store has already; the other jobs follow.
     Looked {
-        /// Jobs whose objects the store has, with their sizes.
+        /// Jobs whose objects it has, with their sizes.
         cached: Vec<(usize, u64)>,
+        /// Jobs that an earlier run saw refused, with what was said then.
+        refused: Vec<(usize, Failure)>,
     },
     /// Something that the user should hear, and that ends nothing.
     Warning {
@@ -145,6 +149,8 @@ pub struct Summary {
     pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
+    /// Of the failures, those that an earlier run saw.
+    pub refused_before: usize,
 }
 
 /// All that a plan's jobs run with.
@@ -234,9 +240,22 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
         objects[index] = object;
     }
-    let mut summary =
-        Summary { cached: cached.len(), shared: fetched, objects, ..Summary::default() };
-    on_event(Event::Looked { cached });
+    let mut refused: Vec<(usize, Failure)> = Vec::new();
+    if !options.retry_refused {
+        let refusal = |job: &usize| Some((*job, store.refusal(plan.jobs[*job].digest, digests)?));
+        refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
+        let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
+        missing.retain(|job| !known.contains(job));
+    }
+    let mut summary = Summary {
+        cached: cached.len(),
+        shared: fetched,
+        objects,
+        failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
+        refused_before: refused.len(),
+        ..Summary::default()
+    };
+    on_event(Event::Looked { cached, refused });
     if missing.is_empty() {
         return Ok(summary);
     }

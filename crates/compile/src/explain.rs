@@ -11,6 +11,7 @@ use gfxpack_plan::{Digest, KernelKey, Language};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
+use crate::job::Failure;
 use crate::shadow::{self, absent};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
@@ -107,6 +108,8 @@ impl fmt::Display for Change {
 pub enum State {
     /// Its object: nothing would run.
     Stored(ObjectInfo),
+    /// That it is refused: nothing would run, and this would be told again.
+    Refused(Failure),
     /// It would be compiled: this is different from when it was built last.
     Changed(Vec<Change>),
     /// It would be compiled: nothing is different, but the object is gone.
@@ -147,9 +150,11 @@ pub fn explain(
     let last = info.clone().or_else(|| store.info(previous?.job));
     let system = last.map(|info| store.system_files(&info)).unwrap_or_default();
     let now = Now { plan, job, toolchain_files: &files, store, history };
-    let state = match (store.lookup(job.digest, digests), previous) {
-        (Some(info), _) => State::Stored(info),
-        (None, _) if info.is_some() => State::Changed(
+    let refusal = store.refusal(job.digest, digests);
+    let state = match (store.lookup(job.digest, digests).ok_or(refusal), previous) {
+        (Ok(info), _) => State::Stored(info),
+        (Err(Some(failure)), _) => State::Refused(failure),
+        (Err(None), _) if info.is_some() => State::Changed(
             system
                 .iter()
                 .filter_map(|(path, digest)| {
@@ -165,9 +170,9 @@ pub fn explain(
                 })
                 .collect(),
         ),
-        (None, Some(record)) if record.job == job.digest => State::Gone,
-        (None, Some(record)) => State::Changed(now.since(record)),
-        (None, None) => State::New(now.nearest()),
+        (Err(None), Some(record)) if record.job == job.digest => State::Gone,
+        (Err(None), Some(record)) => State::Changed(now.since(record)),
+        (Err(None), None) => State::New(now.nearest()),
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
     Ok(Explanation {

@@ -122,6 +122,21 @@ pub(crate) struct Object {
     pub(crate) site: Site,
 }
 
+/// A kernel that could not be made.
+pub(crate) struct Refusal {
+    pub(crate) failure: Failure,
+    /// The system's files that it rests on, as an object does; `None` where
+    /// it is not to be kept, since it might be no more the next time.
+    pub(crate) deps: Option<Vec<(PathBuf, Digest)>>,
+}
+
+impl From<Failure> for Refusal {
+    /// One that is not to be kept.
+    fn from(failure: Failure) -> Self {
+        Self { failure, deps: None }
+    }
+}
+
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
     engine: &Engine<'_>,
@@ -129,7 +144,7 @@ pub(crate) fn run(
     index: usize,
     stage: &Path,
     scratch: &Path,
-) -> Result<Result<Object, Failure>, CompileError> {
+) -> Result<Result<Object, Refusal>, CompileError> {
     let started = Instant::now();
     let mut spent = Usage::default();
     for way in [Way::Short, Way::Driver] {
@@ -137,16 +152,17 @@ pub(crate) fn run(
         let (duration, usage) = match &mut attempt {
             None => continue,
             Some(Ok(object)) => (&mut object.duration, &mut object.usage),
-            Some(Err(failure)) => (&mut failure.duration, &mut failure.usage),
+            Some(Err(refusal)) => (&mut refusal.failure.duration, &mut refusal.failure.usage),
         };
         spent = spent.then(*usage);
         (*duration, *usage) = (started.elapsed(), spent);
         match attempt {
             // Whatever failed by a shortcut is for the driver to say.
-            Some(Err(failure)) if way == Way::Short => {
-                tracing::debug!(%failure.kind, failure.output, "a shortcut failed");
-                if matches!(failure.kind, FailureKind::TimedOut(_)) {
-                    return Ok(Err(failure));
+            Some(Err(refusal)) if way == Way::Short => {
+                let Failure { kind, output, .. } = &refusal.failure;
+                tracing::debug!(%kind, output, "a shortcut failed");
+                if matches!(kind, FailureKind::TimedOut(_)) {
+                    return Ok(Err(refusal));
                 }
             }
             Some(done) => return Ok(done),
@@ -168,7 +184,7 @@ fn settled(
     stage: &Path,
     scratch: &Path,
     way: Way,
-) -> Result<Option<Result<Object, Failure>>, CompileError> {
+) -> Result<Option<Result<Object, Refusal>>, CompileError> {
     let mut before: Vec<Fresh> = Vec::new();
     let mut spent = Usage::default();
     for _ in 0..ATTEMPTS {
@@ -177,7 +193,7 @@ fn settled(
         };
         let (mut object, fresh) = match made {
             Ok(made) => made,
-            Err(failure) => return Ok(Some(Err(failure))),
+            Err(refusal) => return Ok(Some(Err(refusal))),
         };
         spent = spent.then(object.usage);
         // What did not change from the end of one attempt to that of the next
@@ -202,7 +218,7 @@ fn attempt(
     stage: &Path,
     scratch: &Path,
     way: Way,
-) -> Result<Option<Result<Made, Failure>>, CompileError> {
+) -> Result<Option<Result<Made, Refusal>>, CompileError> {
     let started = Moment::now();
     let job = &engine.plan.jobs[index];
     let name = match way {
@@ -217,7 +233,7 @@ fn attempt(
         Err(CompileError::Start { source, .. }) if is_too_long(&source) => {
             let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
             let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
-            return Ok(Some(Err(Failure { kind, output, duration, usage, site })));
+            return Ok(Some(Err(Failure { kind, output, duration, usage, site }.into())));
         }
         Err(error) => return Err(error),
     };
@@ -225,14 +241,8 @@ fn attempt(
     let kind = match run.end {
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let mut paths = Vec::new();
-                for path in listed(&deps_file)? {
-                    paths.extend(outside_stage(stage, path)?);
-                }
-                // What a precompiled header was made of is named by its text.
-                let headers = engine.headers_dir();
-                let paths = paths.into_iter().filter(|path| !path.starts_with(&headers));
-                let OutsideDeps { mut deps, fresh } = outside_deps(engine, job, paths, started)?;
+                let read = read_outside(engine, job, stage, &deps_file, started)?;
+                let OutsideDeps { mut deps, fresh } = read.unwrap_or_default();
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =
                     deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
@@ -260,7 +270,53 @@ fn attempt(
         End::TimedOut => FailureKind::TimedOut(engine.time_limit),
         End::Cancelled => return Err(CompileError::Interrupted),
     };
-    Ok(Some(Err(Failure { kind, output: run.words, duration, usage, site: Site::Here })))
+    let failure = Failure { kind, output: run.words, duration, usage, site: Site::Here };
+    // The driver's word is the one that is told.
+    let keep = way == Way::Driver && verdict::lasts(&failure.kind, &failure.output);
+    let deps = keep.then(|| rests_on(engine, job, stage, &deps_file, started)).flatten();
+    Ok(Some(Err(Refusal { failure, deps })))
+}
+
+/// What a refusal rests on; `None` where that can't be told: a compiler that
+/// looked for a file in vain lists nothing, and where it is not known which
+/// directories are searched, neither are the names that were not there. What
+/// has just changed may not be what was read.
+fn rests_on(
+    engine: &Engine<'_>,
+    job: &Job,
+    stage: &Path,
+    deps_file: &Path,
+    started: Moment,
+) -> Option<Vec<(PathBuf, Digest)>> {
+    let is_searched = job.language == Language::Assembly || engine.direct(job).is_some();
+    let read = is_searched.then(|| read_outside(engine, job, stage, deps_file, started));
+    let OutsideDeps { deps, fresh } = read?.ok()??;
+    fresh.is_empty().then_some(deps)
+}
+
+/// What a compiler read outside of stage and toolchain; `None` where it lists
+/// nothing.
+fn read_outside(
+    engine: &Engine<'_>,
+    job: &Job,
+    stage: &Path,
+    deps_file: &Path,
+    started: Moment,
+) -> Result<Option<OutsideDeps>, CompileError> {
+    let listed = match job.language {
+        // The assembler lists nothing, and reads nothing but the stage.
+        Language::Assembly => Some(Vec::new()),
+        Language::Hip | Language::OpenclC => listed(deps_file)?,
+    };
+    let Some(listed) = listed else { return Ok(None) };
+    let mut paths = Vec::new();
+    for path in listed {
+        paths.extend(outside_stage(stage, path)?);
+    }
+    // What a precompiled header was made of is named by its text.
+    let headers = engine.headers_dir();
+    let paths = paths.into_iter().filter(|path| !path.starts_with(&headers));
+    outside_deps(engine, job, paths, started).map(Some)
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits:
@@ -327,11 +383,11 @@ fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ArgumentListTooLong
 }
 
-/// What a compiler lists as read; nothing where it lists nothing.
-fn listed(deps_file: &Path) -> Result<Vec<PathBuf>, CompileError> {
+/// What a compiler lists as read; `None` where it lists nothing.
+fn listed(deps_file: &Path) -> Result<Option<Vec<PathBuf>>, CompileError> {
     match fs::read_to_string(deps_file) {
-        Ok(text) => Ok(depfile_paths(&text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Ok(text) => Ok(Some(depfile_paths(&text)).filter(|paths| !paths.is_empty())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(CompileError::io("read", deps_file)(error)),
     }
 }

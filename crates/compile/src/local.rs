@@ -79,7 +79,7 @@ impl Runner for Local<'_> {
             .map_err(CompileError::io("create", parent))?;
         Ok(match job::run(&shop.engine, starter, index, &stage, scratch.path())? {
             Ok(object) => Outcome::Made(object),
-            Err(failure) => Outcome::Failed(failure),
+            Err(refusal) => Outcome::Failed(refusal),
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod entry;
+mod refusal;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use crate::work::write_atomic_by;
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
 use entry::{about, read_header, read_object};
+use refusal::refusal_path;
 pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 
 /// The directory of the store below a cache, a shard's output or a shared
@@ -98,9 +100,10 @@ impl ObjectStore {
         Self { dir, below: None, fresh: Mutex::default(), lock: None }
     }
 
-    /// Forgets a job's object.
+    /// Forgets a job's object, and that it was refused.
     pub fn remove(&self, job: Digest) {
         fs::remove_file(self.dir.join(object_path(job))).ok();
+        fs::remove_file(self.dir.join(refusal_path(job))).ok();
     }
 
     /// A file of the store, or of the one below it.
@@ -232,18 +235,22 @@ impl ObjectStore {
         job: Digest,
         bytes: &[u8],
         about: &About,
-        mut deps: DepSet,
+        deps: DepSet,
     ) -> Result<ObjectInfo, CompileError> {
-        deps.sort();
-        deps.dedup();
-        let deps = if deps.is_empty() { None } else { Some(self.insert_deps(&deps)?) };
+        let deps = self.insert_deps(deps)?;
         let (info, header, about) = ObjectInfo::of(bytes, about, deps);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
-    fn insert_deps(&self, deps: &DepSet) -> Result<Digest, CompileError> {
-        let text = serde_json::to_vec(deps).expect("plain data");
+    /// Stores a set of files, if there are any.
+    fn insert_deps(&self, mut deps: DepSet) -> Result<Option<Digest>, CompileError> {
+        deps.sort();
+        deps.dedup();
+        if deps.is_empty() {
+            return Ok(None);
+        }
+        let text = serde_json::to_vec(&deps).expect("plain data");
         let set = Hasher::new("gfxpack deps 1").field(&text).finish();
         let mut fresh = self.fresh.lock().expect("no panic inside");
         // Just digested, so fresh; on disk once per build at most, but anew
@@ -251,7 +258,7 @@ impl ObjectStore {
         if fresh.insert(set, true) != Some(true) {
             self.write(&deps_path(set), &[&text])?;
         }
-        Ok(set)
+        Ok(Some(set))
     }
 
     pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {

@@ -57,7 +57,7 @@ pub(crate) fn download(
                 if sha256(to).map_err(DebianError::io("read", to))? == promise.sha256 {
                     return Ok(());
                 }
-                file.set_len(0).map_err(DebianError::io("write", to))?;
+                empty(&mut file).map_err(DebianError::io("write", to))?;
                 before = 0;
                 if std::mem::replace(&mut fresh, true) {
                     let _ = fs::remove_file(to);
@@ -147,9 +147,10 @@ enum Stop {
 /// be is emptied.
 fn position(file: &mut File, max: u64) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
-    if end <= max {
-        return Ok(end);
-    }
+    if end <= max { Ok(end) } else { empty(file) }
+}
+
+fn empty(file: &mut File) -> io::Result<u64> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))
 }

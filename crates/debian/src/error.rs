@@ -105,6 +105,40 @@ pub enum DebianError {
 }
 
 impl DebianError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoMirror { .. } => {
+                "name one, as --debian-mirror URL or GFXPACK_DEBIAN_MIRROR; without a network, give \
+                 a library that is here, as --miopen PATH, or kernels of your own, as --manifest FILE"
+            }
+            Self::BadMirror { .. } => {
+                "give the address that apt would have, up to `dists`, or a copy's directory"
+            }
+            Self::Unreachable { .. } => {
+                "check the network and its proxy, or name another mirror by --debian-mirror; \
+                 without a network, give a library that is here, as --miopen PATH, or kernels of \
+                 your own, as --manifest FILE"
+            }
+            Self::NotFound { .. } => "name another mirror by --debian-mirror, or another suite",
+            Self::Signature { .. } => {
+                "name another mirror by --debian-mirror; a newer gfxpack knows newer keys"
+            }
+            Self::Digest { .. } | Self::Format { .. } => {
+                "the mirror may be changing: try again later, or name another by --debian-mirror"
+            }
+            Self::NoPackage { .. } => "take another version, or another suite: debian:experimental",
+            Self::Package { .. } => {
+                "please report it: Debian's package is not as it is known to be"
+            }
+            Self::Architecture { .. } => "give a library that is here, as --miopen PATH",
+            Self::Io { .. } => "make room on that disk, or choose another by --cache-dir",
+            Self::Lock { .. } => "give a file that `gfxpack miopen --lock` wrote",
+            Self::Interrupted => "run it again: what is fetched is kept",
+        }
+    }
+
     /// Whether another mirror, another day or another network could help.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {

@@ -164,7 +164,8 @@ fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
     }
     let up = std::iter::repeat_n("..", above);
     let down = target.strip_prefix("/").ok()?;
-    Some(up.collect::<PathBuf>().join(down))
+    let place = up.collect::<PathBuf>().join(down);
+    Some(if place.as_os_str().is_empty() { ".".into() } else { place })
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -191,24 +192,4 @@ impl<R: Read> Read for Metered<'_, R> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_stay_below_the_directory() {
-        let check = |path: &str, target: &str, expected: Option<&str>| {
-            let found = inside(Path::new(path), Path::new(target));
-            assert_eq!(found.as_deref(), expected.map(Path::new), "{path} -> {target}");
-        };
-        check("./usr/lib/a.so", "a.so.1", Some("a.so.1"));
-        check("usr/lib/a.so", "../share/a", Some("../share/a"));
-        check("usr/lib/a.so", "/usr/share/a", Some("../../usr/share/a"));
-        check("a", "/b", Some("b"));
-        check("usr/lib/a.so", "../../a", Some("../../a"));
-        check("usr/lib/a.so", "../../../a", None);
-        check("usr/lib/a.so", "x/../a", None);
-        check("a", "here/..", None);
-        check("usr/lib/a.so", "/../etc", None);
-        check("usr/lib/a.so", "", None);
-    }
-}
+mod tests;

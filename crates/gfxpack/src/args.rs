@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+mod asking;
 mod distribute;
 mod harvest;
 mod kdb;
@@ -19,6 +20,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
     Wait,
@@ -26,7 +28,7 @@ pub(crate) use distribute::{
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
-pub(crate) use kdb::{ConflictArg, Copy, Kdb, KdbLayout, SelectObject};
+pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 #[cfg(feature = "remote-cache")]
 pub(crate) use remote::CacheUpload;
@@ -101,6 +103,11 @@ pub(crate) enum Command {
     Plan(Box<PlanCommand>),
     /// Compile kernels and assemble kdbs, without packages
     Build(Box<Build>),
+    /// Ask the stock libMIOpen which kernels problems want, without a GPU
+    Ask(Box<Ask>),
+    /// Say which libMIOpen would be asked, fetch it, pin it, or take its
+    /// kernels' sources out of it
+    Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
     /// Put the shards of a stored plan together: assemble and verify kdbs
@@ -126,8 +133,7 @@ pub(crate) enum Command {
     /// signatures, and every kernel of the kdbs in them
     Verify(Verify),
     /// Look into kdbs, combine, convert and repair them
-    #[command(subcommand)]
-    Kdb(Kdb),
+    Kdb(KdbCommand),
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),
@@ -245,6 +251,9 @@ pub(crate) struct Build {
     /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
+    /// Compile kernels again that an earlier run saw refused
+    #[arg(long, help_heading = "Build")]
+    pub(crate) retry_refused: bool,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
@@ -298,8 +307,13 @@ pub(crate) struct Inputs {
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
-    /// Where sources and includes of keys are looked up, sub-directories too
-    #[arg(long, value_name = "DIR", requires = "keys")]
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// Where sources and includes of keys are looked up, sub-directories too;
+    /// with --problems, what the libMIOpen itself does not hold
+    #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
     /// gfx1030 for every compute-unit count; repeatable, or with commas

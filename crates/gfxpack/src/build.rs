@@ -49,7 +49,12 @@ pub(crate) struct MadeKdb {
 
 /// Compilers at once.
 pub(crate) fn jobs(args: &Build) -> usize {
-    args.jobs.map_or_else(default_jobs, usize::from)
+    processes(args.jobs)
+}
+
+/// So many processes at once: as many as are wanted, or one for each processor.
+pub(crate) fn processes(wanted: Option<u16>) -> usize {
+    wanted.map_or_else(default_jobs, usize::from)
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
@@ -89,6 +94,7 @@ fn run(
         shortcuts: args.shortcuts(),
         remote: beyond.workers.clone(),
         shared: beyond.cache.clone(),
+        retry_refused: args.retry_refused,
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
+use gfxpack_debian::Proxies;
 
 /// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.
@@ -32,6 +33,11 @@ pub(crate) struct Environment {
     pub(crate) hipcc: Option<PathBuf>,
     pub(crate) maintainer: Option<String>,
     pub(crate) source_date_epoch: Option<String>,
+    /// Where Debian's archive is.
+    pub(crate) debian_mirror: Option<String>,
+    pub(crate) proxies: Proxies,
+    /// Where ROCm is installed.
+    pub(crate) rocm_path: Option<PathBuf>,
     compiler: Vec<(OsString, OsString)>,
 }
 
@@ -64,6 +70,8 @@ impl Environment {
     pub(crate) fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| variable(name).map(PathBuf::from);
+        // A server may take `HTTP_PROXY` for a header of a request: it is not read.
+        let either = |name: &str, capitals: &str| text(name).or_else(|| text(capitals));
         let cache_dir = path("GFXPACK_CACHE_DIR")
             .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
             .or_else(|| path("HOME").map(|dir| dir.join(".cache/gfxpack")));
@@ -85,6 +93,13 @@ impl Environment {
             hipcc: path("HIPCC"),
             maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
             source_date_epoch: text("SOURCE_DATE_EPOCH"),
+            debian_mirror: text("GFXPACK_DEBIAN_MIRROR"),
+            proxies: Proxies {
+                http: text("http_proxy"),
+                https: either("https_proxy", "HTTPS_PROXY"),
+                none: either("no_proxy", "NO_PROXY"),
+            },
+            rocm_path: path("ROCM_PATH"),
             compiler,
         }
     }

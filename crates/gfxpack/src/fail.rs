@@ -5,8 +5,10 @@ use std::fmt;
 use std::process::ExitCode;
 
 use gfxpack_compile::{CompileError, ManifestError};
+use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
+use gfxpack_miopen::{AskError, LibraryError, ProblemsError};
 use gfxpack_package::read::ReadError as PackageReadError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
@@ -51,6 +53,9 @@ pub(crate) enum Outcome {
         /// Whether packages were to be made.
         packages: bool,
     },
+    /// MIOpen failed on problems, which may want kernels that nobody knows.
+    #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
+    ProblemsFailed { failed: usize, total: usize },
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused { shard: Shard, failed: usize, total: usize },
@@ -215,6 +220,14 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         };
                         (REFUSED, Some(format!("{why}; {partial}")))
                     }
+                    Outcome::ProblemsFailed { .. } => (
+                        REFUSED,
+                        Some(
+                            "each is named above; take them out of the list, or go on without \
+                             their kernels by --allow-partial"
+                                .to_owned(),
+                        ),
+                    ),
                     Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
                         SHARD_REFUSED,
                         Some(
@@ -339,6 +352,18 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<ProblemsError>() {
+                let interrupted = matches!(error, ProblemsError::File(HarvestError::Interrupted));
+                Some((if interrupted { INTERRUPTED } else { USAGE }, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<AskError>() {
+                let code = match error {
+                    AskError::Cancelled => INTERRUPTED,
+                    AskError::ComputeUnits(_) | AskError::NoKernelDatabase { .. } => USAGE,
+                    _ => INTERNAL,
+                };
+                Some((code, error.hint()))
+            } else if let Some(error) = cause.downcast_ref::<LibraryError>() {
+                Some((library_code(error), Some(error.hint().to_owned())))
             } else if let Some(error) = cause.downcast_ref::<MergeError>() {
                 Some((if error.is_usage() { USAGE } else { UNSOUND }, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<ManifestError>() {
@@ -387,6 +412,22 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             }
         })
         .unwrap_or((INTERNAL, None))
+}
+
+/// The exit code for a libMIOpen that is not to be had.
+fn library_code(error: &LibraryError) -> u8 {
+    match error {
+        LibraryError::Debian(DebianError::Interrupted) => INTERRUPTED,
+        LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => UNSOUND,
+        LibraryError::Debian(
+            DebianError::BadMirror { .. }
+            | DebianError::NotFound { .. }
+            | DebianError::NoPackage { .. }
+            | DebianError::Lock { .. },
+        ) => USAGE,
+        LibraryError::Debian(_) | LibraryError::NoDependency { .. } => INTERNAL,
+        _ => USAGE,
+    }
 }
 
 /// An error with its causes, on a line.

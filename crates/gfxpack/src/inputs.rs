@@ -1,5 +1,7 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
+mod asked;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use gfxpack_plan::{
 use rayon::prelude::*;
 
 use crate::args::Inputs;
+use crate::asking::Asked;
 use crate::fail::{self, Outcome};
 use crate::missing_from::{Present, Share};
 use crate::prepare::Library;
@@ -47,13 +50,15 @@ pub(crate) type LeftOut = BTreeMap<String, String>;
 /// inputs name none.
 pub(crate) fn read(
     inputs: &Inputs,
+    asked: Option<&Asked>,
     stated: Option<&SourceLicense>,
     allow_partial: bool,
 ) -> anyhow::Result<Read> {
-    if inputs.manifest.is_empty() && inputs.keys.is_empty() {
+    if inputs.manifest.is_empty() && inputs.keys.is_empty() && asked.is_none() {
         return Err(fail::usage(
             "failed to start: no kernels are given",
-            "give a manifest with --manifest FILE, or keys with --keys FILE --source-dir DIR",
+            "give what programs compute with --problems FILE, keys with --keys FILE --source-dir \
+             DIR, or a manifest with --manifest FILE",
         ));
     }
     if !inputs.keys.is_empty() && inputs.source_dir.is_empty() {
@@ -69,6 +74,12 @@ pub(crate) fn read(
             "check the path",
         ));
     }
+    if !inputs.source_dir.is_empty() && inputs.keys.is_empty() && asked.is_none() {
+        return Err(fail::usage(
+            "failed to use --source-dir: no keys are given",
+            "give keys with --keys FILE, or problems with --problems FILE",
+        ));
+    }
     let targets = distinct(&inputs.target)?;
     let mut reader = Reader {
         requests: targets
@@ -79,21 +90,25 @@ pub(crate) fn read(
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
-        present: Present::read(&inputs.missing_from)?,
+        present: Present::read(&inputs.missing_from, inputs.max_object)?,
         skipped: BTreeMap::new(),
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
         files: inputs.manifest.len() + inputs.keys.len(),
-        for_miopen: !inputs.keys.is_empty(),
+        for_miopen: !inputs.keys.is_empty() || asked.is_some(),
+        left_out_by_debian: LeftOut::new(),
     };
     for file in &inputs.manifest {
         reader.manifest(file)?;
     }
-    if !inputs.keys.is_empty() {
+    if !inputs.keys.is_empty() || asked.is_some() {
         let dirs = SourceDirs::list(&inputs.source_dir)?;
         for file in &inputs.keys {
             reader.keys(file, &dirs)?;
+        }
+        if let Some(asked) = asked {
+            reader.asked(asked, &dirs, inputs.dfsg)?;
         }
     }
     reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
@@ -119,7 +134,7 @@ fn unknown_count(target: &Target) -> Option<String> {
 
 /// The targets without repetition. Two spellings that differ only in
 /// features that a kdb's name does not show would write one file.
-fn distinct(targets: &[Target]) -> anyhow::Result<Vec<Target>> {
+pub(crate) fn distinct(targets: &[Target]) -> anyhow::Result<Vec<Target>> {
     let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
     let mut distinct = Vec::new();
     for target in targets {
@@ -160,6 +175,8 @@ struct Reader {
     files: usize,
     /// Whether keys of MIOpen's are among the inputs.
     for_miopen: bool,
+    /// Sources that Debian does not take, although their licence is free.
+    left_out_by_debian: LeftOut,
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> anyhow::Error {
@@ -433,7 +450,7 @@ impl Reader {
         policy: &LicensePolicy,
         stated: Option<&SourceLicense>,
     ) -> anyhow::Result<LeftOut> {
-        let mut left_out = LeftOut::new();
+        let mut left_out = std::mem::take(&mut self.left_out_by_debian);
         for (source, known) in &self.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);

@@ -2,6 +2,7 @@
 //! terminal, and turns what happened into an exit code.
 
 mod args;
+mod asking;
 mod build;
 mod cache;
 mod commands;

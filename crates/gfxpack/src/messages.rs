@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, JobRun, Site, Usage};
+use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
@@ -55,6 +55,15 @@ fn describe(plan: &Plan, job: usize) -> Value {
     })
 }
 
+/// A job that failed, and why.
+fn failed(plan: &Plan, job: usize, failure: &Failure) -> Value {
+    let mut body = describe(plan, job);
+    body["reason"] = failure.kind.name().into();
+    body["message"] = failure.kind.to_string().into();
+    body["output"] = failure.output.as_str().into();
+    body
+}
+
 fn used(body: &mut Value, duration: Duration, usage: Usage) {
     body["milliseconds"] = milliseconds(duration);
     body["cpu_milliseconds"] = milliseconds(usage.cpu);
@@ -72,13 +81,20 @@ impl Progress for Messages<'_> {
     fn event(&mut self, plan: &Plan, event: &Event) {
         let output = self.output;
         match event {
-            Event::Looked { cached } => {
-                let body = json!({ "jobs": plan.jobs.len(), "cached": cached.len() });
+            Event::Looked { cached, refused } => {
+                let body = json!({
+                    "jobs": plan.jobs.len(), "cached": cached.len(), "refused": refused.len(),
+                });
                 output.message("build-started", &body);
                 for (job, size) in cached {
                     let mut body = describe(plan, *job);
                     body["size"] = (*size).into();
                     output.message("job-cached", &body);
+                }
+                for (job, failure) in refused {
+                    let mut body = failed(plan, *job, failure);
+                    body["before"] = true.into();
+                    output.message("job-failed", &body);
                 }
             }
             Event::Warning { message } => output.warn(message),
@@ -123,10 +139,8 @@ impl Progress for Messages<'_> {
                 output.message("job-finished", &body);
             }
             Event::Failed { job, run, failure } => {
-                let mut body = describe(plan, *job);
-                body["reason"] = failure.kind.name().into();
-                body["message"] = failure.kind.to_string().into();
-                body["output"] = failure.output.as_str().into();
+                let mut body = failed(plan, *job, failure);
+                body["before"] = false.into();
                 self.place(&mut body, run);
                 used(&mut body, failure.duration, failure.usage);
                 ran(&mut body, &failure.site);

@@ -8,6 +8,8 @@ use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::{Digest, KernelKey, Target, TargetId};
 
+use crate::args::MaxObject;
+
 /// What the kdbs have. Digests of keys: a large kdb's own text would take
 /// hundreds of megabytes.
 #[derive(Debug, Default)]
@@ -27,10 +29,11 @@ pub(crate) struct Share {
 
 impl Present {
     /// Reads the keys of kdbs, and of users' kdbs that nobody has open.
-    pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(crate) fn read(files: &[PathBuf], max_object: MaxObject) -> anyhow::Result<Self> {
         let read = |path: &PathBuf| -> anyhow::Result<_> {
             let mut options = ReadOptions::default();
             options.wal = true;
+            options.max_object_bytes = max_object.bytes;
             let mut keys = HashSet::new();
             Reader::open_with(path, options)?.for_each_entry(|entry| {
                 keys.insert(digest(&entry.key));

@@ -8,6 +8,7 @@ use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicens
 use gfxpack_plan::package::PackageSpec;
 
 use crate::args::{LayoutArg, Packaging};
+use crate::asking;
 use crate::build::MadeKdb;
 use crate::environment::Environment;
 use crate::fail;
@@ -71,7 +72,7 @@ pub(crate) fn release(
         .unwrap_or_else(|| kernel_package::default_name_template(library.reader, &name));
     Ok(Release {
         library: name,
-        description: library.description.clone().unwrap_or_default(),
+        description: description(library),
         homepage: library.homepage.clone().unwrap_or_default(),
         version: args
             .package_version
@@ -86,6 +87,27 @@ pub(crate) fn release(
         name_template,
         source_date_epoch: environment.epoch()?,
     })
+}
+
+/// What the inputs say of the kernels, and who asks for them.
+fn description(library: &Library) -> String {
+    let asked = library.asked.as_ref().map(|asked| {
+        let lists: Vec<&str> = asked.problems.iter().map(|list| list.name()).collect();
+        let databases = match asked.databases.len() {
+            0 => "without performance databases".to_owned(),
+            _ => format!("with and without {}", asked.databases_in_words()),
+        };
+        let without = match asked.without_source.len() {
+            0 => String::new(),
+            count => format!(" {count} more that it asks for have no source there."),
+        };
+        format!(
+            "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
+            asking::library_in_words(asked),
+            lists.join(", ")
+        )
+    });
+    [library.description.clone(), asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// The licence of sources whose inputs name none, if the user says it.

@@ -12,11 +12,13 @@ use gfxpack_plan::{InputError, Language, TargetId};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
-use crate::cache::Cache;
+use crate::asking::{self, Asked, AskedFacts};
+use crate::cache::{self, Cache};
 use crate::environment::Environment;
 use crate::fail;
 use crate::inputs::{self, LeftOut, Read};
 use crate::missing_from::Share;
+use crate::output::Output;
 use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
@@ -38,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) problems: Vec<InputError>,
     /// What the user should hear before anything runs.
     pub(crate) warnings: Vec<String>,
+    /// What libMIOpen asked for, where problems were given.
+    pub(crate) asked: Option<Asked>,
 }
 
 /// What the packages say of the kernels.
@@ -52,6 +56,9 @@ pub(crate) struct Library {
     pub(crate) reader: Reader,
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub(crate) licenses: Licenses,
+    /// Which libMIOpen asked for the kernels, and for what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<AskedFacts>,
 }
 
 /// Licences by source file name; none where no manifest says.
@@ -105,6 +112,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
 /// The inputs with a toolchain for each target: what a plan is made of.
 pub(crate) struct Gathered {
     pub(crate) read: Read,
+    pub(crate) asked: Option<Asked>,
     pub(crate) toolchains: Vec<Toolchain>,
     pub(crate) cache: Cache,
     /// What kernels are told that ask for the time.
@@ -119,6 +127,8 @@ pub(crate) struct From<'a> {
     pub(crate) stated_license: Option<SourceLicense>,
     pub(crate) allow_partial: bool,
     pub(crate) purpose: Purpose,
+    /// Processes that ask libMIOpen at once.
+    pub(crate) jobs: usize,
 }
 
 /// Reads everything and chooses the toolchains; gives what kdbs had already
@@ -127,6 +137,7 @@ pub(crate) fn gather(
     from: &From<'_>,
     environment: &Environment,
     cancel: &Cancel,
+    output: &Output,
 ) -> anyhow::Result<Result<Gathered, Vec<Share>>> {
     if from.inputs.target.is_empty() {
         return Err(fail::usage(
@@ -135,7 +146,9 @@ pub(crate) fn gather(
         ));
     }
     let clock = Clock::at(environment.epoch()?);
-    let mut read = inputs::read(from.inputs, from.stated_license.as_ref(), from.allow_partial)?;
+    let asked = asked(from, environment, cancel, output)?;
+    let stated = from.stated_license.as_ref();
+    let mut read = inputs::read(from.inputs, asked.as_ref(), stated, from.allow_partial)?;
     if read.requests.is_empty() {
         return Ok(Err(read.shares));
     }
@@ -150,13 +163,35 @@ pub(crate) fn gather(
         cache.digests.save();
     }
     read.warnings.extend(cache.warning.clone());
-    Ok(Ok(Gathered { read, toolchains, cache, clock }))
+    Ok(Ok(Gathered { read, asked, toolchains, cache, clock }))
+}
+
+/// What libMIOpen asks for, where problems are given. That it fails on some is
+/// said before hours of work, and ends the run unless that is allowed.
+fn asked(
+    from: &From<'_>,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<Option<Asked>> {
+    let asking = &from.inputs.asking;
+    if asking.problems.is_empty() {
+        return Ok(None);
+    }
+    let targets = inputs::distinct(&from.inputs.target)?;
+    let cache = cache::dir(&from.cache.dir, environment)?;
+    let asked = asking::run(asking, &targets, from.jobs, &cache, environment, cancel, output)?;
+    asking::report_failures(&asked, output);
+    match asking::failed(&asked) {
+        Some(outcome) if !from.allow_partial => Err(outcome.into()),
+        _ => Ok(Some(asked)),
+    }
 }
 
 impl Gathered {
     /// Makes the plan.
     pub(crate) fn plan(self) -> anyhow::Result<Prepared> {
-        let Self { read, toolchains, cache, clock } = self;
+        let Self { read, asked, toolchains, cache, clock } = self;
         let sources = read.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(Toolchain::for_plan).collect(),
@@ -175,6 +210,7 @@ impl Gathered {
             unbuildable: read.unbuildable,
             problems: read.problems,
             warnings: read.warnings,
+            asked,
         })
     }
 }
@@ -197,8 +233,9 @@ pub(crate) fn prepare(
     from: &From<'_>,
     environment: &Environment,
     cancel: &Cancel,
+    output: &Output,
 ) -> anyhow::Result<Result<Prepared, Vec<Share>>> {
-    gather(from, environment, cancel)?
+    gather(from, environment, cancel, output)?
         .map(Gathered::plan)
         .map_or_else(|shares| Ok(Err(shares)), |prepared| prepared.map(Ok))
 }

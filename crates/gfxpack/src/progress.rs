@@ -65,6 +65,8 @@ struct Count {
     begun: Instant,
     estimator: Estimator,
     cached: usize,
+    /// Known to be refused.
+    refused: usize,
     to_do: usize,
     compiled: usize,
     failed: usize,
@@ -76,6 +78,7 @@ impl Count {
             begun: Instant::now(),
             estimator: Estimator::default(),
             cached: 0,
+            refused: 0,
             to_do: 0,
             compiled: 0,
             failed: 0,
@@ -85,9 +88,9 @@ impl Count {
     fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {
-            Event::Looked { cached } => {
-                self.cached = cached.len();
-                self.to_do = plan.jobs.len() - cached.len();
+            Event::Looked { cached, refused } => {
+                (self.cached, self.refused) = (cached.len(), refused.len());
+                self.to_do = plan.jobs.len() - cached.len() - refused.len();
                 (self.compiled, self.failed) = (0, 0);
             }
             Event::Queued { workers, jobs } => {
@@ -116,6 +119,13 @@ impl Count {
     fn left(&self) -> Option<Duration> {
         let left = self.estimator.left(self.begun.elapsed());
         left.filter(|_| self.done() < self.to_do)
+    }
+
+    fn refused_words(&self) -> String {
+        match self.refused {
+            0 => String::new(),
+            refused => format!(", {refused} refused before"),
+        }
     }
 
     fn failed_words(&self) -> String {
@@ -241,13 +251,19 @@ impl Progress for Lines<'_> {
     fn event(&mut self, plan: &Plan, event: &Event) {
         self.count.event(plan, event);
         match event {
-            Event::Looked { cached } => {
+            Event::Looked { cached, refused } => {
                 self.tenths = 0;
                 self.output.say(&format!(
-                    "{} to compile, {} in the cache",
+                    "{} to compile, {} in the cache{}",
                     counted(self.count.to_do, "kernel"),
-                    cached.len()
+                    cached.len(),
+                    self.count.refused_words()
                 ));
+                for (job, failure) in refused {
+                    if let Some(text) = self.failures.one(plan, *job, failure) {
+                        self.output.stderr(&text);
+                    }
+                }
             }
             Event::Queued { .. } => self.said = Instant::now(),
             Event::Prepared { .. } | Event::Started { .. } => {}

@@ -161,6 +161,14 @@ struct License {
     copyright: String,
 }
 
+/// What is said of the kernels of a target, without their licences.
+fn library_of(prepared: &Prepared, target: &Target) -> Library {
+    let library = &prepared.library;
+    let processor = target.id().processor();
+    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    Library { licenses: Licenses::new(), asked, ..library.clone() }
+}
+
 impl Origin {
     /// What is known of one of the plan's kdbs before it is built.
     pub(crate) fn of(prepared: &Prepared, kdb: usize) -> Self {
@@ -189,7 +197,7 @@ impl Origin {
         let toolchain = &plan.toolchains[plan.kdbs[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
-            library: Some(Library { licenses: Licenses::new(), ..prepared.library.clone() })
+            library: Some(library_of(prepared, &plan.kdbs[kdb].target))
                 .filter(|library| *library != Library::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),

@@ -25,6 +25,8 @@ pub struct Options<'a> {
     pub retarget: Vec<String>,
     /// Where keys go that do not fit the memory.
     pub temporary: PathBuf,
+    /// Largest code object that a kdb's row may claim, in bytes.
+    pub max_object_bytes: u64,
     /// Called from any thread with bytes that were read.
     pub read: Option<&'a (dyn Fn(u64) + Sync)>,
     /// Asked often; the harvest ends where it says yes.
@@ -37,6 +39,7 @@ impl Default for Options<'_> {
             memory_bytes: 48 << 20,
             retarget: Vec::new(),
             temporary: std::env::temp_dir(),
+            max_object_bytes: gfxpack_kdb::MAX_OBJECT_BYTES,
             read: None,
             cancelled: None,
         }
@@ -54,6 +57,10 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    pub(crate) fn max_object_bytes(&self) -> u64 {
+        self.options.max_object_bytes
+    }
+
     /// # Errors
     /// [`HarvestError::Interrupted`].
     pub(crate) fn check(&self) -> Result<(), HarvestError> {

@@ -145,6 +145,7 @@ impl Keys<'_> {
         self.report.kind = if is_users { Kind::Ukdb } else { Kind::Kdb };
         let mut options = ReadOptions::default();
         options.wal = true;
+        options.max_object_bytes = self.shared.max_object_bytes();
         let reader = match Reader::open_with(path, options) {
             Err(ReadError::Schema { .. }) if !named => {
                 self.report.kind = Kind::Other;

@@ -5,11 +5,12 @@ use std::error::Error as _;
 use gfxpack_plan::code_object::{self, CodeObjectError, UnfitError};
 use gfxpack_plan::{KernelKey, KeyError, Target, TargetId};
 
-use crate::codec;
+use crate::codec::{self, Claim};
 use crate::error::RowError;
 use crate::report::{Finding, FindingClass};
 use crate::row::{self, MAX_SHOWN_BYTES};
 use crate::schema::MAX_KEY_BYTES;
+use crate::work::Work;
 
 /// A row taken out of SQLite, so that another thread can look at it.
 pub(crate) struct StoredRow {
@@ -17,9 +18,11 @@ pub(crate) struct StoredRow {
     name: Result<String, RowError>,
     args: Result<String, RowError>,
     shown: KernelKey,
-    blob: Result<Vec<u8>, RowError>,
+    raw: bool,
+    stored_bytes: u64,
+    /// The blob, and what it claims; or all that is wrong with them.
+    object: Result<(Vec<u8>, Claim), Vec<RowError>>,
     hash: Result<String, RowError>,
-    size: Result<i64, RowError>,
 }
 
 /// What became of a row.
@@ -31,8 +34,17 @@ pub(crate) struct Checked {
 }
 
 impl StoredRow {
-    /// Copies a row of `SELECT_ALL`.
-    pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64) -> Self {
+    /// Copies a row of `SELECT_ALL`, and counts what it claims.
+    pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64, work: &Work) -> Self {
+        let size = row::integer(row, 4, "uncompressed_size");
+        let raw = matches!(size, Ok(0));
+        let object = match (size, row::kernel_blob(row, work.max_object_bytes)) {
+            (Ok(size), Ok(blob)) => match codec::claim(blob, size, work) {
+                Ok(claim) => Ok((blob.to_vec(), claim)),
+                Err(fault) => Err(vec![fault]),
+            },
+            (size, blob) => Err(size.err().into_iter().chain(blob.err()).collect()),
+        };
         Self {
             number,
             name: row::text(row, 0, "kernel_name").map(str::to_owned),
@@ -41,32 +53,27 @@ impl StoredRow {
                 kernel_name: row::lossy_text(row, 0),
                 kernel_args: row::lossy_text(row, 1),
             },
-            blob: row::blob(row, 2, "kernel_blob").map(<[u8]>::to_vec),
+            raw,
+            stored_bytes: row::id(row, 5).unwrap_or(0).unsigned_abs(),
+            object,
             hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
-            size: row::integer(row, 4, "uncompressed_size"),
         }
     }
 
     /// Bytes that checking this row may take.
-    pub(crate) fn cost(&self, max_object_bytes: u64) -> u64 {
-        let Self { name, args, blob, hash, size, .. } = self;
+    pub(crate) fn cost(&self) -> u64 {
+        let Self { name, args, object, hash, .. } = self;
         let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
-        let blob = blob.as_ref().map_or(0, Vec::len) as u64;
-        let declared = *size.as_ref().unwrap_or(&0);
-        let unpacked = u64::try_from(declared).unwrap_or(0).min(max_object_bytes);
-        blob + unpacked + text(name) + text(args) + text(hash)
+        let object = object.as_ref();
+        let object = object.map_or(0, |(blob, claim)| blob.len() as u64 + claim.bytes());
+        object + text(name) + text(args) + text(hash)
     }
 }
 
 /// Checks a row, and lists everything that is wrong with it.
-pub(crate) fn check(row: StoredRow, target: Option<&Target>, max_object_bytes: u64) -> Checked {
-    let StoredRow { number, name, args, shown, blob, hash, size } = row;
-    let mut checked = Checked {
-        raw: matches!(size, Ok(0)),
-        stored_bytes: blob.as_ref().map_or(0, Vec::len) as u64,
-        object_bytes: 0,
-        findings: Vec::new(),
-    };
+pub(crate) fn check(row: StoredRow, target: Option<&Target>) -> Checked {
+    let StoredRow { number, name, args, shown, raw, stored_bytes, object, hash } = row;
+    let mut checked = Checked { raw, stored_bytes, object_bytes: 0, findings: Vec::new() };
     let mut found = |class, detail| {
         let key = Some(shown.clone());
         checked.findings.push(Finding { class, row: Some(number), key, detail });
@@ -81,11 +88,10 @@ pub(crate) fn check(row: StoredRow, target: Option<&Target>, max_object_bytes: u
         }
     };
     let hash = hash.map_err(&mut usable).ok();
-    let size = size.map_err(&mut usable).ok();
-    let blob = blob.map_err(&mut usable).ok();
-    let object = size.zip(blob.as_deref()).and_then(|(size, blob)| {
-        codec::unpack(blob, size, max_object_bytes).map_err(&mut usable).ok()
-    });
+    let object = object.map_err(|faults| faults.into_iter().for_each(&mut usable)).ok();
+    let object = object
+        .as_ref()
+        .and_then(|(blob, claim)| codec::unpack(blob, *claim).map_err(&mut usable).ok());
     if let (Some(object), Some(hash)) = (&object, &hash) {
         codec::check_hash(object, hash).unwrap_or_else(&mut usable);
     }
@@ -173,6 +179,8 @@ fn class_of(fault: &RowError) -> FindingClass {
         RowError::HashForm(_) => FindingClass::HashForm,
         RowError::HashMismatch { .. } => FindingClass::Hash,
         RowError::Size { .. }
+        | RowError::Filler { .. }
+        | RowError::Work { .. }
         | RowError::Empty
         | RowError::Bzip2(_)
         | RowError::Length { .. }

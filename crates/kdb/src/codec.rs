@@ -5,10 +5,11 @@ use std::io::Read as _;
 
 use bzip2::bufread::BzDecoder;
 use bzip2::{Action, Compress, Compression, Status};
-use gfxpack_plan::KernelKey;
+use gfxpack_plan::{KernelKey, code_object};
 use md5::{Digest as _, Md5};
 
 use crate::error::RowError;
+use crate::work::{MAX_RATIO, Work};
 use crate::write::Blob;
 
 /// bzip2's block size in units of 100 kB, and its work factor.
@@ -90,24 +91,63 @@ fn one_block(len: usize) -> u32 {
     (1..BLOCK_SIZE).find(fits).unwrap_or(BLOCK_SIZE)
 }
 
-/// The code object of a stored blob, not yet checked against its hash. Memory
-/// is bounded by what comes out and by the declared size, whatever the blob.
+/// `uncompressed_size` of a row that may be decoded; 0 = stored raw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim(u64);
+
+impl Claim {
+    pub(crate) fn bytes(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn is_raw(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether hardly any code object comes out of bzip2 so large.
+    pub(crate) fn is_unlikely(self, blob: &[u8]) -> bool {
+        self.0 > UNLIKELY_BYTES && self.0 / MAX_RATIO > blob.len() as u64
+    }
+}
+
+/// Code objects below this are decoded, whatever they are.
+const UNLIKELY_BYTES: u64 = 1 << 20;
+
+/// Makes sure of what a row claims before it is decoded, and counts it. What is
+/// unlikely must begin as a code object does, which takes a block of bzip2's.
 ///
 /// # Errors
-/// [`RowError`] of the size and bzip2 kinds.
-pub(crate) fn unpack(
-    blob: &[u8],
-    uncompressed_size: i64,
-    limit: u64,
-) -> Result<Cow<'_, [u8]>, RowError> {
-    let declared = u64::try_from(uncompressed_size)
-        .ok()
-        .filter(|size| *size <= limit)
-        .ok_or(RowError::Size { size: uncompressed_size, limit })?;
-    if declared == 0 {
-        if blob.len() as u64 > limit {
-            return Err(RowError::Size { size: blob.len() as i64, limit });
+/// [`RowError::Size`], [`RowError::Filler`] or [`RowError::Work`].
+pub(crate) fn claim(blob: &[u8], uncompressed_size: i64, work: &Work) -> Result<Claim, RowError> {
+    let limit = work.max_object_bytes;
+    let too_large = |size| RowError::Size { size, limit };
+    let declared = u64::try_from(uncompressed_size).ok().filter(|size| *size <= limit);
+    let claim = Claim(declared.ok_or(too_large(uncompressed_size))?);
+    if blob.len() as u64 > limit {
+        return Err(too_large(blob.len() as i64));
+    }
+    if claim.is_unlikely(blob) {
+        let mut first = Vec::new();
+        let head = BzDecoder::new(blob).take(code_object::BUNDLE_MAGIC.len() as u64);
+        { head }.read_to_end(&mut first).map_err(RowError::Bzip2)?;
+        if !code_object::begins(&first) {
+            return Err(RowError::Filler { stored: blob.len(), declared: claim.0 });
         }
+    }
+    if !work.take(claim.0) {
+        return Err(RowError::Work { size: claim.0, limit: work.limit() });
+    }
+    Ok(claim)
+}
+
+/// The code object of a stored blob, not yet checked against its hash. Memory
+/// is bounded by what comes out and by the claim, whatever the blob.
+///
+/// # Errors
+/// [`RowError`] of the bzip2 kinds.
+pub(crate) fn unpack(blob: &[u8], claim: Claim) -> Result<Cow<'_, [u8]>, RowError> {
+    let Claim(declared) = claim;
+    if claim.is_raw() {
         return Ok(Cow::Borrowed(blob));
     }
     // A small blob that declares much gets memory only as bytes come out.
@@ -183,11 +223,16 @@ mod tests {
         (0..len).map(step).collect()
     }
 
+    fn read(blob: &[u8], size: i64) -> Result<Vec<u8>, RowError> {
+        let claim = claim(blob, size, &Work::new(0, 1 << 20))?;
+        Ok(unpack(blob, claim)?.into_owned())
+    }
+
     #[track_caller]
     fn round_trip(object: &[u8], form: Blob, raw: bool) {
         let row = encode(object.to_vec(), form);
         assert_eq!(row.uncompressed_size == 0, raw, "{form:?} of {} bytes", object.len());
-        let back = unpack(&row.blob, row.uncompressed_size as i64, 1 << 20).unwrap();
+        let back = read(&row.blob, row.uncompressed_size as i64).unwrap();
         assert_eq!(back, object);
         check_hash(&back, &row.hash).unwrap();
     }
@@ -249,7 +294,7 @@ mod tests {
     fn a_blob_that_is_not_what_the_row_says_is_refused() {
         let object = vec![7; 5000];
         let row = encode(object, Blob::Bz2);
-        let unpack = |blob: &[u8], size| unpack(blob, size, 1 << 20).unwrap_err();
+        let unpack = |blob: &[u8], size| read(blob, size).unwrap_err();
         assert!(matches!(unpack(&row.blob, 4999), RowError::Length { relation: "at least", .. }));
         assert!(matches!(
             unpack(&row.blob, 5001),
@@ -270,7 +315,7 @@ mod tests {
     fn a_bomb_gives_no_more_than_it_declares() {
         let bomb = encode(vec![0; 64 << 20], Blob::Bz2);
         assert!(bomb.blob.len() < 1000, "small on disk");
-        let error = unpack(&bomb.blob, 1000, 1 << 20).unwrap_err();
+        let error = read(&bomb.blob, 1000).unwrap_err();
         assert!(matches!(error, RowError::Length { actual: 1001, .. }), "{error}");
     }
 }

@@ -77,23 +77,23 @@ pub(crate) fn transfer(
     mut next: impl FnMut() -> Result<Option<Passing>, CopyError>,
     mut finish: impl FnMut(KernelKey, Encoded, Note) -> Result<(), CopyError>,
 ) -> Result<(), CopyError> {
-    let CopyOptions { blob, window_bytes, max_object_bytes, progress, .. } = *options;
+    let CopyOptions { blob, window_bytes, progress, .. } = *options;
     let mut rows = 0;
     pipeline::in_order(
         window_bytes,
         || {
             let Some(passing) = next()? else { return Ok(None) };
             options.go_on(&passing.path)?;
-            let object = u64::try_from(passing.stored.size).unwrap_or(0).min(max_object_bytes);
+            let Stored { blob, claim, .. } = &passing.stored;
             // As it was, decoded, and in its new form.
-            let cost = 2 * passing.stored.blob.len() as u64 + 2 * object;
+            let cost = 2 * blob.len() as u64 + 2 * claim.bytes();
             Ok(Some((passing, cost)))
         },
         |Passing { path, key, stored, note, rows }| {
             if let Err(source) = check_key(&key) {
                 return Err(CopyError::Key { path, source });
             }
-            match recode(stored, blob, max_object_bytes) {
+            match recode(stored, blob) {
                 Ok(encoded) => Ok((path, key, encoded, note, rows)),
                 Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
             }
@@ -115,16 +115,16 @@ pub(crate) fn transfer(
 ///
 /// # Errors
 /// [`RowError`]: the row is no kernel.
-fn recode(stored: Stored, form: Option<Blob>, limit: u64) -> Result<Encoded, RowError> {
-    let Stored { blob, hash, size } = stored;
-    let object = codec::unpack(&blob, size, limit)?;
+fn recode(stored: Stored, form: Option<Blob>) -> Result<Encoded, RowError> {
+    let Stored { blob, hash, claim } = stored;
+    let object = codec::unpack(&blob, claim)?;
     codec::check_hash(&object, &hash)?;
     if object.is_empty() {
         return Err(RowError::Empty);
     }
     let object_bytes = object.len() as u64;
     let Some(form) = form else {
-        let uncompressed_size = size.unsigned_abs();
+        let uncompressed_size = claim.bytes();
         drop(object);
         return Ok(Encoded { blob, hash, uncompressed_size, object_bytes });
     };
@@ -142,7 +142,7 @@ fn recode(stored: Stored, form: Option<Blob>, limit: u64) -> Result<Encoded, Row
 /// [`CopyError`]; the destination is then as it was.
 pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written, CopyError> {
     let mut cursor = Cursor::open(input, options.max_object_bytes)?;
-    let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
+    let layout = options.layout.unwrap_or(cursor.reader().layout());
     let mut sink = Sink::create(out, layout)?;
     transfer(
         options,

@@ -10,11 +10,9 @@ use gfxpack_plan::KernelKey;
 use crate::copy::CopyOptions;
 use crate::error::{ReadError, RowError};
 use crate::header::Encoding;
-use crate::layout::Layout;
 use crate::open;
 use crate::origin::{Note, NoteReader};
 use crate::read::{Entry, ReadOptions, Reader, Stored};
-use crate::verify::has_key_index;
 
 /// Entries read at a time.
 const BATCH: u32 = 256;
@@ -33,7 +31,7 @@ impl Cursor {
     /// Opens a file before its first row.
     ///
     /// # Errors
-    /// As [`Reader::open_with`], [`ReadError::Encoding`] and [`ReadError::NoIndex`].
+    /// As [`Reader::open_with`], and [`ReadError::Encoding`].
     pub(crate) fn open(path: &Path, max_object_bytes: u64) -> Result<Self, ReadError> {
         let reader = Reader::open_with(path, ReadOptions { max_object_bytes, wal: true })?;
         let encoding = open::encoding(path)?;
@@ -41,14 +39,8 @@ impl Cursor {
             let encoding = encoding.name();
             return Err(ReadError::Encoding { path: path.to_owned(), encoding });
         }
-        let connection = reader.connection();
-        // Without it every batch would sort the whole table anew.
-        if reader.layout() == Some(Layout::Miopen)
-            && !has_key_index(connection).map_err(|source| reader.sqlite(source))?
-        {
-            return Err(ReadError::NoIndex { path: path.to_owned() });
-        }
-        let notes = NoteReader::open(connection).map_err(|source| reader.sqlite(source))?;
+        let notes = NoteReader::open(reader.connection());
+        let notes = notes.map_err(|source| reader.sqlite(source))?;
         let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
         let modified = modified
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok())

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::cursor::Cursor;
 use crate::error::ReadError;
 use crate::read::Entry;
-use crate::schema::MAX_OBJECT_BYTES;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +58,19 @@ impl Differences {
 
 /// Goes through two kdbs side by side, in canonical order, and hands every
 /// difference to `each`. Code objects are told apart by the hashes that their
-/// rows declare; blobs are not read.
+/// rows declare; blobs are not read. None may claim more than
+/// `max_object_bytes`.
 ///
 /// # Errors
 /// [`ReadError`] of either file, or what `each` fails with.
 pub fn diff<E: From<ReadError>>(
     old: &Path,
     new: &Path,
+    max_object_bytes: u64,
     mut each: impl FnMut(Change) -> Result<(), E>,
 ) -> Result<Differences, E> {
-    let mut old = Cursor::open(old, MAX_OBJECT_BYTES)?;
-    let mut new = Cursor::open(new, MAX_OBJECT_BYTES)?;
+    let mut old = Cursor::open(old, max_object_bytes)?;
+    let mut new = Cursor::open(new, max_object_bytes)?;
     let mut found = Differences::default();
     let mut heads = (next(&mut old)?, next(&mut new)?);
     loop {

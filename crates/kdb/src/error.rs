@@ -115,6 +115,15 @@ pub enum ReadError {
         /// The first column missing.
         column: &'static str,
     },
+    /// More in the schema than tables and indices: a view or virtual table could
+    /// compute anything, and no reader of kernels needs one.
+    #[error("failed to read kdb `{path}`: its schema has `{statement}`, which is no plain table")]
+    Statement {
+        /// The file.
+        path: PathBuf,
+        /// The beginning of the statement.
+        statement: String,
+    },
     /// A table without the unique index that lookups go through, so that its
     /// rows can't be had in order.
     #[error("failed to read kdb `{path}`: kern_db has no unique index on its keys")]
@@ -138,8 +147,9 @@ pub enum ReadError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
-    /// A query that would not end: only a view made for that does so.
-    #[error("failed to read kdb `{path}`: its kern_db yields no end of work or rows")]
+    /// Rows without end, or with far more in them than a file of that size can
+    /// hold: only a file made for that has such.
+    #[error("failed to read kdb `{path}`: its rows have no end, or hold far more than it does")]
     Runaway {
         /// The file.
         path: PathBuf,
@@ -209,7 +219,14 @@ impl ReadError {
                 "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
                  or build the file or install its package again"
             }
-            Self::Runaway { .. } => "the file was made to do this: do not use it",
+            Self::Statement { .. } => {
+                "gfxpack reads tables, and no view but that of its dense layout: build the file \
+                 again, or copy the rows into a table"
+            }
+            Self::Runaway { .. } => {
+                "the file was made to do this: do not use it; if you trust it, allow for more \
+                 with --max-object"
+            }
         }
     }
 }
@@ -250,6 +267,28 @@ pub enum RowError {
     Size {
         /// Bytes as the row says.
         size: i64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// A large object of a small blob that is no code object.
+    #[error(
+        "failed to accept a code object of {declared} bytes in a blob of {stored}: it does not \
+         begin as one"
+    )]
+    Filler {
+        /// Bytes of the blob.
+        stored: usize,
+        /// `uncompressed_size`.
+        declared: u64,
+    },
+    /// Rows before it have used up what the file's may unpack to in all.
+    #[error(
+        "failed to accept a code object of {size} bytes: the rows of a file of this size may \
+         unpack to {limit} in all"
+    )]
+    Work {
+        /// Bytes as the row says.
+        size: u64,
         /// The limit in force.
         limit: u64,
     },

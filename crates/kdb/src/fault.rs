@@ -49,7 +49,10 @@ impl ReadError {
             Self::JournalMode { .. } | Self::Unfinished { .. } | Self::TooLargeToCopy { .. } => {
                 Fault::Journal
             }
-            Self::Schema { .. } | Self::NoIndex { .. } | Self::Encoding { .. } => Fault::Schema,
+            Self::Schema { .. }
+            | Self::Statement { .. }
+            | Self::NoIndex { .. }
+            | Self::Encoding { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => of_sqlite(source),
             // What stands in an index concerns more than the one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {

@@ -1,9 +1,14 @@
 //! The two ways a kdb lays out its rows, in the words of SQL. MIOpen reads
 //! both: it asks for the columns of `kern_db` and selects one row by its key.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use std::path::Path;
 
-use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE, TABLE};
+use rusqlite::Connection;
+
+use crate::error::ReadError;
+use crate::open::sqlite_error;
+use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
+use crate::work::Work;
 
 /// How the rows of a kdb are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,19 +94,47 @@ impl Layout {
         }
     }
 
-    /// The layout of an open file; none for another view or table.
-    pub(crate) fn of(connection: &Connection) -> Result<Option<Self>, rusqlite::Error> {
-        let sql = |name: &str| {
-            connection
-                .query_row("SELECT type, sql FROM sqlite_schema WHERE name = ?1", [name], |row| {
-                    Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-                })
-                .optional()
-        };
-        Ok(match sql(TABLE)? {
-            Some((kind, _)) if kind == "table" => Some(Self::Miopen),
-            Some((_, Some(text))) if text == CREATE_VIEW => Some(Self::Dense),
-            _ => None,
-        })
+    /// The layout of an open file that `work` is counted for.
+    ///
+    /// Anything in the schema but tables, indices and the view of the dense
+    /// layout is an error: a view or a virtual table can compute rows, without
+    /// an end and of any size, where a table has no more than the file. SQLite
+    /// decides by the text what an entry is, and writes it so for each kind.
+    ///
+    /// Source: SQLite 3.54.1, `sqlite3InitCallback`, `sqlite3EndTable` and
+    /// `sqlite3CreateIndex`.
+    ///
+    /// # Errors
+    /// [`ReadError::Statement`], [`ReadError::Sqlite`], [`ReadError::Runaway`].
+    pub(crate) fn of(path: &Path, connection: &Connection, work: &Work) -> Result<Self, ReadError> {
+        let sqlite = |source| sqlite_error(path, source);
+        let mut statement = connection.prepare("SELECT sql FROM sqlite_schema").map_err(sqlite)?;
+        let mut rows = statement.query(()).map_err(sqlite)?;
+        let (mut has_view, mut tables) = (false, 0);
+        while let Some(row) = rows.next().map_err(sqlite)? {
+            work.row(path, row)?;
+            // Indices that come with a table have no text.
+            match row.get::<_, Option<String>>(0).map_err(sqlite)?.as_deref() {
+                Some(CREATE_VIEW) => has_view = true,
+                Some(CREATE_OBJECTS | CREATE_KEYS) => tables += 1,
+                Some(text) if !HOLDING.iter().any(|kind| text.starts_with(kind)) => {
+                    return Err(refused(path, text));
+                }
+                _ => {}
+            }
+        }
+        match (has_view, tables) {
+            (false, _) => Ok(Self::Miopen),
+            (true, 2) => Ok(Self::Dense),
+            (true, _) => Err(refused(path, CREATE_VIEW)),
+        }
     }
+}
+
+/// How the texts of entries begin that hold what they give.
+const HOLDING: [&str; 3] = ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX "];
+
+fn refused(path: &Path, statement: &str) -> ReadError {
+    let statement = statement.chars().take(80).collect();
+    ReadError::Statement { path: path.to_owned(), statement }
 }

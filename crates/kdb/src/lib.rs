@@ -20,6 +20,7 @@ mod diff;
 mod error;
 mod fault;
 mod header;
+mod holes;
 mod info;
 mod layout;
 mod live;
@@ -42,6 +43,7 @@ mod turn;
 mod usage;
 mod user;
 mod verify;
+mod work;
 mod write;
 
 pub use copy::{CopyOptions, convert};

@@ -11,21 +11,17 @@
 //! `lockBtree`, `pagerOpenWal` and `sqlite3PagerSetJournalMode` of SQLite
 //! 3.54.1.
 
-use std::ffi::OsString;
+use std::path::PathBuf;
 
-use rusqlite::{Connection, Error, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Error, ErrorCode, Transaction, TransactionBehavior};
+
+use crate::turn;
 
 /// Takes the lock of a transaction that reads.
 const TAKE: &str = "SELECT 1 FROM sqlite_schema LIMIT 1";
 
-/// What a transaction is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
-    Reading,
-    /// It waits at its begin and not in the middle, where two might wait for
-    /// each other.
-    Writing,
-}
+/// Takes the lock of a transaction that writes into MIOpen's table.
+pub(crate) const WRITE: &str = "DELETE FROM kern_db WHERE 0";
 
 /// Has the connection keep each lock that it takes, until a transaction ends
 /// that [`begin`] began. To be called before anything is read by a new
@@ -34,42 +30,69 @@ pub(crate) fn hold(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")
 }
 
-/// Gives back what [`hold`] made the connection keep.
+/// Gives back what [`hold`] made the connection keep. A rollback journal that
+/// was played back meanwhile goes: it could only be marked as such.
 pub(crate) fn release(connection: &Connection) -> Result<(), Error> {
-    begin(connection, For::Reading)?.commit()
+    let transaction = begin(connection)?;
+    if beside(connection, "-journal").is_some_and(|journal| journal.exists()) {
+        set_journal_mode(connection, "persist")?;
+        set_journal_mode(connection, "delete")?;
+    }
+    transaction.commit()
 }
 
-/// Begins a transaction. A file in WAL mode that nobody else has open is taken
-/// out of it.
+/// Begins a transaction that reads. A file in WAL mode that nobody else has
+/// open is taken out of it.
 ///
 /// # Errors
 /// `DatabaseBusy` where somebody else has a file in WAL mode open; else as
 /// SQLite has them. The connection is to be closed then: it may have kept a
 /// lock.
-pub(crate) fn begin(connection: &Connection, purpose: For) -> Result<Transaction<'_>, Error> {
-    if let Some(transaction) = try_begin(connection, purpose)? {
+pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, Error> {
+    if let Some(transaction) = try_begin(connection)? {
         return Ok(transaction);
     }
     // The file is this connection's alone until the next transaction ends. Its
     // rollback journal can't be removed yet.
     set_journal_mode(connection, "persist")?;
-    let transaction = try_begin(connection, purpose)?.ok_or(Error::InvalidQuery)?;
+    let transaction = try_begin(connection)?.ok_or(Error::InvalidQuery)?;
     set_journal_mode(connection, "delete")?;
     remove_index(connection);
     Ok(transaction)
 }
 
-/// The same; none where the file is in WAL mode.
-fn try_begin(connection: &Connection, purpose: For) -> Result<Option<Transaction<'_>>, Error> {
-    hold(connection)?;
-    let behavior = match purpose {
-        For::Reading => TransactionBehavior::Deferred,
-        For::Writing => TransactionBehavior::Immediate,
-    };
-    let transaction = Transaction::new_unchecked(connection, behavior)?;
-    if purpose == For::Reading {
-        connection.prepare_cached(TAKE)?.query(())?.next()?;
+/// Begins a transaction that writes, first what `first` says. It waits for
+/// others who write here and not in the middle, where two might wait for each
+/// other.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn begin_writing<'a>(
+    connection: &'a Connection,
+    first: &str,
+) -> Result<Transaction<'a>, Error> {
+    loop {
+        let transaction = begin(connection)?;
+        let begun = connection.prepare_cached(first)?.execute(());
+        match begun {
+            Ok(_) => return Ok(transaction),
+            // Who has it can't be done before this transaction lets go.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                drop(transaction);
+                if !turn::wait() {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
     }
+}
+
+/// As [`begin`]; none where the file is in WAL mode.
+fn try_begin(connection: &Connection) -> Result<Option<Transaction<'_>>, Error> {
+    hold(connection)?;
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+    connection.prepare_cached(TAKE)?.query(())?.next()?;
     // With a log's index in its own memory, the connection stays as it is.
     let mode: String =
         connection.query_row("PRAGMA locking_mode = NORMAL", (), |row| row.get(0))?;
@@ -86,9 +109,13 @@ fn set_journal_mode(connection: &Connection, mode: &str) -> Result<(), Error> {
 /// as it would have done itself. Nobody has it mapped while this connection
 /// has the file alone.
 fn remove_index(connection: &Connection) {
-    if let Some(path) = connection.path().filter(|path| !path.is_empty()) {
-        let mut index = OsString::from(path);
-        index.push("-shm");
+    if let Some(index) = beside(connection, "-shm") {
         std::fs::remove_file(index).ok();
     }
+}
+
+/// The path of what SQLite keeps beside the file; none where it is in memory.
+fn beside(connection: &Connection, suffix: &str) -> Option<PathBuf> {
+    let path = connection.path().filter(|path| !path.is_empty())?;
+    Some(format!("{path}{suffix}").into())
 }

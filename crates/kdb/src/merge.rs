@@ -166,11 +166,11 @@ impl Conflict {
     fn prefers(self, row: &Candidate, other: &Candidate) -> bool {
         let Candidate { stored: a, note: of_a, .. } = row;
         let Candidate { stored: b, note: of_b, .. } = other;
-        let by_content = (&a.hash, a.blob.len(), &a.blob, a.size, &of_a.origin).cmp(&(
+        let by_content = (&a.hash, a.blob.len(), &a.blob, a.claim, &of_a.origin).cmp(&(
             &b.hash,
             b.blob.len(),
             &b.blob,
-            b.size,
+            b.claim,
             &of_b.origin,
         ));
         match self {

@@ -6,7 +6,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -14,23 +13,22 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::ReadError;
 use crate::header::{Encoding, HEADER_BYTES, Header};
+use crate::holes;
 use crate::lock;
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 use crate::turn;
 
-/// SQLite instructions between two looks at the budget: few, since each may
-/// make a value as large as is allowed.
+/// SQLite instructions between two looks at the budget.
 const TICK_OPERATIONS: i32 = 1000;
-/// Ticks that one step of a query may take. A scan of a million rows without
-/// index takes some ten thousand.
+/// Ticks that one step of a query may take in a file that somebody writes to,
+/// where nobody knows how large it will be. A scan of a million rows takes some
+/// ten thousand.
 const TICKS_PER_STEP: u64 = 100_000;
-/// And how long it may take. A scan of a file on a slow disk takes seconds.
-const TIME_PER_STEP: Duration = Duration::from_secs(30);
-/// What a step that looks at the whole file gets through in a second, on a
-/// disk and a machine that have much else to do.
-const BYTES_PER_SECOND: u64 = 2 << 20;
-/// And with one tick: some twenty rows of the shortest, each looked at in the
-/// table and in the index.
+/// The same in a file that stays as it is, besides one for [`BYTES_PER_TICK`]:
+/// much more than looking up a key takes.
+const TICKS_AT_REST: u64 = 1000;
+/// Bytes of a file that one tick is enough to look at: some twenty rows of the
+/// shortest, each looked at in the table and in the index.
 const BYTES_PER_TICK: u64 = 1 << 10;
 /// Arguments of a function in the file's schema. Those with two can take time
 /// that grows with the product of their lengths, and SQLite can't be stopped
@@ -39,12 +37,21 @@ const MAX_FUNCTION_ARGUMENTS: i32 = 1;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 
-/// The file's header and its size in bytes.
+/// What there is to know of a file before SQLite sees it.
+pub(crate) struct Probe {
+    pub(crate) header: Header,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
+    /// The same, holes left out.
+    pub(crate) data_bytes: u64,
+}
+
+/// Looks at a file from outside.
 ///
 /// # Errors
 /// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`],
 /// [`ReadError::NotSqlite`] or [`ReadError::Unfinished`].
-pub(crate) fn probe(path: &Path) -> Result<(Header, u64), ReadError> {
+pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     // Asked before opening: a pipe without writer would block.
     let metadata = std::fs::metadata(path).map_err(io)?;
@@ -52,16 +59,16 @@ pub(crate) fn probe(path: &Path) -> Result<(Header, u64), ReadError> {
         return Err(ReadError::NotAFile { path: path.to_owned() });
     }
     let mut file = File::open(path).map_err(io)?;
-    let size = metadata.len();
-    if size < MIN_FILE_BYTES {
-        return Err(ReadError::TooSmall { path: path.to_owned(), size });
+    let bytes = metadata.len();
+    if bytes < MIN_FILE_BYTES {
+        return Err(ReadError::TooSmall { path: path.to_owned(), size: bytes });
     }
-    let mut bytes = [0; HEADER_BYTES];
-    file.read_exact(&mut bytes).map_err(io)?;
+    let mut first = [0; HEADER_BYTES];
+    file.read_exact(&mut first).map_err(io)?;
     let header =
-        Header::parse(&bytes).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
+        Header::parse(&first).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
     check_journal(path)?;
-    Ok((header, size))
+    Ok(Probe { header, bytes, data_bytes: holes::data_bytes(&file, bytes).map_err(io)? })
 }
 
 /// How a rollback journal begins that is still to be played back.
@@ -108,21 +115,26 @@ pub(crate) fn encoding(path: &Path) -> Result<Encoding, ReadError> {
 
 /// A connection that can only read, creates nothing beside the file, trusts
 /// nothing in it, and holds no value larger than `max_object_bytes` and a key.
+/// Its steps take no longer than going through `data_bytes` of the file once.
 ///
 /// # Errors
 /// [`ReadError::Io`] where the path can't be made absolute, else
 /// [`ReadError::Sqlite`].
 pub(crate) fn connect(
     path: &Path,
+    data_bytes: u64,
     max_object_bytes: u64,
 ) -> Result<(Connection, Budget), ReadError> {
     let absolute = std::path::absolute(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    connect_absolute(&absolute, max_object_bytes).map_err(|source| sqlite_error(path, source))
+    let ticks = TICKS_AT_REST + data_bytes / BYTES_PER_TICK;
+    connect_absolute(&absolute, ticks, max_object_bytes)
+        .map_err(|source| sqlite_error(path, source))
 }
 
 fn connect_absolute(
     path: &Path,
+    ticks: u64,
     max_object_bytes: u64,
 ) -> Result<(Connection, Budget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -131,7 +143,7 @@ fn connect_absolute(
     let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
     connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
     connection.pragma_update(None, "query_only", true)?;
-    harden(connection, max_object_bytes)
+    harden(connection, ticks, max_object_bytes)
 }
 
 /// A connection that may write to the file, which must exist, and follows no
@@ -150,7 +162,7 @@ pub(crate) fn connect_to_write(
     let mut connection = Connection::open_with_flags(path, flags)?;
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
-    harden(connection, max_object_bytes)
+    harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
 /// How a file that others write to is looked at without changing anything.
@@ -192,7 +204,7 @@ pub(crate) fn connect_to_look(
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
-    harden(connection, max_object_bytes)
+    harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
 /// A connection to a copy that nobody else knows of, its log included, which
@@ -209,7 +221,7 @@ pub(crate) fn connect_to_copy(
     lock::hold(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "query_only", true)?;
-    harden(connection, max_object_bytes)
+    harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
 /// A connection to what `bytes` give, `size` of them, in memory alone.
@@ -223,14 +235,16 @@ pub(crate) fn connect_to_bytes(
 ) -> Result<(Connection, Budget), rusqlite::Error> {
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact("main", bytes, size, false)?;
-    harden(connection, max_object_bytes)
+    harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
 /// Sets what holds for every file that somebody else may have written.
 fn harden(
     mut connection: Connection,
+    ticks: u64,
     max_object_bytes: u64,
 ) -> Result<(Connection, Budget), rusqlite::Error> {
+    let budget = Budget::of(&mut connection, ticks)?;
     let largest = max_object_bytes.saturating_add(2 * MAX_KEY_BYTES as u64);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(largest).unwrap_or(i32::MAX))?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -242,37 +256,26 @@ fn harden(
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    let budget = Budget::of(&mut connection, TIME_PER_STEP)?;
     Ok((connection, budget))
 }
 
-/// How much work SQLite may still put into the step at hand. A view can be
-/// written so that its first row never comes.
+/// How much work SQLite may still put into the step at hand, in its own
+/// instructions. A tree can be made so that its next row never comes.
 pub(crate) struct Budget {
-    opened: Instant,
-    time: Duration,
-    spent: Arc<Spent>,
-}
-
-#[derive(Default)]
-struct Spent {
-    /// Ticks still to be spent.
-    ticks: AtomicU64,
-    /// When the step must be over, in milliseconds after the file was opened.
-    end: AtomicU64,
+    /// What a step is given, in ticks.
+    ticks: u64,
+    left: Arc<AtomicU64>,
 }
 
 impl Budget {
     /// Bounds the connection's steps.
-    fn of(connection: &mut Connection, time: Duration) -> Result<Self, rusqlite::Error> {
-        let budget = Self { opened: Instant::now(), time, spent: Arc::default() };
-        budget.renew();
-        let (opened, spent) = (budget.opened, Arc::clone(&budget.spent));
+    fn of(connection: &mut Connection, ticks: u64) -> Result<Self, rusqlite::Error> {
+        let left = Arc::new(AtomicU64::new(ticks));
+        let budget = Self { ticks, left: Arc::clone(&left) };
         let is_over = move || {
-            let end = Duration::from_millis(spent.end.load(Ordering::Relaxed));
-            let left = spent.ticks.load(Ordering::Relaxed);
-            spent.ticks.store(left.saturating_sub(1), Ordering::Relaxed);
-            left == 0 || opened.elapsed() > end
+            let before = left.load(Ordering::Relaxed);
+            left.store(before.saturating_sub(1), Ordering::Relaxed);
+            before == 0
         };
         connection.progress_handler(TICK_OPERATIONS, Some(is_over))?;
         Ok(budget)
@@ -283,12 +286,9 @@ impl Budget {
         self.renew_to_read(0);
     }
 
-    /// Gives the next step enough to look at so many bytes of the file.
+    /// Gives the next step enough to look at so many bytes of the file besides.
     pub(crate) fn renew_to_read(&self, bytes: u64) {
-        let time = self.time + Duration::from_secs(bytes / BYTES_PER_SECOND);
-        let end = u64::try_from((self.opened.elapsed() + time).as_millis()).unwrap_or(u64::MAX);
-        self.spent.end.store(end, Ordering::Relaxed);
-        self.spent.ticks.store(TICKS_PER_STEP + bytes / BYTES_PER_TICK, Ordering::Relaxed);
+        self.left.store(self.ticks + bytes / BYTES_PER_TICK, Ordering::Relaxed);
     }
 }
 
@@ -330,24 +330,24 @@ fn uri(path: &Path, parameters: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Few instructions, each of which makes a large value.
     #[test]
-    fn a_step_ends_in_time() {
+    fn a_step_has_so_many_instructions() {
         let mut connection = Connection::open_in_memory().unwrap();
-        let budget = Budget::of(&mut connection, Duration::from_millis(20)).unwrap();
-        let slow = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 100000)
-            SELECT count(hex(zeroblob(1000000))) FROM n";
-        let count = || connection.query_row(slow, (), |row| row.get::<_, i64>(0));
-        let error = sqlite_error(Path::new("x.kdb"), count().unwrap_err());
+        let budget = Budget::of(&mut connection, 20).unwrap();
+        let count = |rows: u32| {
+            let sql = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?1)
+                SELECT count(*) FROM n";
+            connection.query_row(sql, [rows], |row| row.get::<_, u32>(0))
+        };
+        assert_eq!(count(500), Ok(500));
+        let error = sqlite_error(Path::new("x.kdb"), count(100_000).unwrap_err());
         assert!(matches!(error, ReadError::Runaway { .. }), "{error}");
-        // A large file takes longer.
-        budget.renew_to_read(60 * BYTES_PER_SECOND);
-        let longer = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 200)
-            SELECT count(hex(zeroblob(1000000))) FROM n";
-        assert_eq!(connection.query_row(longer, (), |row| row.get(0)), Ok(200));
+        // A large file takes more.
+        budget.renew_to_read(10_000 * BYTES_PER_TICK);
+        assert_eq!(count(100_000), Ok(100_000));
         // It is the step that is over, not the file.
         budget.renew();
-        assert_eq!(connection.query_row("SELECT 7", (), |row| row.get(0)), Ok(7));
+        assert_eq!(count(500), Ok(500));
     }
 
     #[test]

@@ -45,10 +45,9 @@ const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
     origin INT, \
     date INT)";
 
-/// Origins of one file: a bound on what a bad file can make a reader hold.
-const MAX_ORIGINS: usize = 100_000;
-/// Bytes of one origin's text.
-const MAX_ORIGIN_BYTES: usize = 16 << 10;
+/// Bytes of one file's origins: a bound on what a bad file can make a reader
+/// hold. Nobody writes so many, and what is in such a file is not believed.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Writes the side tables, which come into being with the first row that has
 /// something to note.
@@ -131,16 +130,18 @@ impl NoteReader {
         let mut reader = Self { present: true, ..Self::default() };
         let mut statement = connection.prepare(
             "SELECT id, generator, compiler, compiler_digest, source, source_digest \
-             FROM kern_origins",
+             FROM kern_origins WHERE 16384 >= octet_length(generator) + octet_length(compiler) \
+             + octet_length(compiler_digest) + octet_length(source) + octet_length(source_digest)",
         )?;
         let mut rows = statement.query(())?;
+        let mut bytes = 0;
         while let Some(row) = rows.next()? {
             // An entry of another kind notes nothing.
             let Some((id, origin)) = origin(row) else { continue };
-            let texts = [&origin.generator, &origin.compiler, &origin.source];
-            let bytes: usize = texts.iter().map(|text| text.len()).sum();
-            // Nobody writes such: what is in the file is not to be believed.
-            if reader.origins.len() >= MAX_ORIGINS || bytes > MAX_ORIGIN_BYTES {
+            let Origin { generator, compiler, compiler_digest, source, source_digest } = &origin;
+            let texts = [generator, compiler, compiler_digest, source, source_digest];
+            bytes += texts.map(String::len).iter().sum::<usize>() + size_of::<Origin>();
+            if bytes > MAX_BYTES {
                 return Ok(Self::default());
             }
             reader.origins.insert(id, Arc::new(origin));

@@ -11,9 +11,10 @@ const MIN_COST: u64 = 4096;
 /// What one item weighs at most, whatever is said of it, so that sums hold.
 const MAX_COST: u64 = 1 << 40;
 
-/// Bytes up to which items go to a thread together: handing one over takes as
-/// long as the MD5 of a few kilobytes.
-const BATCH: u64 = 128 << 10;
+/// Bytes up to which items go to a thread together: handing them over takes as
+/// long as the MD5 of a few kilobytes, and a thread that waits for the next
+/// batch looks for it again and again.
+const BATCH: u64 = 512 << 10;
 
 /// The least number of batches in a window, for the threads to share.
 const MIN_BATCHES: u64 = 8;

@@ -1,30 +1,31 @@
 //! Reading a kdb: one kernel by its key, or all of them one after another.
 
-use std::borrow::Cow;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_plan::KernelKey;
 use rusqlite::{Connection, Rows};
 
-use crate::codec;
+use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::info::{Collect, Info};
 use crate::layout::Layout;
-use crate::open::{self, Budget, sqlite_error};
+use crate::open::{self, Budget, Probe, sqlite_error};
 use crate::origin::{NoteReader, Origin};
 use crate::row;
 use crate::schema::{
-    COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_FIRST_ENTRIES,
-    SELECT_NEXT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID, TABLE,
+    AFTER, COLUMNS, IN_ORDER, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES,
+    SELECT_ONE, SELECT_ONE_WITHOUT_ROWID, TABLE,
 };
+use crate::work::Work;
 
 /// How a kdb is read.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Largest code object that is handed out, in bytes.
+    /// Largest code object that is accepted, in bytes.
     pub max_object_bytes: u64,
     /// Whether a file in WAL mode is read where it has no log beside it: a
     /// user's kdb that nobody has open, as MIOpen leaves it.
@@ -40,16 +41,24 @@ impl Default for ReadOptions {
 /// A kdb open for reading. Nothing is ever created or changed beside the
 /// file, which must not change while it is open.
 ///
-/// `kern_db` may be a view, and may have more columns than MIOpen's.
+/// `kern_db` may have more columns than MIOpen's.
+///
+/// A file can be made to claim much more than it holds, so what going through
+/// it once may take is bounded: the largest code object accepted, and 256 bytes
+/// for each of the file's, read and unpacked in all.
 pub struct Reader {
     path: PathBuf,
     connection: Connection,
     budget: Budget,
     header: Header,
     file_bytes: u64,
-    options: ReadOptions,
+    work: Work,
+    /// Bytes unpacked in lookups of rows that claim much and are no kernels.
+    wasted: Cell<u64>,
     select_one: &'static str,
-    layout: Option<Layout>,
+    layout: Layout,
+    /// Where rows are listed from: the index that has them in order.
+    listed: String,
 }
 
 /// A row without its code object.
@@ -86,12 +95,12 @@ pub struct Fetched {
     pub hashed_row: Option<i64>,
 }
 
-/// A row's content as it is stored, looked at by nobody yet.
+/// A row's content as it is stored, decoded by nobody yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) blob: Vec<u8>,
     pub(crate) hash: String,
-    pub(crate) size: i64,
+    pub(crate) claim: Claim,
 }
 
 impl Reader {
@@ -107,21 +116,23 @@ impl Reader {
     ///
     /// # Errors
     /// [`ReadError`] where the file is absent, too small, no SQLite file, not
-    /// in journal mode DELETE, damaged, or without the table's columns.
+    /// in journal mode DELETE, damaged, without the table's columns or its
+    /// index, or has more in its schema than tables and indices.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
-        let (header, file_bytes) = open::probe(path)?;
+        let Probe { header, bytes, data_bytes } = open::probe(path)?;
         let at_rest = options.wal && header.journal == Journal::Wal && !has_log(path);
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
         }
-        let (connection, budget) = open::connect(path, options.max_object_bytes)?;
-        Self::over(path, connection, budget, header, file_bytes, options)
+        let (connection, budget) = open::connect(path, data_bytes, options.max_object_bytes)?;
+        let mut reader = Self::over(path, connection, budget, header, data_bytes, options)?;
+        reader.file_bytes = bytes;
+        Ok(reader)
     }
 
-    /// A reader over a connection that exists; no more rows are read than
-    /// `file_bytes`.
+    /// A reader over a connection that exists, of a file with so many bytes.
     pub(crate) fn over(
         path: &Path,
         connection: Connection,
@@ -130,17 +141,37 @@ impl Reader {
         file_bytes: u64,
         options: ReadOptions,
     ) -> Result<Self, ReadError> {
-        let missing = missing_column(&connection).map_err(|source| sqlite_error(path, source))?;
-        if let Some(column) = missing {
+        let sqlite = |source| sqlite_error(path, source);
+        let work = Work::new(file_bytes, options.max_object_bytes);
+        let layout = Layout::of(path, &connection, &work)?;
+        if let Some(column) = missing_column(&connection).map_err(sqlite)? {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
+        let listed = match layout {
+            Layout::Dense => TABLE.to_owned(),
+            // Without it every look for a row would go through all of them.
+            Layout::Miopen => match key_index(&connection).map_err(sqlite)? {
+                Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
+                None => return Err(ReadError::NoIndex { path: path.to_owned() }),
+            },
+        };
         let select_one = match connection.prepare(SELECT_ONE) {
             Ok(_) => SELECT_ONE,
             Err(_) => SELECT_ONE_WITHOUT_ROWID,
         };
-        let layout = Layout::of(&connection).map_err(|source| sqlite_error(path, source))?;
         let path = path.to_owned();
-        Ok(Self { path, connection, budget, header, file_bytes, options, select_one, layout })
+        Ok(Self {
+            path,
+            connection,
+            budget,
+            header,
+            file_bytes,
+            work,
+            wasted: Cell::new(0),
+            select_one,
+            layout,
+            listed,
+        })
     }
 
     /// For another statement, with its own budget.
@@ -161,9 +192,9 @@ impl Reader {
         &self.path
     }
 
-    /// How the rows are laid out; none where `kern_db` is somebody else's view.
+    /// How the rows are laid out.
     #[must_use]
-    pub fn layout(&self) -> Option<Layout> {
+    pub fn layout(&self) -> Layout {
         self.layout
     }
 
@@ -173,12 +204,19 @@ impl Reader {
         self.file_bytes
     }
 
+    /// What the last lookup, or going through the rows, has taken: bytes that
+    /// were read, and those that compressed code objects unpack to.
+    #[must_use]
+    pub fn work_bytes(&self) -> u64 {
+        self.work.spent()
+    }
+
     /// The code object of one key, decoded and held against its hash; none
     /// where the kdb does not have the key.
     ///
     /// # Errors
     /// [`ReadError::Row`] for a row that is damaged, [`ReadError::Sqlite`] for
-    /// a file that is.
+    /// a file that is, [`ReadError::Runaway`] for one that has cost too much.
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
         let found = self.get_unhashed(key, |_| false)?;
         Ok(found.map(|fetched| fetched.code_object))
@@ -196,28 +234,29 @@ impl Reader {
         key: &KernelKey,
         is_known: impl FnOnce(i64) -> bool,
     ) -> Result<Option<Fetched>, ReadError> {
+        self.work.restart();
+        if self.wasted.get() > self.work.limit() {
+            return Err(ReadError::Runaway { path: self.path.clone() });
+        }
         self.with_row(key, |row| {
-            let is_raw = row::integer(row, 4, "uncompressed_size")? == 0;
-            let id = row::id(row, 5).filter(|_| is_raw);
+            let (blob, claim) = self.claimed(row)?;
+            let id = row::id(row, 6).filter(|_| claim.is_raw());
             if id.is_some_and(is_known) {
-                let code_object = self.unpack(row)?.into_owned();
-                return Ok(Fetched { code_object, hashed_row: None });
+                return Ok(Fetched { code_object: blob.to_vec(), hashed_row: None });
             }
-            Ok(Fetched { code_object: self.decode(row)?, hashed_row: id })
+            Ok(Fetched { code_object: self.decode(row, blob, claim)?, hashed_row: id })
         })
     }
 
-    /// The row of one key as it is stored, looked at by nobody yet.
+    /// The row of one key as it is stored, decoded by nobody yet.
     ///
     /// # Errors
     /// As [`Reader::get`].
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<Stored>, ReadError> {
         self.with_row(key, |row| {
-            Ok(Stored {
-                blob: row::blob(row, 2, "kernel_blob")?.to_vec(),
-                hash: row::text(row, 3, "kernel_hash")?.to_owned(),
-                size: row::integer(row, 4, "uncompressed_size")?,
-            })
+            let (blob, claim) = self.claimed(row)?;
+            let hash = row::text(row, 3, "kernel_hash")?.to_owned();
+            Ok(Stored { blob: blob.to_vec(), hash, claim })
         })
     }
 
@@ -227,8 +266,8 @@ impl Reader {
         take: impl FnOnce(&rusqlite::Row<'_>) -> Result<T, RowError>,
     ) -> Result<Option<T>, ReadError> {
         let mut statement = self.prepare_cached(self.select_one)?;
-        let found = statement.query((&key.kernel_name, &key.kernel_args));
-        let mut rows = Steps::new(self, found.map_err(|source| self.sqlite(source))?);
+        let found = statement.query((&key.kernel_name, &key.kernel_args, self.limit()));
+        let mut rows = self.steps(found.map_err(|source| self.sqlite(source))?);
         let Some(row) = rows.next()? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
         let (name, args) = self::key_text(row).map_err(fault)?;
@@ -250,14 +289,15 @@ impl Reader {
     ) -> Result<Vec<Entry>, ReadError> {
         let mut entries = Vec::new();
         let each = |row: &rusqlite::Row<'_>| {
-            let entry = entry(row).map_err(|source| self.row(shown_key(row), source))?;
-            entries.push(entry);
+            entries.push(self.entry(row)?);
             Ok::<(), ReadError>(())
         };
+        let after = if key.is_some() { AFTER } else { "" };
+        let sql = format!("{SELECT_ENTRIES} {} {after} {IN_ORDER} LIMIT ?1", self.listed);
         match key {
-            None => self.for_each(SELECT_FIRST_ENTRIES, [limit], each)?,
+            None => self.for_each(&sql, [limit], each)?,
             Some(KernelKey { kernel_name, kernel_args }) => {
-                self.for_each(SELECT_NEXT_ENTRIES, (kernel_name, kernel_args, limit), each)?;
+                self.for_each(&sql, (limit, kernel_name, kernel_args), each)?;
             }
         }
         Ok(entries)
@@ -272,10 +312,9 @@ impl Reader {
         &self,
         mut each: impl FnMut(Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.for_each(SELECT_ENTRIES, (), |row| {
-            let entry = entry(row).map_err(|source| self.row(shown_key(row), source))?;
-            each(entry)
-        })
+        self.work.restart();
+        let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
+        self.for_each(&sql, (), |row| each(self.entry(row)?))
     }
 
     /// Every row with its code object, in the order of the file. One code
@@ -287,10 +326,12 @@ impl Reader {
         &self,
         mut each: impl FnMut(Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.for_each(SELECT_ALL, (), |row| {
+        self.work.restart();
+        self.for_each(SELECT_ALL, [self.limit()], |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
-            let code_object = self.decode(row).map_err(fault)?;
+            let (blob, claim) = self.claimed(row).map_err(fault)?;
+            let code_object = self.decode(row, blob, claim).map_err(fault)?;
             each(Record { key, code_object })
         })
     }
@@ -319,11 +360,8 @@ impl Reader {
     /// # Errors
     /// [`ReadError::Sqlite`] for a damaged file.
     pub fn count(&self) -> Result<u64, ReadError> {
-        // Of a view all rows would be looked up.
-        let table = if self.layout == Some(Layout::Dense) { "kern_keys" } else { TABLE };
-        let sql = format!("SELECT count(*) FROM {table}");
-        let count = self.connection().query_row(&sql, (), |row| row.get::<_, i64>(0));
-        count.map(i64::unsigned_abs).map_err(|source| self.sqlite(source))
+        let Self { path, connection, budget, work, layout, .. } = self;
+        count(path, connection, budget, work, *layout)
     }
 
     /// What the file holds, in numbers. Blobs are not read.
@@ -347,7 +385,7 @@ impl Reader {
     ) -> Result<(), E> {
         let mut statement = self.prepare_cached(sql)?;
         let found = statement.query(params).map_err(|source| self.sqlite(source))?;
-        let mut rows = Steps::new(self, found);
+        let mut rows = self.steps(found);
         while let Some(row) = rows.next()? {
             each(row)?;
         }
@@ -359,18 +397,42 @@ impl Reader {
         self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
     }
 
-    /// The code object of a row of five columns, the key first.
-    fn decode(&self, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, RowError> {
-        let object = self.unpack(row)?;
-        codec::check_hash(&object, row::text(row, 3, "kernel_hash")?)?;
-        Ok(object.into_owned())
+    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> Steps<'a, 'stmt> {
+        Steps { path: &self.path, budget: &self.budget, work: &self.work, rows }
     }
 
-    /// The same, not held against its hash.
-    fn unpack<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<Cow<'a, [u8]>, RowError> {
-        let blob = row::blob(row, 2, "kernel_blob")?;
+    /// The largest blob that is read.
+    fn limit(&self) -> i64 {
+        i64::try_from(self.work.max_object_bytes).unwrap_or(i64::MAX)
+    }
+
+    /// The code object of a row, held against its hash.
+    fn decode(
+        &self,
+        row: &rusqlite::Row<'_>,
+        blob: &[u8],
+        claim: Claim,
+    ) -> Result<Vec<u8>, RowError> {
+        let hash = row::text(row, 3, "kernel_hash")?;
+        let object = codec::unpack(blob, claim).and_then(|object| {
+            codec::check_hash(&object, hash)?;
+            Ok(object.into_owned())
+        });
+        if object.is_err() && claim.is_unlikely(blob) {
+            self.wasted.set(self.wasted.get().saturating_add(claim.bytes()));
+        }
+        object
+    }
+
+    /// The blob of a row of all columns, and what it may be unpacked to.
+    fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], Claim), RowError> {
+        let blob = row::kernel_blob(row, self.work.max_object_bytes)?;
         let size = row::integer(row, 4, "uncompressed_size")?;
-        codec::unpack(blob, size, self.options.max_object_bytes)
+        Ok((blob, codec::claim(blob, size, &self.work)?))
+    }
+
+    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<Entry, ReadError> {
+        entry(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
@@ -382,27 +444,49 @@ impl Reader {
     }
 }
 
-/// The rows of a query, each with its own budget, and no more of them than
-/// the file has bytes.
-struct Steps<'a, 'stmt> {
-    reader: &'a Reader,
-    rows: Rows<'stmt>,
-    left: u64,
+/// The rows of a query, each with its own budget and counted.
+pub(crate) struct Steps<'a, 'stmt> {
+    pub(crate) path: &'a Path,
+    pub(crate) budget: &'a Budget,
+    pub(crate) work: &'a Work,
+    pub(crate) rows: Rows<'stmt>,
 }
 
-impl<'a, 'stmt> Steps<'a, 'stmt> {
-    fn new(reader: &'a Reader, rows: Rows<'stmt>) -> Self {
-        Self { reader, rows, left: reader.file_bytes }
+impl<'stmt> Steps<'_, 'stmt> {
+    /// # Errors
+    /// [`ReadError::Runaway`], or SQLite's.
+    pub(crate) fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
+        self.budget.renew();
+        let row = self.rows.next().map_err(|source| sqlite_error(self.path, source))?;
+        if let Some(row) = row {
+            self.work.row(self.path, row)?;
+        }
+        Ok(row)
     }
+}
 
-    fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
-        self.reader.budget.renew();
-        let Some(left) = self.left.checked_sub(1) else {
-            return Err(ReadError::Runaway { path: self.reader.path.clone() });
-        };
-        self.left = left;
-        self.rows.next().map_err(|source| self.reader.sqlite(source))
+/// How many rows a file has. SQLite counts in one step, which nothing ends in a
+/// tree without end.
+pub(crate) fn count(
+    path: &Path,
+    connection: &Connection,
+    budget: &Budget,
+    work: &Work,
+    layout: Layout,
+) -> Result<u64, ReadError> {
+    let sqlite = |source| sqlite_error(path, source);
+    // Of a view all rows would be looked up.
+    let table = if layout == Layout::Dense { "kern_keys" } else { TABLE };
+    let mut statement = connection.prepare(&format!("SELECT 1 FROM {table}")).map_err(sqlite)?;
+    let rows = statement.query(()).map_err(sqlite)?;
+    let mut rows = Steps { path, budget, work, rows };
+    let mut count = 0;
+    work.restart();
+    while rows.next()?.is_some() {
+        count += 1;
     }
+    work.restart();
+    Ok(count)
 }
 
 /// The first column that MIOpen's check or its query would miss.
@@ -418,6 +502,24 @@ pub(crate) fn missing_column(
     let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
     let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
     Ok(missing.next())
+}
+
+/// The unique index of the whole table on exactly the key, by its bytes.
+pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
+    let mut statement = connection.prepare(
+        "SELECT list.name, group_concat(info.name ORDER BY info.seqno) \
+         FROM pragma_index_list(?1) AS list, pragma_index_xinfo(list.name) AS info \
+         WHERE list.\"unique\" AND NOT list.partial AND info.key \
+         GROUP BY list.name HAVING min(upper(info.coll) = 'BINARY' AND NOT info.\"desc\")",
+    )?;
+    let mut rows = statement.query([TABLE])?;
+    let wanted = KEY_COLUMNS.join(",");
+    while let Some(row) = rows.next()? {
+        if row.get::<_, Option<String>>(1)?.is_some_and(|columns| columns == wanted) {
+            return row.get(0).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Whether changes to the file stand in a log beside it.
@@ -436,11 +538,12 @@ fn key_text<'a>(row: &'a rusqlite::Row<'_>) -> Result<(&'a str, &'a str), RowErr
     Ok((row::text(row, 0, "kernel_name")?, row::text(row, 1, "kernel_args")?))
 }
 
-fn entry(row: &rusqlite::Row<'_>) -> Result<Entry, RowError> {
+fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<Entry, RowError> {
     let key = key(row)?;
     let bytes = |index, column| {
-        let number = row::integer(row, index, column)?;
-        u64::try_from(number).map_err(|_| RowError::Size { size: number, limit: MAX_OBJECT_BYTES })
+        let size = row::integer(row, index, column)?;
+        let bytes = u64::try_from(size).ok().filter(|bytes| *bytes <= limit);
+        bytes.ok_or(RowError::Size { size, limit })
     };
     let stored_bytes = bytes(2, "kernel_blob")?;
     let uncompressed_size = bytes(4, "uncompressed_size")?;

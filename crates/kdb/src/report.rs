@@ -127,6 +127,9 @@ pub struct Report {
     pub stored_bytes: u64,
     /// Bytes of all code objects that decoded.
     pub object_bytes: u64,
+    /// What it took: bytes that were read of rows, and those that compressed
+    /// code objects unpack to.
+    pub work_bytes: u64,
     /// What is wrong: the file first, then the rows in order. No more of them
     /// than the options allow.
     pub findings: Vec<Finding>,

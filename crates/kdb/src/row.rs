@@ -38,6 +38,18 @@ pub(crate) fn blob<'a>(
     }
 }
 
+/// `kernel_blob` of a row whose third and sixth columns are the blob, unless
+/// it is above the limit, and its bytes.
+///
+/// # Errors
+/// [`RowError::ColumnType`] or [`RowError::Size`].
+pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>, limit: u64) -> Result<&'a [u8], RowError> {
+    match (value(row, 2), value(row, 5)) {
+        (ValueRef::Null, ValueRef::Integer(size)) => Err(RowError::Size { size, limit }),
+        _ => blob(row, 2, "kernel_blob"),
+    }
+}
+
 /// Integer of a column.
 ///
 /// # Errors
@@ -49,7 +61,7 @@ pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Resu
     }
 }
 
-/// A row's number, where it has one.
+/// A column's number, where it has one.
 pub(crate) fn id(row: &Row<'_>, index: usize) -> Option<i64> {
     match value(row, index) {
         ValueRef::Integer(id) => Some(id),

@@ -11,8 +11,9 @@ pub const PAGE_SIZE: u32 = 4096;
 pub const MIN_FILE_BYTES: u64 = 512;
 
 /// Largest code object written, and read unless
-/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise.
-/// SQLite itself stores no row above 10^9 bytes.
+/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise: 256
+/// MiB. Those of MIOpen's kernels stay below 32. SQLite itself stores no row
+/// above 10^9 bytes.
 pub const MAX_OBJECT_BYTES: u64 = gfxpack_plan::code_object::MAX_BYTES;
 
 /// Largest key taken, name and arguments together: 1 MiB. MIOpen splices both
@@ -62,31 +63,34 @@ pub(crate) const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5,
 /// The stored row of one key. The key is read back from the row itself and
 /// not from the index that led to it: an index entry with a flipped bit leads
 /// to another kernel, whose own hash is right.
+///
+/// Here and below a blob above a limit is not read, and its size told instead:
+/// that stands in the row's own header. And text is compared by its bytes,
+/// whatever the table says.
 pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
-    kernel_blob, kernel_hash, uncompressed_size, rowid FROM kern_db WHERE rowid = \
-    (SELECT rowid FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2)";
+    CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
+    kernel_hash, uncompressed_size, octet_length(kernel_blob), rowid FROM kern_db WHERE rowid = \
+    (SELECT rowid FROM kern_db \
+    WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY)";
 
 /// The same of a view or another table without row ids.
 pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
-    kernel_blob, kernel_hash, uncompressed_size, NULL FROM kern_db \
-    WHERE kernel_name = ?1 AND kernel_args = ?2";
+    CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
+    kernel_hash, uncompressed_size, octet_length(kernel_blob), NULL FROM kern_db \
+    WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY";
 
 /// Every row as stored, in the order of the file.
-pub(crate) const SELECT_ALL: &str =
-    "SELECT kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
+pub(crate) const SELECT_ALL: &str = "SELECT kernel_name, kernel_args, \
+    CASE WHEN octet_length(kernel_blob) <= ?1 THEN kernel_blob END, \
+    kernel_hash, uncompressed_size, octet_length(kernel_blob) FROM kern_db";
 
-/// Every row without its blob, in canonical order.
+/// Rows without their blobs, to be followed by where they are from.
 pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
-    octet_length(kernel_blob), kernel_hash, uncompressed_size \
-    FROM kern_db ORDER BY kernel_name, kernel_args";
+    octet_length(kernel_blob), kernel_hash, uncompressed_size FROM";
 
-/// The first rows without their blobs, in canonical order.
-pub(crate) const SELECT_FIRST_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
-    octet_length(kernel_blob), kernel_hash, uncompressed_size \
-    FROM kern_db ORDER BY kernel_name, kernel_args LIMIT ?1";
+/// Canonical order.
+pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";
 
-/// The same of the rows after a key.
-pub(crate) const SELECT_NEXT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
-    octet_length(kernel_blob), kernel_hash, uncompressed_size \
-    FROM kern_db WHERE (kernel_name, kernel_args) > (?1, ?2) \
-    ORDER BY kernel_name, kernel_args LIMIT ?3";
+/// Rows after a key. SQLite searches an index for both columns only if they
+/// are compared as they are.
+pub(crate) const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";

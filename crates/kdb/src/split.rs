@@ -55,7 +55,7 @@ pub fn split(
     mut each: impl FnMut(&Part),
 ) -> Result<(), CopyError> {
     let mut cursor = Cursor::open(input, options.max_object_bytes)?;
-    let layout = options.layout.or(cursor.reader().layout()).unwrap_or_default();
+    let layout = options.layout.unwrap_or(cursor.reader().layout());
     let file_name = input.file_name().unwrap_or(OsStr::new("parts.kdb"));
     let mut old = parts_in(dir, file_name);
     let mut parts = Parts { dir, file_name, by, layout, open: None, count: 0 };

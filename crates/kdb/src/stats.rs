@@ -32,8 +32,8 @@ pub struct Sums {
 pub struct Stats {
     /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// How rows are laid out; none where `kern_db` is somebody else's view.
-    pub layout: Option<Layout>,
+    /// How rows are laid out.
+    pub layout: Layout,
     /// All rows.
     pub all: Sums,
     /// Rows by kernel name.

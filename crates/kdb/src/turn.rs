@@ -20,16 +20,19 @@ thread_local! {
 
 /// Makes the connection's statements wait as [`wait_up_to`] said last.
 pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error> {
-    connection.busy_handler(Some(|_| {
-        let left = LEFT.get();
-        if left.is_zero() {
-            return false;
-        }
-        let began = Instant::now();
-        thread::sleep(PAUSE.min(left));
-        LEFT.set(left.saturating_sub(began.elapsed()));
-        true
-    }))
+    connection.busy_handler(Some(|_| wait()))
+}
+
+/// Waits a moment, if this thread still may.
+pub(crate) fn wait() -> bool {
+    let left = LEFT.get();
+    if left.is_zero() {
+        return false;
+    }
+    let began = Instant::now();
+    thread::sleep(PAUSE.min(left));
+    LEFT.set(left.saturating_sub(began.elapsed()));
+    true
 }
 
 /// Bounds what this thread waits from now on, all in all. Work between two

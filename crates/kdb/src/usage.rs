@@ -5,7 +5,7 @@ use rusqlite::{Connection, Transaction};
 
 use gfxpack_plan::KernelKey;
 
-use crate::lock::{self, For};
+use crate::lock::{self, WRITE};
 use crate::read::Reader;
 
 /// A table of its own: MIOpen asks for kern_db and tolerates others. A row
@@ -80,7 +80,7 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
         }
     }
     if Bytes::of(reader)?.file > limit {
-        let transaction = lock::begin(reader.connection(), For::Writing)?;
+        let transaction = lock::begin_writing(reader.connection(), WRITE)?;
         let mut vacuum = transaction.prepare("PRAGMA incremental_vacuum")?;
         let mut freed = vacuum.query(())?;
         // A page with each step, which has its own budget.
@@ -100,11 +100,11 @@ type Aged = (i64, i64, i64);
 /// The rows that were used longest ago, the oldest first.
 fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
     let file = Bytes::of(reader)?.file;
-    let transaction = lock::begin(reader.connection_to_read(file), For::Writing)?;
+    let transaction = lock::begin_writing(reader.connection_to_read(file), WRITE)?;
     transaction.execute_batch(CREATE)?;
     transaction.execute(SWEEP, ())?;
     transaction.commit()?;
-    let transaction = lock::begin(reader.connection_to_read(file), For::Reading)?;
+    let transaction = lock::begin(reader.connection_to_read(file))?;
     let mut oldest = transaction.prepare_cached(OLDEST)?;
     let rows = oldest.query_map([LOOK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     rows.collect()
@@ -120,7 +120,7 @@ fn delete(
 ) -> Result<u64, rusqlite::Error> {
     let mut gone = 0;
     while !oldest.is_empty() {
-        let transaction = lock::begin(reader.connection(), For::Writing)?;
+        let transaction = lock::begin_writing(reader.connection(), WRITE)?;
         let mut excess = Bytes::within(&transaction)?.excess(more, goal).min(BATCH_BYTES);
         if excess == 0 {
             break;
@@ -153,7 +153,7 @@ struct Bytes {
 
 impl Bytes {
     fn of(reader: &Reader) -> Result<Self, rusqlite::Error> {
-        Self::within(&lock::begin(reader.connection(), For::Reading)?)
+        Self::within(&lock::begin(reader.connection())?)
     }
 
     fn within(transaction: &Transaction<'_>) -> Result<Self, rusqlite::Error> {

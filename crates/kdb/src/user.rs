@@ -12,7 +12,7 @@ use crate::codec;
 use crate::error::{ReadError, WriteError};
 use crate::fault::{Fault, of_sqlite};
 use crate::header::{Header, Journal};
-use crate::lock::{self, For};
+use crate::lock::{self, WRITE};
 use crate::open::{self, Budget, Look, sqlite_error};
 use crate::read::{ReadOptions, Reader, missing_column};
 use crate::schema::{
@@ -184,19 +184,19 @@ impl UserKdb {
             return self.reader.get(key);
         }
         let sqlite = |source| self.reader.sqlite(source);
-        let transaction = self.begin(For::Reading).map_err(sqlite)?;
+        let transaction = self.begin().map_err(sqlite)?;
         let found = self.reader.get(key)?;
         transaction.commit().map_err(sqlite)?;
         Ok(found)
     }
 
-    /// Begins a transaction, and lets the thread wait as long in it.
-    fn begin(&self, purpose: For) -> Result<Transaction<'_>, rusqlite::Error> {
+    /// Begins a transaction that reads, and lets the thread wait as long in it.
+    fn begin(&self) -> Result<Transaction<'_>, rusqlite::Error> {
         turn::wait_up_to(Duration::ZERO);
-        let begun = match lock::begin(self.reader.connection(), purpose) {
+        let begun = match lock::begin(self.reader.connection()) {
             Err(error) if of_sqlite(&error) == Fault::Busy && !has_log(self.reader.path()) => {
                 turn::wait_up_to(self.busy);
-                return lock::begin(self.reader.connection(), purpose);
+                return lock::begin(self.reader.connection());
             }
             other => other?,
         };
@@ -223,11 +223,11 @@ impl UserKdb {
         let encoded = codec::encode(code_object.to_vec(), Blob::Auto);
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
-        // Waits for others, for all of the steps.
-        drop(self.begin(For::Reading).map_err(sqlite)?);
+        // Waits for others, but not for who has it in WAL mode.
+        drop(self.begin().map_err(sqlite)?);
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
         let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
-        let transaction = self.begin(For::Writing).map_err(sqlite)?;
+        let transaction = lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -255,7 +255,7 @@ impl UserKdb {
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         // Not worth a wait.
         turn::wait_up_to(Duration::ZERO);
-        let transaction = lock::begin(self.reader.connection(), For::Writing).map_err(sqlite)?;
+        let transaction = lock::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
         usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
             .and_then(|()| transaction.commit())
             .map_err(sqlite)
@@ -339,16 +339,18 @@ pub(crate) fn reader(
 /// Gives a file without kern_db the table; one with other columns stays as it
 /// is, and is refused by who looks next.
 fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
-    let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
-    if pages == 0 {
-        // Can only be chosen now: the file can be cut later.
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    }
-    let transaction = lock::begin(connection, For::Writing)?;
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
-    if transaction.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? == 0 {
-        transaction.execute_batch(CREATE_TABLE)?;
-        transaction.execute_batch(CREATE_INDEX)?;
+    if connection.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? > 0 {
+        return Ok(());
     }
+    let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
+    // Another process may be faster.
+    let if_absent = |sql: &str, kind| sql.replacen(kind, &format!("{kind} IF NOT EXISTS"), 1);
+    let table = if_absent(CREATE_TABLE, "TABLE");
+    // Can only be chosen now: the file can be cut later.
+    let first = if pages == 0 { "PRAGMA auto_vacuum = INCREMENTAL" } else { &table };
+    let transaction = lock::begin_writing(connection, first)?;
+    transaction.execute_batch(&table)?;
+    transaction.execute_batch(&if_absent(CREATE_INDEX, "INDEX"))?;
     transaction.commit()
 }

@@ -11,11 +11,12 @@ use crate::codec;
 use crate::error::ReadError;
 use crate::header::{Encoding, Journal};
 use crate::layout::{COUNT_STRAY, Layout};
-use crate::open::{self, Budget, sqlite_error};
+use crate::open::{self, Budget, Probe, sqlite_error};
 use crate::pipeline;
-use crate::read::missing_column;
+use crate::read::{Steps, count, key_index, missing_column};
 use crate::report::{Finding, FindingClass, Report};
 use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
+use crate::work::Work;
 use crate::write::Progress;
 
 /// How a kdb is verified.
@@ -64,8 +65,8 @@ pub fn verify(
 ) -> Result<Report, ReadError> {
     let target = expected.cloned().or_else(|| target_of_name(path));
     let mut run = Run { path, options, report: Report { target, ..Report::default() } };
-    let (header, file_bytes) = match open::probe(path) {
-        Ok(probed) => probed,
+    let Probe { header, data_bytes, .. } = match open::probe(path) {
+        Ok(probe) => probe,
         Err(error @ (ReadError::Io { .. } | ReadError::NotAFile { .. })) => return Err(error),
         Err(error) => return Ok(run.end_with(error)),
     };
@@ -80,7 +81,7 @@ pub fn verify(
             run.file(FindingClass::Encoding, detail);
         }
     }
-    match run.content(file_bytes) {
+    match run.content(data_bytes) {
         Err(error @ ReadError::Interrupted { .. }) => Err(error),
         Err(error) => Ok(run.end_with(error)),
         Ok(()) => Ok(run.report),
@@ -101,32 +102,45 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn content(&mut self, file_bytes: u64) -> Result<(), ReadError> {
-        let (connection, budget) = open::connect(self.path, self.options.max_object_bytes)?;
+    fn content(&mut self, bytes: u64) -> Result<(), ReadError> {
         let path = self.path;
         let sqlite = |source| sqlite_error(path, source);
+        let work = Work::new(bytes, self.options.max_object_bytes);
+        let (connection, budget) = open::connect(path, bytes, work.max_object_bytes)?;
+        let layout = Layout::of(path, &connection, &work)?;
+        // Computing has no bound, and SQLite's check would do it for each row.
+        let computed = connection.query_row(COMPUTED, (), |row| row.get::<_, Option<String>>(0));
+        let computed = computed.map_err(sqlite)?;
         // Damage that ends one check may leave the next one possible.
-        if let Err(error) = self.integrity(&connection, &budget, file_bytes) {
+        if computed.is_none()
+            && let Err(error) = self.integrity(&connection, &budget)
+        {
             self.add_error(sqlite(error));
         }
-        self.schema(&connection, &budget).map_err(sqlite)?;
-        if missing_column(&connection).map_err(sqlite)?.is_none() {
-            self.rows(&connection, &budget, file_bytes)?;
+        self.schema(&connection, &budget, layout, &work)?;
+        if let Some(name) = computed.filter(|_| self.report.is_sound()) {
+            let detail =
+                format!("`{name}` is computed: SQLite's check of the file is left out for that");
+            self.file(FindingClass::Schema, detail);
         }
-        Ok(())
+        let rows = match missing_column(&connection).map_err(sqlite)? {
+            None => self.rows(&connection, &budget, layout, &work),
+            Some(_) => Ok(()),
+        };
+        self.report.work_bytes = work.spent();
+        rows
     }
 
     fn integrity(
         &mut self,
         connection: &Connection,
         budget: &Budget,
-        file_bytes: u64,
     ) -> Result<(), rusqlite::Error> {
+        connection.pragma_update(None, "ignore_check_constraints", true)?;
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
         let mut rows = statement.query(())?;
         loop {
-            // All of the file is behind the first line, or the only one.
-            budget.renew_to_read(file_bytes);
+            budget.renew();
             let Some(row) = rows.next()? else { return Ok(()) };
             let line: String = row.get(0)?;
             if line != "ok" {
@@ -135,58 +149,51 @@ impl Run<'_> {
         }
     }
 
-    /// Compares a table's columns and index with MIOpen's. A view needs the
-    /// columns alone: nobody could insert through it.
-    fn schema(&mut self, connection: &Connection, budget: &Budget) -> Result<(), rusqlite::Error> {
-        let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
-        let found = statement
-            .query_map((), |row| {
-                Ok((
-                    row.get::<_, String>("name")?,
-                    row.get::<_, String>("type")?,
-                    row.get("notnull")?,
-                ))
-            })?
-            .collect::<Result<Vec<(String, String, bool)>, _>>()?;
-        let kind = connection.query_row(
-            "SELECT max(type) FROM sqlite_schema WHERE name = ?1",
-            [TABLE],
-            |row| row.get::<_, Option<String>>(0),
-        )?;
-        let kind = kind.as_deref().unwrap_or("nothing");
+    /// Compares a table's columns and index with MIOpen's. Of the dense layout's
+    /// view SQLite knows no more than names.
+    fn schema(
+        &mut self,
+        connection: &Connection,
+        budget: &Budget,
+        layout: Layout,
+        work: &Work,
+    ) -> Result<(), ReadError> {
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        let found = columns(connection).map_err(sqlite)?;
         if found.is_empty() {
             self.file(FindingClass::Schema, format!("there is no table {TABLE}"));
             return Ok(());
         }
+        if layout == Layout::Dense {
+            for (sql, what) in COUNT_STRAY {
+                budget.renew();
+                let count = connection.query_row(sql, (), |row| row.get::<_, i64>(0));
+                let count = count.map_err(sqlite)?;
+                if count > 0 {
+                    self.file(FindingClass::Integrity, format!("{count} {what}"));
+                }
+            }
+            let damaged = damaged_keys(path, connection, budget, work)?;
+            if damaged > 0 {
+                let detail = format!("{damaged} keys do not match the check beside them");
+                self.file(FindingClass::Integrity, detail);
+            }
+            return Ok(());
+        }
         for (name, declared, not_null) in COLUMNS {
             match found.iter().find(|(found, ..)| found == name) {
-                // A view gives no row ids, and MIOpen does not ask for them.
-                None if name == "id" && kind == "view" => {}
                 None => self.file(FindingClass::Schema, format!("column `{name}` is missing")),
-                Some((_, of, null)) if kind == "table" => {
+                Some((_, of, null)) => {
                     if !of.eq_ignore_ascii_case(declared) || *null != not_null {
                         let null = if not_null { " NOT NULL" } else { "" };
                         let detail = format!("column `{name}` is not declared {declared}{null}");
                         self.file(FindingClass::Schema, detail);
                     }
                 }
-                Some(_) => {}
             }
         }
-        if Layout::of(connection)? == Some(Layout::Dense) {
-            for (sql, what) in COUNT_STRAY {
-                let count = connection.query_row(sql, (), |row| row.get::<_, i64>(0))?;
-                if count > 0 {
-                    self.file(FindingClass::Integrity, format!("{count} {what}"));
-                }
-            }
-            let damaged = damaged_keys(connection, budget)?;
-            if damaged > 0 {
-                let detail = format!("{damaged} keys do not match the check beside them");
-                self.file(FindingClass::Integrity, detail);
-            }
-        }
-        if kind == "table" && !has_key_index(connection)? {
+        if key_index(connection).map_err(sqlite)?.is_none() {
             let detail = format!("there is no unique index on ({})", KEY_COLUMNS.join(", "));
             self.file(FindingClass::Schema, detail);
         }
@@ -197,7 +204,8 @@ impl Run<'_> {
         &mut self,
         connection: &Connection,
         budget: &Budget,
-        file_bytes: u64,
+        layout: Layout,
+        work: &Work,
     ) -> Result<(), ReadError> {
         let path = self.path;
         let sqlite = |source| sqlite_error(path, source);
@@ -205,17 +213,12 @@ impl Run<'_> {
             *self.options;
         let total = match progress {
             None => 0,
-            Some(_) => {
-                budget.renew_to_read(file_bytes);
-                let sql = format!("SELECT count(*) FROM {TABLE}");
-                connection
-                    .query_row(&sql, (), |row| row.get::<_, i64>(0))
-                    .map_err(sqlite)?
-                    .unsigned_abs()
-            }
+            Some(_) => count(path, connection, budget, work, layout)?,
         };
+        let limit = i64::try_from(max_object_bytes).unwrap_or(i64::MAX);
         let mut statement = connection.prepare(SELECT_ALL).map_err(sqlite)?;
-        let mut rows = statement.query(()).map_err(sqlite)?;
+        let rows = statement.query([limit]).map_err(sqlite)?;
+        let mut rows = Steps { path, budget, work, rows };
         let target = self.report.target.clone();
         let report = &mut self.report;
         let mut number = 0;
@@ -225,18 +228,13 @@ impl Run<'_> {
                 if cancelled.is_some_and(|cancelled| cancelled()) {
                     return Err(ReadError::Interrupted { path: path.to_owned() });
                 }
-                budget.renew();
-                let Some(row) = rows.next().map_err(sqlite)? else { return Ok(None) };
+                let Some(row) = rows.next()? else { return Ok(None) };
                 number += 1;
-                // No row takes less than a byte of the file.
-                if number > file_bytes {
-                    return Err(ReadError::Runaway { path: path.to_owned() });
-                }
-                let row = StoredRow::take(row, number);
-                let cost = row.cost(max_object_bytes);
+                let row = StoredRow::take(row, number, work);
+                let cost = row.cost();
                 Ok(Some((row, cost)))
             },
-            |row| check_row::check(row, target.as_ref(), max_object_bytes),
+            |row| check_row::check(row, target.as_ref()),
             |checked| {
                 report.rows += 1;
                 report.raw_rows += u64::from(checked.raw);
@@ -280,7 +278,12 @@ impl Run<'_> {
             }
             ReadError::Sqlite { source, .. } => (FindingClass::Unreadable, source.to_string()),
             ReadError::Runaway { .. } => {
-                (FindingClass::Unreadable, format!("{TABLE} yields no end of work or rows"))
+                let detail = "its rows have no end, or hold far more than the file does";
+                (FindingClass::Unreadable, detail.to_owned())
+            }
+            ReadError::Statement { statement, .. } => {
+                let detail = format!("there is `{statement}`, which is no plain table");
+                (FindingClass::Schema, detail)
             }
             other => (FindingClass::Unreadable, other.to_string()),
         };
@@ -288,14 +291,38 @@ impl Run<'_> {
     }
 }
 
+/// The first table or index of which something is computed: a generated column,
+/// an expression, the condition of an index.
+const COMPUTED: &str = "SELECT min(name) FROM pragma_table_list AS list WHERE schema = 'main' AND \
+    (EXISTS (SELECT 1 FROM pragma_table_xinfo(list.name) WHERE hidden > 1) \
+    OR EXISTS (SELECT 1 FROM pragma_index_list(list.name) AS i WHERE partial \
+        OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2)))";
+
+/// A column's name, declared type, and whether it is NOT NULL.
+type Column = (String, String, bool);
+
+/// The columns of `kern_db`.
+fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+    let column =
+        |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("type")?, row.get("notnull")?));
+    statement.query_map((), column)?.collect()
+}
+
 /// Keys of the dense layout whose text is not what was written.
-fn damaged_keys(connection: &Connection, budget: &Budget) -> Result<u64, rusqlite::Error> {
-    let mut statement = connection.prepare("SELECT name, args, key_check FROM kern_keys")?;
-    let mut rows = statement.query(())?;
+fn damaged_keys(
+    path: &Path,
+    connection: &Connection,
+    budget: &Budget,
+    work: &Work,
+) -> Result<u64, ReadError> {
+    let sqlite = |source| sqlite_error(path, source);
+    let sql = "SELECT name, args, key_check FROM kern_keys";
+    let mut statement = connection.prepare(sql).map_err(sqlite)?;
+    let rows = statement.query(()).map_err(sqlite)?;
+    let mut rows = Steps { path, budget, work, rows };
     let mut damaged = 0;
-    loop {
-        budget.renew();
-        let Some(row) = rows.next()? else { return Ok(damaged) };
+    while let Some(row) = rows.next()? {
         let text = |index| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
         let holds = || {
             let key = KernelKey { kernel_name: text(0)?, kernel_args: text(1)? };
@@ -303,23 +330,8 @@ fn damaged_keys(connection: &Connection, budget: &Budget) -> Result<u64, rusqlit
         };
         damaged += u64::from(holds() != Some(true));
     }
-}
-
-/// Whether a unique index of the whole table stands on exactly the key.
-pub(crate) fn has_key_index(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT group_concat(info.name ORDER BY info.seqno) \
-         FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info \
-         WHERE list.\"unique\" AND NOT list.partial GROUP BY list.name",
-    )?;
-    let indices = statement.query_map([TABLE], |row| row.get::<_, Option<String>>(0))?;
-    let wanted = KEY_COLUMNS.join(",");
-    for columns in indices {
-        if columns?.is_some_and(|columns| columns == wanted) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    work.restart();
+    Ok(damaged)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! not there.
 
 mod ask;
+mod calls;
 mod check;
 mod driver;
 mod elf;

@@ -124,6 +124,30 @@ pub enum LibraryError {
     },
 }
 
+impl LibraryError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotInstalled { .. } => {
+                "name one: --miopen debian:sid fetches Debian's, --miopen DIR takes an unpacked one"
+            }
+            Self::NotInDirectory { .. } => {
+                "give the libMIOpen.so itself, or the directory of a ROCm, as /opt/rocm"
+            }
+            Self::Io { .. } => "check the path",
+            Self::Elf(_) | Self::NotMiopen { .. } => {
+                "give a libMIOpen.so, or the directory of a ROCm, as /opt/rocm"
+            }
+            Self::Debian(error) => error.hint(),
+            Self::NoDependency { .. } => {
+                "unpack MIOpen and what it needs into a directory, and give that as --miopen DIR"
+            }
+            Self::OtherMachine { .. } => "give one that is built for this machine's processor",
+        }
+    }
+}
+
 impl FromStr for LibrarySource {
     type Err = LibrarySourceError;
 
@@ -188,7 +212,11 @@ impl Library {
         }
     }
 
-    fn installed(rocm: Option<&Path>) -> Result<Self, LibraryError> {
+    /// The library that is installed, as [`Self::locate`] finds it.
+    ///
+    /// # Errors
+    /// [`LibraryError`], as there.
+    pub fn installed(rocm: Option<&Path>) -> Result<Self, LibraryError> {
         let searched = tree::installed(rocm);
         let found = searched.iter().find_map(|dir| Some((tree::library(dir)?, dir)));
         let Some((file, dir)) = found else {

@@ -9,8 +9,8 @@ use crate::target::TargetId;
 /// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
 pub const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Largest code object that is made, kept in a kdb or read, in bytes, unless a
-/// reader says otherwise: 512 MiB.
-pub const MAX_BYTES: u64 = 512 << 20;
+/// reader says otherwise: 256 MiB. Those of MIOpen's kernels stay below 32.
+pub const MAX_BYTES: u64 = 256 << 20;
 const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
 const EM_AMDGPU: u16 = 0xe0;
 /// More entries than any compiler writes: a bound on what a bad header can ask.
@@ -100,6 +100,12 @@ pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> 
         return Err(UnfitError::TooLarge(size));
     }
     check(bytes, &loaded_by(target))
+}
+
+/// Whether the bytes begin as a code object or a bundle of them does.
+#[must_use]
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(ELF_MAGIC) || bytes.starts_with(BUNDLE_MAGIC)
 }
 
 /// The gfx targets that the bytes hold code for: one for an ELF code object,
@@ -260,7 +266,7 @@ mod tests {
         let said = "the code object is for gfx906:sramecc+:xnack+, not gfx906:xnack-";
         assert_eq!(refused.to_string(), said);
         assert_eq!(fits(&version_3, "gfx906:xnack+"), Ok(()));
-        assert_eq!(check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
+        assert_eq!(super::check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
         let two = bundle(&[("a", &elf(2, 0x36)), ("b", &any)]);
         assert_eq!(fits(&two, "gfx906"), Ok(()));
         assert!(matches!(fits(&two, "gfx908"), Err(UnfitError::OtherTarget { .. })));

@@ -1,5 +1,6 @@
 //! A key with what is known of its use: one line of a harvest.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::key::KernelKey;
@@ -37,6 +38,16 @@ struct Line<Text, Targets> {
     ukdbs: u64,
     #[serde(default)]
     targets: Targets,
+    /// `gfxpack ask` writes this and what follows besides.
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "accepted, so that its lists are key lists")]
+    functions: IgnoredAny,
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "likewise")]
+    problems: IgnoredAny,
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "likewise")]
+    uses: IgnoredAny,
 }
 
 impl Serialize for KeyRecord {
@@ -44,16 +55,31 @@ impl Serialize for KeyRecord {
         let Counts { seen, hits, misses, saved, kdbs, ukdbs } = self.counts;
         let (kernel_name, kernel_args) = (&self.key.kernel_name, &self.key.kernel_args);
         let targets = &self.targets;
-        Line { kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets }
-            .serialize(serializer)
+        let (functions, problems, uses) = (IgnoredAny, IgnoredAny, IgnoredAny);
+        Line {
+            kernel_name,
+            kernel_args,
+            seen,
+            hits,
+            misses,
+            saved,
+            kdbs,
+            ukdbs,
+            targets,
+            functions,
+            problems,
+            uses,
+        }
+        .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for KeyRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<String, Vec<String>>::deserialize(deserializer)?;
-        let Line { kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets } =
-            line;
+        let Line {
+            kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets, ..
+        } = line;
         let key = KernelKey { kernel_name, kernel_args };
         Ok(Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets })
     }

@@ -428,7 +428,13 @@ typedef int32_t gfxpack_limit;
  *
  * The caller owns it and ends it with gfxpack_cache_free(). Any number of
  * threads may use it at once; one of them frees it, after the others are done.
- * A process made by fork() opens another one.
+ *
+ * A process made by fork() goes on with it: it opens the files anew, leaves its
+ * parent's alone, and frees the cache or does not. fork() waits up to a second
+ * for threads that are reading or writing a file. If one is then still at it,
+ * since it waits for another program, or if the process was made in a way that
+ * does not call what pthread_atfork() was told, the child may find every kdb
+ * unreadable.
  */
 typedef struct gfxpack_cache gfxpack_cache;
 
@@ -689,9 +695,11 @@ gfxpack_status gfxpack_options_set_warning_callback(struct gfxpack_options *opti
  * Opens a cache.
  *
  * This reads the environment, which no other thread may change meanwhile, and
- * reads no file: what is wrong with a place or file is a warning, and a miss
- * of the lookups that need it. `options` stay the caller's. `out` receives a
- * cache that the caller owns, or null. Any thread may call this.
+ * no kdb: what is wrong with a place or file is a warning, and a miss of the
+ * lookups that need it. In a program that has more rights than its caller
+ * (set-user-ID, set-group-ID, file capabilities) no variable chooses a
+ * directory. `options` stay the caller's. `out` receives a cache that the
+ * caller owns, or null. Any thread may call this.
  */
 gfxpack_status gfxpack_cache_open(const struct gfxpack_options *options,
                                   struct gfxpack_cache **out);

@@ -121,7 +121,11 @@ impl Options {
     pub(crate) fn config(&self) -> Config {
         let environment = Environment::read();
         let places = match &self.places {
-            Some(places) => places.clone(),
+            Some(places) => {
+                let mut places = places.clone();
+                places.temp_dir = environment.temp_dir();
+                places
+            }
             None => Places::resolve(&environment, &self.place_options),
         };
         let mut config = Config::new(self.target.clone(), places);

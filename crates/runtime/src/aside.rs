@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -13,27 +14,53 @@ const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 /// How the names of kept files go on, before a number.
 pub(crate) const SUFFIX: &str = ".corrupt-";
 
-/// More than anybody keeps: an end to the search for a free number.
-const MOST: u32 = 10_000;
+/// Damaged files that are kept of each name. The oldest goes.
+const KEPT: usize = 2;
 
-/// Renames the file and what SQLite has beside it to the first free
-/// `<name>.corrupt-<n>`, and gives that name.
+/// Renames the file and what SQLite has beside it to `<name>.corrupt-<n>`, with
+/// a higher number than there is, and gives that name. Others of that kind
+/// are removed, but for the newest one.
 ///
 /// # Errors
 /// As the operating system has them; the file itself has its old name then.
 pub(crate) fn rename(path: &Path) -> io::Result<PathBuf> {
-    let kept_as = (1..MOST)
-        .map(|number| with_suffix(path, &format!("{SUFFIX}{number}")))
-        .find(|kept_as| kept_as.symlink_metadata().is_err())
-        .ok_or(io::ErrorKind::AlreadyExists)?;
+    let mut numbers = kept_numbers(path)?;
+    numbers.sort_unstable();
+    let kept_as = |number: u64| with_suffix(path, &format!("{SUFFIX}{number}"));
+    let next = numbers.last().map_or(Some(1), |last| last.checked_add(1));
+    let renamed = kept_as(next.ok_or(io::ErrorKind::AlreadyExists)?);
     for companion in COMPANIONS {
-        match no_replace(&with_suffix(path, companion), &with_suffix(&kept_as, companion)) {
+        match no_replace(&with_suffix(path, companion), &with_suffix(&renamed, companion)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    no_replace(path, &kept_as)?;
-    Ok(kept_as)
+    no_replace(path, &renamed)?;
+    let too_many = (numbers.len() + 1).saturating_sub(KEPT);
+    for old in numbers.into_iter().take(too_many).map(kept_as) {
+        for companion in COMPANIONS {
+            std::fs::remove_file(with_suffix(&old, companion)).ok();
+        }
+        std::fs::remove_file(&old).ok();
+    }
+    Ok(renamed)
+}
+
+/// The numbers of those that are kept.
+fn kept_numbers(path: &Path) -> io::Result<Vec<u64>> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut before = name.to_owned();
+    before.push(SUFFIX);
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let number = name.as_bytes().strip_prefix(before.as_bytes());
+        let number = number.and_then(|number| str::from_utf8(number).ok()?.parse::<u64>().ok());
+        numbers.extend(number);
+    }
+    Ok(numbers)
 }
 
 fn no_replace(from: &Path, to: &Path) -> io::Result<()> {
@@ -55,21 +82,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_kept_under_the_first_free_number() {
+    fn everything_of_the_last_two_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.ukdb");
-        for round in ["1", "2"] {
+        std::fs::write(directory.path().join("a.ukdb.corrupt-x"), "").unwrap();
+        std::fs::write(directory.path().join("b.ukdb.corrupt-7"), "").unwrap();
+        for round in 1..=4 {
             for suffix in ["", "-journal", "-wal"] {
-                std::fs::write(with_suffix(&path, suffix), round).unwrap();
+                std::fs::write(with_suffix(&path, suffix), round.to_string()).unwrap();
             }
             let kept_as = rename(&path).unwrap();
             assert_eq!(kept_as, with_suffix(&path, &format!(".corrupt-{round}")));
             for suffix in ["", "-journal", "-wal"] {
                 assert!(!with_suffix(&path, suffix).exists(), "left for the new file: {suffix}");
-                let kept = std::fs::read(with_suffix(&kept_as, suffix)).unwrap();
-                assert_eq!(kept, round.as_bytes());
+                let kept = std::fs::read_to_string(with_suffix(&kept_as, suffix)).unwrap();
+                assert_eq!(kept, round.to_string());
             }
         }
         assert!(rename(&path).is_err(), "there is nothing to rename");
+        let mut names: Vec<_> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let kept = ["3", "3-journal", "3-wal", "4", "4-journal", "4-wal", "x"];
+        let kept = kept.map(|name| format!("a.ukdb.corrupt-{name}"));
+        assert_eq!(names[..7], kept);
+        assert_eq!(names[7..], ["b.ukdb.corrupt-7"]);
     }
 }

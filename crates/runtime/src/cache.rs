@@ -13,21 +13,28 @@ use crate::flight::{Flights, Turn};
 use crate::memory::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::patience::Patience;
+use crate::per_process::PerProcess;
 use crate::places::UserPlace;
 use crate::system::{self, SystemFile};
 use crate::user::{UserFile, UserSettings};
 use crate::warning::{WarningClass, Warnings, chain};
 
 /// Finds kernels, and keeps those that had to be compiled. Cloning shares it;
-/// any number of threads may use it. In a process made by `fork`, open another
-/// one.
+/// any number of threads may use it. A process made by `fork` goes on with it:
+/// it opens the files anew, and leaves its parent's alone.
 #[derive(Clone)]
 pub struct KernelCache {
-    inner: Arc<Inner>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Arc<Config>,
+    /// What has mutexes, connections and locks.
+    inner: PerProcess<Inner>,
 }
 
 struct Inner {
-    config: Config,
+    config: Arc<Config>,
     accept: Accept,
     warnings: Warnings,
     memory: Memory,
@@ -41,7 +48,7 @@ struct Inner {
 
 impl fmt::Debug for KernelCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KernelCache").field("config", &self.inner.config).finish_non_exhaustive()
+        f.debug_struct("KernelCache").field("config", &self.shared.config).finish_non_exhaustive()
     }
 }
 
@@ -50,56 +57,28 @@ impl KernelCache {
     /// a place or file is a warning, and a miss of the lookups that need it.
     #[must_use]
     pub fn open(config: Config) -> Self {
-        let limits = &config.limits;
-        let places = &config.places;
-        let max_object_bytes = limits.max_object_bytes;
-        let warnings = Warnings::new(config.warnings.clone(), config.log_level);
-        let system = system::files(places.system_dirs(), &config.target, max_object_bytes);
-        let user_file = |directory: &PathBuf| {
-            let settings = UserSettings {
-                max_object_bytes,
-                limit_bytes: limits.user_cache_bytes,
-                busy: limits.busy_wait,
-                look_only: config.look_only,
-            };
-            UserFile::new(directory.clone(), config.target.ukdb_file_name(), settings)
-        };
-        let user = match &places.user {
-            UserPlace::Dir(directory) => Some(user_file(directory)),
-            _ => None,
-        };
-        let read_only = places.read_only.iter().map(user_file).collect();
-        if let Some(text) = &places.fallback {
-            let hint = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own to choose another";
-            let place = match &places.user {
-                UserPlace::Dir(directory) => directory.clone(),
-                _ => PathBuf::new(),
-            };
-            warnings.fault(WarningClass::UserPlace, &place, text, hint);
-        }
-        let inner = Inner {
-            accept: Accept::new(config.target.id(), config.verify_target),
-            warnings,
-            memory: Memory::new(limits.memory_bytes),
-            system,
-            user,
-            read_only,
-            flights: Flights::default(),
-            config,
-        };
-        Self { inner: Arc::new(inner) }
+        let shared = Shared { config: Arc::new(config), inner: PerProcess::new() };
+        let cache = Self { shared: Arc::new(shared) };
+        cache.inner();
+        cache
+    }
+
+    /// This process's.
+    fn inner(&self) -> &Inner {
+        let Shared { config, inner } = &*self.shared;
+        inner.get(|parent| Inner::new(config, parent))
     }
 
     /// How the cache was opened.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.inner.config
+        &self.shared.config
     }
 
     /// The files that are asked, in order, whether they exist or not.
     #[must_use]
     pub fn files(&self) -> Vec<(Layer, PathBuf)> {
-        let inner = &self.inner;
+        let inner = self.inner();
         let system = inner.system.iter().map(|file| (Layer::System, file.path().to_owned()));
         let users = inner.user.iter().chain(&inner.read_only);
         let user = users.map(|file| (Layer::User, file.path()));
@@ -112,7 +91,8 @@ impl KernelCache {
     /// The kernel of a key from the first file that has a whole one.
     #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
-        self.inner.get(key, &self.inner.patience())
+        let inner = self.inner();
+        inner.get(key, &inner.patience())
     }
 
     /// The kernel of a key, compiled and stored where no file has it.
@@ -128,7 +108,7 @@ impl KernelCache {
         key: &KernelKey,
         compile: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Kernel, E> {
-        let inner = &*self.inner;
+        let inner = self.inner();
         let patience = inner.patience();
         let Lookup { found, misses } = inner.get(key, &patience);
         if let Some(found) = found {
@@ -153,7 +133,8 @@ impl KernelCache {
             Some(found) => Kernel::found(found, misses),
             None => {
                 let code_object = CodeObject::from(compile()?);
-                let not_stored = inner.keep(key, &code_object, &patience).err();
+                // The compiler may fork, and the child come back too.
+                let not_stored = self.inner().keep(key, &code_object, &patience).err();
                 Kernel { code_object, origin: Origin::Compiled, not_stored, misses }
             }
         };
@@ -178,6 +159,54 @@ impl Kernel {
 }
 
 impl Inner {
+    /// What is wrong with a place is said once, by the parent.
+    fn new(config: &Arc<Config>, parent: Option<&Self>) -> Self {
+        let limits = &config.limits;
+        let places = &config.places;
+        let max_object_bytes = limits.max_object_bytes;
+        let warnings = match parent {
+            None => Warnings::new(config.warnings.clone(), config.log_level),
+            Some(parent) => parent.warnings.inherited(),
+        };
+        let system = system::files(places.system_dirs(), &config.target, max_object_bytes);
+        let user_file = |directory: &PathBuf| {
+            let settings = UserSettings {
+                max_object_bytes,
+                limit_bytes: limits.user_cache_bytes,
+                busy: limits.busy_wait,
+                look_only: config.look_only,
+                temp_dir: places.temp_dir.clone(),
+            };
+            UserFile::new(directory.clone(), config.target.ukdb_file_name(), settings)
+        };
+        let user = match &places.user {
+            UserPlace::Dir(directory) => Some(user_file(directory)),
+            _ => None,
+        };
+        let read_only = places.read_only.iter().map(user_file).collect();
+        if let (Some(text), None) = (&places.fallback, parent) {
+            let hint = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own to choose another";
+            let place = match &places.user {
+                UserPlace::Dir(directory) => directory.clone(),
+                _ => PathBuf::new(),
+            };
+            warnings.fault(WarningClass::UserPlace, &place, text, hint);
+        }
+        Self {
+            accept: Accept::new(config.target.id(), config.verify_target),
+            warnings,
+            memory: match parent {
+                None => Memory::new(limits.memory_bytes),
+                Some(parent) => parent.memory.inherited(),
+            },
+            system,
+            user,
+            read_only,
+            flights: Flights::default(),
+            config: Arc::clone(config),
+        }
+    }
+
     /// For one call.
     fn patience(&self) -> Patience {
         Patience::new(self.config.limits.busy_wait)

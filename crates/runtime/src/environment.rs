@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crate::os;
+
 /// The variables that matter here, as they were at one time.
 ///
 /// A variable that is empty counts as unset, as it does in MIOpen; the
@@ -12,6 +14,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     values: BTreeMap<&'static str, OsString>,
+    /// Whether the program has rights that its caller has not.
+    privileged: bool,
 }
 
 /// One variable, for people.
@@ -74,13 +78,39 @@ const NAMES: [&str; 17] = [
     "XDG_CACHE_HOME",
 ];
 
+/// Those that choose directories: by them a caller could have a program with
+/// more rights read and write where the caller likes.
+const DIRECTORIES: [&str; 7] = [
+    "MIOPEN_SYSTEM_DB_PATH",
+    "MIOPEN_CUSTOM_CACHE_DIR",
+    "MIOPEN_USER_DB_PATH",
+    "ROCM_PATH",
+    "HOME",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+];
+
 impl Environment {
     /// The process's environment as it is now.
+    ///
+    /// In a program that has rights which its caller has not, since it is
+    /// set-user-ID or set-group-ID or has file capabilities, no variable chooses
+    /// a directory: HOME is what the password database has for the effective
+    /// user, if it has one, and the other variables count as unset.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
     pub fn read() -> Self {
         let known = NAMES.iter();
-        Self::from_pairs(known.filter_map(|name| Some((*name, std::env::var_os(name)?))))
+        let values =
+            Self::from_pairs(known.filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        if os::is_privileged() { values.privileged(os::home_of_user()) } else { values }
+    }
+
+    fn privileged(mut self, home: Option<PathBuf>) -> Self {
+        self.privileged = true;
+        self.values.retain(|name, _| !DIRECTORIES.contains(name));
+        self.values.extend(home.map(|home| ("HOME", home.into_os_string())));
+        self
     }
 
     /// An environment of exactly these variables, the last of a name winning.
@@ -94,7 +124,7 @@ impl Environment {
             .filter_map(|(name, value)| Some((known(name.as_ref())?, value.into())))
             .filter(|(_, value)| !value.is_empty())
             .collect();
-        Self { values }
+        Self { values, privileged: false }
     }
 
     /// Every variable with its value and its effect, the effective ones first.
@@ -212,6 +242,14 @@ impl Environment {
         let value = value.as_deref();
         let set = value.is_some();
         let or = |yes: &str, no: &str| if set { yes.to_owned() } else { no.to_owned() };
+        if self.privileged && DIRECTORIES.contains(&name) {
+            return match set {
+                true => "taken from the password database: this program has more rights than its \
+                         caller"
+                    .to_owned(),
+                false => "ignored: this program has more rights than its caller".to_owned(),
+            };
+        }
         match name {
             "MIOPEN_SYSTEM_DB_PATH" => or(
                 "the only directory of installed kdbs",
@@ -291,4 +329,30 @@ fn is_false(text: &str) -> bool {
     ["0", "disable", "disabled", "no", "off", "false"]
         .iter()
         .any(|word| text.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_with_less_rights_chooses_no_directory() {
+        let all = NAMES.map(|name| (name, "/callers"));
+        let told = |home: Option<&str>| {
+            let environment = Environment::from_pairs(all).privileged(home.map(PathBuf::from));
+            assert_eq!(environment.custom_cache_dir(), None);
+            assert_eq!(environment.system_db_path(), None);
+            assert_eq!(environment.user_db_path(), None);
+            assert_eq!(environment.rocm_path(), None);
+            assert_eq!(environment.temp_dir(), Path::new("/tmp"));
+            assert_eq!(environment.device_arch(), Some("/callers"), "no directory");
+            for variable in environment.variables() {
+                let said = variable.effect.contains("more rights");
+                assert_eq!(said, DIRECTORIES.contains(&variable.name), "{variable:?}");
+            }
+            environment.home()
+        };
+        assert_eq!(told(None), None);
+        assert_eq!(told(Some("/home/owner")), Some(PathBuf::from("/home/owner")));
+    }
 }

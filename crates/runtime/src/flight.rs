@@ -10,6 +10,7 @@ use gfxpack_plan::KernelKey;
 
 use crate::answer::CodeObject;
 use crate::lock;
+use crate::os::{self, Process};
 
 /// The keys that are being compiled.
 #[derive(Default)]
@@ -41,8 +42,10 @@ pub(crate) enum Turn<'a> {
     Alone,
 }
 
-/// The duty to tell those who wait.
+/// The duty to tell those who wait. It is the parent's if the compiler forks,
+/// and its child comes back too.
 pub(crate) struct Landing<'a> {
+    process: Process,
     flights: &'a Flights,
     key: KernelKey,
     flight: Arc<Flight>,
@@ -61,7 +64,8 @@ impl Flights {
                     changed: Condvar::new(),
                 });
                 keys.insert(key.clone(), Arc::clone(&flight));
-                return Turn::Compile(Landing { flights: self, key: key.clone(), flight });
+                let (process, key) = (os::process(), key.clone());
+                return Turn::Compile(Landing { process, flights: self, key, flight });
             };
             drop(keys);
             // The compiler asks for the key that it is to compile.
@@ -92,6 +96,9 @@ impl Landing<'_> {
     }
 
     fn finish(&self, state: State) {
+        if self.process != os::process() {
+            return;
+        }
         lock(&self.flights.keys).remove(&self.key);
         *lock(&self.flight.state) = state;
         self.flight.changed.notify_all();
@@ -100,8 +107,8 @@ impl Landing<'_> {
 
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
-        let compiling = matches!(*lock(&self.flight.state), State::Compiling);
-        if compiling {
+        let is_mine = self.process == os::process();
+        if is_mine && matches!(*lock(&self.flight.state), State::Compiling) {
             self.finish(State::Failed);
         }
     }

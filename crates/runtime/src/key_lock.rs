@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::os::{self, Process};
+
 /// The sub-directory of a user cache that holds the locks.
 pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
 
@@ -14,9 +16,11 @@ pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
-/// A lock that is held. Its file is removed with it.
+/// A lock that is held. Its file is removed with it, but not by a child of the
+/// process that has it.
 #[derive(Debug)]
 pub(crate) struct KeyLock {
+    process: Process,
     path: PathBuf,
     file: File,
 }
@@ -51,7 +55,9 @@ impl KeyLock {
             match file.try_lock() {
                 // Who had it before may have removed the name, and somebody
                 // else locked a new file of that name.
-                Ok(()) if is_named(&file, &path) => return Some(Self { path, file }),
+                Ok(()) if is_named(&file, &path) => {
+                    return Some(Self { process: os::process(), path, file });
+                }
                 Ok(()) => continue,
                 Err(std::fs::TryLockError::WouldBlock) => {}
                 Err(std::fs::TryLockError::Error(_)) => return None,
@@ -70,7 +76,7 @@ impl Drop for KeyLock {
     fn drop(&mut self) {
         // While it is held, so that the name stays this file's, if nobody has
         // tidied it away before and another process made it anew.
-        if is_named(&self.file, &self.path) {
+        if self.process == os::process() && is_named(&self.file, &self.path) {
             std::fs::remove_file(&self.path).ok();
         }
     }

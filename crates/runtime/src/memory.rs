@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct State {
     objects: HashMap<KernelKey, (u64, CodeObject)>,
     /// Keys by when they were used.
@@ -26,6 +26,13 @@ struct State {
 impl Memory {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, state: Mutex::default() }
+    }
+
+    /// The same again, for a child of the process; empty where a thread of the
+    /// parent was in the middle of a change.
+    pub(crate) fn inherited(&self) -> Self {
+        let state = self.state.try_lock().map(|state| state.clone()).unwrap_or_default();
+        Self { limit_bytes: self.limit_bytes, state: Mutex::new(state) }
     }
 
     pub(crate) fn get(&self, key: &KernelKey) -> Option<CodeObject> {

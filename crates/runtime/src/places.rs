@@ -82,6 +82,9 @@ pub struct Places {
     pub user: UserPlace,
     /// User caches that can only be read, asked after the user's own.
     pub read_only: Vec<PathBuf>,
+    /// Where a private copy of a user's kdb is for a moment, while another
+    /// program has it open in WAL mode.
+    pub temp_dir: PathBuf,
     /// Why the user's cache is not where it should be, and where it is
     /// instead; the one thing here that is worth a warning.
     pub fallback: Option<String>,
@@ -90,7 +93,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Exactly these directories, whatever the environment says.
+    /// Exactly these directories, whatever the environment says, and `/tmp`
+    /// for [`temp_dir`](Self::temp_dir).
     #[must_use]
     pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserPlace) -> Self {
         let system =
@@ -100,6 +104,7 @@ impl Places {
             system_disabled: false,
             user,
             read_only: Vec::new(),
+            temp_dir: PathBuf::from("/tmp"),
             fallback: None,
             notes: Vec::new(),
         }
@@ -114,6 +119,7 @@ impl Places {
     #[must_use]
     pub fn resolve(environment: &Environment, options: &PlaceOptions) -> Self {
         let mut places = Self::new(Vec::<PathBuf>::new(), UserPlace::Memory { why: String::new() });
+        places.temp_dir = environment.temp_dir();
         if environment.disable_cache() {
             places.system_disabled = true;
             places.user = UserPlace::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };

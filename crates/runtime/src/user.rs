@@ -1,5 +1,8 @@
-//! The user's kdb of one device: found, trusted, read, written, and replaced
-//! when it is damaged.
+//! The user's kdb of one device: found, trusted, read and written.
+
+mod busy;
+mod damage;
+mod live;
 
 use std::collections::HashMap;
 use std::io;
@@ -7,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError};
+use gfxpack_kdb::{
+    Fault, LiveKdb, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError,
+};
 use gfxpack_plan::KernelKey;
 use gfxpack_plan::digest::Hasher;
 
@@ -17,14 +22,16 @@ use crate::miss::MissReason;
 use crate::patience::Patience;
 use crate::pool::Pool;
 use crate::trust::{self, GroupWrite, Untrusted};
-use crate::{aside, clock, lock};
+use crate::{clock, gate, lock};
+use busy::{BusySince, To};
+use damage::{SecondLook, is_damage};
 
 /// Uses that are noted in one transaction.
 const NOTED_TOGETHER: usize = 256;
 
-/// For how long nobody waits again for a file, after one waited in vain: who
-/// had it locked that long most likely keeps it, and each kernel would wait.
-const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
+/// Between two attempts to store into a file that another program has open in
+/// WAL mode. MIOpen has it open for milliseconds.
+const LIVE_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a user's kdb is used.
 #[derive(Debug, Clone)]
@@ -35,6 +42,8 @@ pub(crate) struct UserSettings {
     pub(crate) busy: Duration,
     /// Nothing is made, changed or moved.
     pub(crate) look_only: bool,
+    /// Where private copies are, for a moment.
+    pub(crate) temp_dir: PathBuf,
 }
 
 /// One user's kdb, which may come, change and go.
@@ -43,24 +52,11 @@ pub(crate) struct UserFile {
     name: String,
     settings: UserSettings,
     connections: Pool<Connection>,
+    /// Read as long as another program has the file open in WAL mode.
+    copy: Mutex<Option<LiveKdb>>,
     /// When kernels were used since that was last written down.
     used: Mutex<HashMap<KernelKey, u64>>,
     busy_since: Mutex<BusySince>,
-}
-
-/// When somebody waited in vain, if nobody has got at the file since. Others
-/// may let it be read and not be written.
-#[derive(Default)]
-struct BusySince {
-    reading: Option<Instant>,
-    storing: Option<Instant>,
-}
-
-/// What is waited for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum To {
-    Read,
-    Store,
 }
 
 enum Connection {
@@ -68,6 +64,12 @@ enum Connection {
     Write(UserKdb),
     /// The file or its directory can't be written to.
     Read(Reader),
+}
+
+/// Why a file gave no answer.
+enum Trouble {
+    Untrusted(Untrusted),
+    Read(ReadError),
 }
 
 /// Why a kernel could not be stored.
@@ -79,24 +81,29 @@ pub(crate) enum StoreError {
     Open(#[from] ReadError),
     #[error("failed to write the user's kdb")]
     Write(#[from] WriteError),
-    #[error("failed to move the damaged `{}` aside", path.display())]
-    Aside { path: PathBuf, source: io::Error },
     #[error("failed to write `{}`: it can only be read", .0.display())]
     ReadOnly(PathBuf),
 }
 
 impl UserFile {
     pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
-        let (used, busy_since) = (Mutex::default(), Mutex::default());
-        Self { directory, name, settings, connections: Pool::new(), used, busy_since }
+        Self {
+            directory,
+            name,
+            settings,
+            connections: Pool::new(),
+            copy: Mutex::default(),
+            used: Mutex::default(),
+            busy_since: Mutex::default(),
+        }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(&self.name)
     }
 
-    /// The code object of a key, held against its hash. A file that is no kdb
-    /// is moved aside.
+    /// The code object of a key, held against its hash. A file that is no kdb,
+    /// whoever looks at it, is moved aside.
     pub(crate) fn get(&self, key: &KernelKey, patience: &Patience) -> Result<Vec<u8>, MissReason> {
         let get = |wait| self.get_within(key, wait);
         self.waiting(
@@ -107,28 +114,6 @@ impl UserFile {
         )
     }
 
-    /// Does something that waits for others: as long as there is patience, but
-    /// not at all if another did in vain a while ago.
-    fn waiting<T>(
-        &self,
-        to: To,
-        patience: &Patience,
-        act: impl FnOnce(Duration) -> T,
-        is_busy: impl FnOnce(&T) -> bool,
-    ) -> T {
-        let in_vain = lock(&self.busy_since).forbids_to_wait(to);
-        let wait = if in_vain { Duration::ZERO } else { patience.left() };
-        let began = Instant::now();
-        let answer = act(wait);
-        patience.spend(began.elapsed());
-        if !is_busy(&answer) {
-            lock(&self.busy_since).set(to, None);
-        } else if !wait.is_zero() {
-            lock(&self.busy_since).set(to, Some(Instant::now()));
-        }
-        answer
-    }
-
     fn get_within(&self, key: &KernelKey, wait: Duration) -> Result<Vec<u8>, MissReason> {
         let path = self.path();
         let file = match Identity::of_name(&path) {
@@ -136,33 +121,52 @@ impl UserFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(MissReason::NoFile);
             }
-            Err(source) => return Err(unreadable(ReadError::Io { path, source })),
+            Err(source) => return Err(missed(ReadError::Io { path, source })),
         };
+        if let Some(answer) = self.ask_copy(key) {
+            return answer.map_err(missed_by)?.ok_or(MissReason::NoKernel);
+        }
+        let mut answer = self.ask(file, key, wait);
+        if matches!(&answer, Err(Trouble::Read(error)) if is_live(error, &path)) {
+            match self.ask_new_copy(key) {
+                // The other program has closed it just now.
+                Err(Trouble::Read(error)) if error.is_absent() => {
+                    answer = self.ask(file, key, wait);
+                }
+                // What is wrong with a copy says nothing of the file.
+                answer => return answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+            }
+        }
+        match answer {
+            Err(Trouble::Read(error)) => Err(self.faulty(file, error, key)),
+            answer => answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+        }
+    }
+
+    /// What the file itself answers.
+    fn ask(
+        &self,
+        file: Identity,
+        key: &KernelKey,
+        wait: Duration,
+    ) -> Result<Option<Vec<u8>>, Trouble> {
+        let _inside = gate::enter().ok_or_else(|| self.forked())?;
         let connection = match self.take(file, wait) {
             Some(connection) => connection,
-            None => {
-                let directory = self.check_directory().map_err(MissReason::Untrusted)?;
-                let path = directory.join(&self.name);
-                trust::check_file(&path, self.group()).map_err(MissReason::Untrusted)?;
-                self.open(&directory, wait).map_err(|error| self.faulty(file, error))?
-            }
+            None => self.open(&self.check()?, wait)?,
         };
-        let answer = match &connection {
+        let found = match &connection {
             Connection::Write(kdb) => kdb.get(key),
             Connection::Read(reader) => reader.get(key),
+        }?;
+        let connection = match found {
+            Some(_) => self.note_use(connection, key),
+            None => Some(connection),
         };
-        match answer {
-            Ok(Some(code_object)) => {
-                let connection = self.note_use(connection, key);
-                self.give(file, connection);
-                Ok(code_object)
-            }
-            Ok(None) => {
-                self.give(file, connection);
-                Err(MissReason::NoKernel)
-            }
-            Err(error) => Err(self.faulty(file, error)),
+        if let Some(connection) = connection {
+            self.give(file, connection);
         }
+        Ok(found)
     }
 
     /// Stores a code object. A damaged file is moved aside, and said to be; a
@@ -201,7 +205,7 @@ impl UserFile {
                 trust::check_file(&path, self.group())?;
             }
             let before = Identity::of_name(&path).ok();
-            let stored = self.store_once(&directory, &path, key, code_object, wait);
+            let stored = self.store_when_closed(&directory, key, code_object, wait);
             let Err(error) = stored else { return Ok(()) };
             let file = Identity::of_name(&path).ok();
             let replaced = before.is_some() && before != file;
@@ -210,10 +214,38 @@ impl UserFile {
             }
             again = false;
             let Some(file) = file.filter(|_| !replaced) else { continue };
-            let io = |source| StoreError::Aside { path: path.clone(), source };
-            if let Some(kept_as) = self.move_aside(&directory, file).map_err(io)? {
-                let source = error.into_read_error(&path);
-                moved_aside(&MissReason::MovedAside { kept_as, source });
+            let store = |mut kdb: UserKdb| {
+                kdb.store(key, code_object, 0, &[]).map(drop).map_err(|error| error.fault())
+            };
+            match self.second_look(&directory, file, store) {
+                Ok(SecondLook::MovedTo(kept_as)) => {
+                    let source = error.into_read_error(&path);
+                    moved_aside(&MissReason::MovedAside { kept_as, source });
+                }
+                Ok(SecondLook::Gone) => {}
+                Ok(SecondLook::Whole) => return Err(error.passing(&path)),
+                Err(_) => return Err(error),
+            }
+        }
+    }
+
+    /// Stores as soon as nobody has the file open in WAL mode.
+    fn store_when_closed(
+        &self,
+        directory: &Path,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait: Duration,
+    ) -> Result<(), StoreError> {
+        let path = directory.join(&self.name);
+        let began = Instant::now();
+        loop {
+            let left = wait.saturating_sub(began.elapsed());
+            match self.store_once(directory, &path, key, code_object, left) {
+                Err(error) if error.is_busy() && !left.is_zero() && LiveKdb::has_log(&path) => {
+                    std::thread::sleep(LIVE_PAUSE.min(left));
+                }
+                stored => return stored,
             }
         }
     }
@@ -226,6 +258,7 @@ impl UserFile {
         code_object: &[u8],
         wait: Duration,
     ) -> Result<(), StoreError> {
+        let Some(_inside) = gate::enter() else { return Err(StoreError::Open(self.forked())) };
         let pooled = Identity::of_name(path).ok().and_then(|file| self.take(file, wait));
         let connection = match pooled {
             Some(connection) => connection,
@@ -277,8 +310,11 @@ impl UserFile {
         if self.settings.look_only { GroupWrite::Left } else { GroupWrite::Taken }
     }
 
-    fn check_directory(&self) -> Result<PathBuf, Untrusted> {
-        trust::check_directory(&self.directory, self.group())
+    /// The directory by its real name, if it and the file can be trusted.
+    fn check(&self) -> Result<PathBuf, Untrusted> {
+        let directory = trust::check_directory(&self.directory, self.group())?;
+        trust::check_file(&directory.join(&self.name), self.group())?;
+        Ok(directory)
     }
 
     /// `directory` by its real name, checked.
@@ -287,49 +323,21 @@ impl UserFile {
         let exists = path.symlink_metadata().is_ok();
         let writable = file_system::is_writable(directory)
             && (!exists || file_system::is_writable_file(&path));
-        let UserSettings { max_object_bytes, limit_bytes, look_only, .. } = self.settings;
         if exists && !writable {
             let mut options = ReadOptions::default();
-            options.max_object_bytes = max_object_bytes;
+            options.max_object_bytes = self.settings.max_object_bytes;
             return Reader::open_with(&path, options).map(Connection::Read);
         }
+        UserKdb::open(&path, &self.options(wait)).map(Connection::Write)
+    }
+
+    fn options(&self, wait: Duration) -> UserOptions {
         let mut options = UserOptions::default();
-        options.max_object_bytes = max_object_bytes;
-        options.limit_bytes = limit_bytes;
+        options.max_object_bytes = self.settings.max_object_bytes;
+        options.limit_bytes = self.settings.limit_bytes;
         options.busy = wait;
-        options.look_only = look_only;
-        UserKdb::open(&path, &options).map(Connection::Write)
-    }
-
-    /// The reason for a miss, after what is to be done about it.
-    fn faulty(&self, file: Identity, error: ReadError) -> MissReason {
-        if error.is_absent() {
-            return MissReason::NoFile;
-        }
-        if is_damage(error.fault())
-            && !self.settings.look_only
-            && let Ok(directory) = self.check_directory()
-            && let Ok(Some(kept_as)) = self.move_aside(&directory, file)
-        {
-            return MissReason::MovedAside { kept_as, source: error };
-        }
-        match error {
-            error @ ReadError::Row { .. } => MissReason::Damaged(error),
-            error => unreadable(error),
-        }
-    }
-
-    /// Renames the damaged file; none where another thread or process did.
-    fn move_aside(&self, directory: &Path, file: Identity) -> io::Result<Option<PathBuf>> {
-        let held = KeyLock::acquire(directory, &format!("{}.aside", self.name), self.settings.busy);
-        if held.is_none() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let path = directory.join(&self.name);
-        if Identity::of_name(&path).ok() != Some(file) {
-            return Ok(None);
-        }
-        aside::rename(&path).map(Some)
+        options.look_only = self.settings.look_only;
+        options
     }
 
     /// Keeps uses that could not be written down for the next store.
@@ -341,25 +349,32 @@ impl UserFile {
         }
     }
 
-    fn note_use(&self, connection: Connection, key: &KernelKey) -> Connection {
-        let Connection::Write(mut kdb) = connection else { return connection };
-        if self.settings.look_only {
-            return Connection::Write(kdb);
+    /// Gives the connection back, unless it failed.
+    fn note_use(&self, connection: Connection, key: &KernelKey) -> Option<Connection> {
+        let Connection::Write(mut kdb) = connection else { return Some(connection) };
+        if !self.settings.look_only {
+            let mut used = lock(&self.used);
+            used.insert(key.clone(), clock::now());
+            if used.len() >= NOTED_TOGETHER {
+                let together: Vec<(KernelKey, u64)> = used.drain().collect();
+                drop(used);
+                // Usage only decides who goes first.
+                kdb.note_use(&together).ok()?;
+            }
         }
-        let mut used = lock(&self.used);
-        used.insert(key.clone(), clock::now());
-        if used.len() >= NOTED_TOGETHER {
-            let together: Vec<(KernelKey, u64)> = used.drain().collect();
-            drop(used);
-            // Usage only decides who goes first.
-            kdb.note_use(&together).ok();
-        }
-        Connection::Write(kdb)
+        Some(Connection::Write(kdb))
+    }
+
+    fn forked(&self) -> ReadError {
+        let why = "this process was forked while another thread was reading or writing a kdb";
+        ReadError::Io { path: self.path(), source: io::Error::other(why) }
     }
 }
 
 impl Drop for UserFile {
     fn drop(&mut self) {
+        let Some(_inside) = gate::enter() else { return };
+        lock(&self.copy).take();
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
         if used.is_empty() {
             return;
@@ -372,19 +387,15 @@ impl Drop for UserFile {
     }
 }
 
-impl BusySince {
-    fn forbids_to_wait(&self, to: To) -> bool {
-        let recently = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
-        recently(self.reading) || to == To::Store && recently(self.storing)
+impl From<Untrusted> for Trouble {
+    fn from(error: Untrusted) -> Self {
+        Self::Untrusted(error)
     }
+}
 
-    /// Who could store could read too.
-    fn set(&mut self, to: To, since: Option<Instant>) {
-        match to {
-            To::Read => self.reading = since,
-            To::Store if since.is_none() => *self = Self::default(),
-            To::Store => self.storing = since,
-        }
+impl From<ReadError> for Trouble {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
     }
 }
 
@@ -422,43 +433,31 @@ impl StoreError {
             _ => ReadError::NotSqlite { path: path.to_owned() },
         }
     }
+
+    /// What did not fail again.
+    fn passing(self, path: &Path) -> Self {
+        let source = Box::new(self.into_read_error(path));
+        Self::Open(ReadError::Passing { path: path.to_owned(), source })
+    }
 }
 
-/// Whether the file as a whole is no kdb, whoever looks at it.
-fn is_damage(fault: Fault) -> bool {
-    matches!(fault, Fault::Corrupt | Fault::TooSmall | Fault::Schema)
+/// Whether what failed can be had from a private copy.
+fn is_live(error: &ReadError, path: &Path) -> bool {
+    matches!(error.fault(), Fault::Busy | Fault::Journal) && LiveKdb::has_log(path)
 }
 
-fn unreadable(error: ReadError) -> MissReason {
-    MissReason::Unreadable(Arc::new(error))
+fn missed_by(trouble: Trouble) -> MissReason {
+    match trouble {
+        Trouble::Untrusted(error) => MissReason::Untrusted(error),
+        Trouble::Read(error) => missed(error),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_waits_once_and_after_a_wait_in_vain_nobody_does() {
-        const BUSY: Duration = Duration::from_secs(1000);
-        let settings =
-            UserSettings { max_object_bytes: 1, limit_bytes: 1, busy: BUSY, look_only: false };
-        let file = UserFile::new("/nonexistent".into(), "a.ukdb".to_owned(), settings);
-        let wait = |to, patience: &Patience, busy| file.waiting(to, patience, |it| it, |_| busy);
-        let call = |to, busy| wait(to, &Patience::new(BUSY), busy);
-        let patience = Patience::new(BUSY);
-        patience.spend(Duration::from_secs(999));
-        let left = wait(To::Read, &patience, false);
-        assert!(left <= Duration::from_secs(1), "{left:?} after another file was waited for");
-        assert_eq!(call(To::Read, true), BUSY, "another call waits in full");
-        assert_eq!(call(To::Read, true), Duration::ZERO);
-        assert_eq!(call(To::Store, true), Duration::ZERO);
-        assert_eq!(call(To::Read, false), Duration::ZERO, "it is free again");
-        assert_eq!(call(To::Read, false), BUSY);
-        // Who stores lets others read.
-        assert_eq!(call(To::Store, true), BUSY);
-        assert_eq!(call(To::Read, false), BUSY);
-        assert_eq!(call(To::Store, true), Duration::ZERO);
-        assert_eq!(call(To::Store, false), Duration::ZERO);
-        assert_eq!(call(To::Store, false), BUSY);
+/// The reason for a miss.
+fn missed(error: ReadError) -> MissReason {
+    match error {
+        error if error.is_absent() => MissReason::NoFile,
+        error @ ReadError::Row { .. } => MissReason::Damaged(error),
+        error => MissReason::Unreadable(Arc::new(error)),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +11,7 @@ use gfxpack_plan::{Target, kernel_package};
 use crate::environment::LogLevel;
 use crate::lock;
 use crate::miss::{MissReason, spelled};
+use crate::per_process::PerProcess;
 
 /// What a warning is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,11 +94,22 @@ pub(crate) struct Warnings {
 type Told = BTreeSet<(bool, PathBuf)>;
 
 /// What the whole process was told on standard error and through `tracing`.
-static TOLD: Mutex<Told> = Mutex::new(BTreeSet::new());
+static TOLD: PerProcess<Mutex<Told>> = PerProcess::new();
+
+/// What a child of this process was told by it.
+fn inherited(told: &Mutex<Told>) -> Mutex<Told> {
+    // In the middle of a change, by a thread that the child does not have.
+    Mutex::new(told.try_lock().map(|told| told.clone()).unwrap_or_default())
+}
 
 impl Warnings {
     pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
         Self { sink, shown: level.shows_warnings(), told: Mutex::default() }
+    }
+
+    /// The same again, for a child of the process.
+    pub(crate) fn inherited(&self) -> Self {
+        Self { sink: self.sink.clone(), shown: self.shown, told: inherited(&self.told) }
     }
 
     /// What is wrong with a file, in one line with a hint.
@@ -159,7 +170,7 @@ impl Warnings {
     fn tell(&self, class: WarningClass, file: &Path, text: impl FnOnce() -> String) {
         let told = match self.sink {
             WarningSink::Callback(_) => &self.told,
-            _ => &TOLD,
+            _ => TOLD.get(|parent| parent.map_or_else(Mutex::default, inherited)),
         };
         let absent = class == WarningClass::MissingSystemKdb;
         if !self.shown
@@ -174,10 +185,12 @@ impl Warnings {
             WarningSink::Tracing => {
                 tracing::warn!(file = %warning.file.display(), "{}", warning.text);
             }
-            // In one piece, so that lines of several processes don't mix. A
-            // closed standard error is no reason to stop.
+            // In one piece, so that lines of several processes don't mix, and
+            // without Rust's lock, which a thread may have held when the process
+            // was forked. A closed standard error is no reason to stop.
             WarningSink::Stderr | WarningSink::Silent => {
-                std::io::stderr().write_all(format!("{}\n", warning.text).as_bytes()).ok();
+                let line = format!("{}\n", warning.text);
+                rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).ok();
             }
         }
     }

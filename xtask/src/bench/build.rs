@@ -189,11 +189,6 @@ fn ways() -> Vec<Way> {
             "gfxpack without precompiled headers",
             Run::Cold(&["--no-shortcut", "precompiled-header"]),
         ),
-        way(
-            "gfxpack without the reduced library",
-            Run::Cold(&["--no-shortcut", "reduced-library"]),
-        ),
-        way("gfxpack without huge pages", Run::Cold(&["--no-shortcut", "huge-pages"])),
         way("gfxpack", Run::Cold(&[])),
         way("gfxpack, all in the cache", Run::Warm),
         way("gfxpack, planning only", Run::Plan),
@@ -238,12 +233,10 @@ fn profile(ways: &[Way]) -> String {
         let of = |one: &Measured| one.languages.get(language).copied().unwrap_or_default();
         row(&format!("the compiler on kernels in {name}"), part(&of));
     }
-    for (what, name) in [
-        ("precompiled-headers", "precompiling headers, and trying that"),
-        ("reduced-library", "cutting the library down, and trying that"),
-    ] {
-        row(name, part(&|one| one.shared.get(what).copied().unwrap_or_default()));
-    }
+    row(
+        "precompiling headers, and trying that",
+        part(&|one| one.shared.get("precompiled-headers").copied().unwrap_or_default()),
+    );
     row(
         "the rest: asking drivers, digests, staging, storing, assembling, verifying",
         part(&|one| one.cpu - kernels(one) - shared(one)),

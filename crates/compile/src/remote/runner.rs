@@ -92,13 +92,16 @@ impl Runner for Remote<'_> {
             Err(RemoteError::Interrupted) => return Err(CompileError::Interrupted),
             Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here(None)),
             Err(RemoteError::TimedOut(_)) => {
-                return Ok(Outcome::Failed(Failure {
-                    kind: FailureKind::TimedOut(engine.time_limit),
-                    output: String::new(),
-                    duration: started.elapsed(),
-                    usage: Usage::default(),
-                    site: Site::Remote { worker: String::new(), cached: false },
-                }));
+                return Ok(Outcome::Failed(
+                    Failure {
+                        kind: FailureKind::TimedOut(engine.time_limit),
+                        output: String::new(),
+                        duration: started.elapsed(),
+                        usage: Usage::default(),
+                        site: Site::Remote { worker: String::new(), cached: false },
+                    }
+                    .into(),
+                ));
             }
             Err(error @ RemoteError::Lost { .. }) => {
                 return Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))));

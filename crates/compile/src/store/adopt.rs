@@ -2,6 +2,7 @@
 //! shard hands on, and back.
 
 use std::io;
+use std::path::Path;
 
 use gfxpack_plan::Digest;
 
@@ -23,13 +24,22 @@ impl ObjectStore {
         {
             return Ok(Some(info));
         }
-        let path = object_path(job);
-        let raw = match from.read_file(&path) {
+        self.adopt_file(from, job, &object_path(job))
+    }
+
+    /// Copies a job's file with the set of files that it rests on.
+    pub(super) fn adopt_file(
+        &self,
+        from: &Self,
+        job: Digest,
+        path: &Path,
+    ) -> Result<Option<ObjectInfo>, CompileError> {
+        let raw = match from.read_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            raw => raw.map_err(CompileError::io("read", from.dir.join(&path)))?,
+            raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };
         let Some(info) = whole(&raw) else {
-            from.drop_one(job, &path)?;
+            from.drop_one(job, path)?;
             return Ok(None);
         };
         if let Some(set) = info.deps {
@@ -40,7 +50,7 @@ impl ObjectStore {
                 self.write(&deps, &[&text])?;
             }
         }
-        self.write(&path, &[&raw])?;
+        self.write(path, &[&raw])?;
         Ok(Some(info))
     }
 }

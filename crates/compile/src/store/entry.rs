@@ -15,7 +15,9 @@ use super::deps_path;
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// What the store knows of an object without reading its bytes.
+// What is damaged must not read as if it rested on nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
     /// SHA-256 of the object's bytes.
     pub sha256: Digest,

@@ -14,7 +14,9 @@ use super::{LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 4] = ["objects", "deps", "history", "headers"];
+const KINDS: [&str; 5] = ["objects", "refusals", "deps", "history", "headers"];
+/// Those of them that are named by a job, and end with what it was made for.
+const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 /// The same beside the store: what toolchains said, and what was written.
 const BESIDE: [&str; 2] = ["answers", "outputs"];
 
@@ -25,9 +27,11 @@ pub struct StoreStats {
     pub objects: u64,
     /// Bytes of their files.
     pub object_bytes: u64,
+    /// Kernels that compilers refused.
+    pub refusals: u64,
     /// Files that say what objects were made from.
     pub others: u64,
-    /// Bytes of those.
+    /// Bytes of those and of what is kept of refused kernels.
     pub other_bytes: u64,
     /// Since the least recently used file was used.
     pub oldest: Option<Duration>,
@@ -115,6 +119,7 @@ impl ObjectStore {
         for entry in self.entries() {
             let (count, bytes) = match entry.kind {
                 "objects" => (&mut stats.objects, &mut stats.object_bytes),
+                "refusals" => (&mut stats.refusals, &mut stats.other_bytes),
                 _ => (&mut stats.others, &mut stats.other_bytes),
             };
             *count += 1;
@@ -179,8 +184,10 @@ impl ObjectStore {
         Ok(Some(left))
     }
 
-    /// Reads and hashes every object, and removes those that are damaged,
-    /// in parallel. Builds may go on meanwhile. `false` from `go_on` ends it.
+    /// Reads and hashes every object, and what is kept of every refused kernel,
+    /// and removes those that are damaged, in parallel. Builds may go on
+    /// meanwhile. `false` from `go_on` ends it. Gives how many
+    /// objects there were.
     ///
     /// # Errors
     /// [`CompileError::Io`] where one can't be read or removed,
@@ -189,8 +196,8 @@ impl ObjectStore {
         &self,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(u64, Vec<Damaged>), CompileError> {
-        let objects: Vec<Entry> =
-            self.entries().into_iter().filter(|entry| entry.kind == "objects").collect();
+        let files: Vec<Entry> =
+            self.entries().into_iter().filter(|entry| OF_JOBS.contains(&entry.kind)).collect();
         let check = |entry: &Entry| -> Result<Option<Damaged>, CompileError> {
             if !go_on() {
                 return Err(CompileError::Interrupted);
@@ -214,10 +221,11 @@ impl ObjectStore {
                 }
             }
         };
-        let found: Result<Vec<_>, _> = objects.par_iter().map(check).collect();
+        let found: Result<Vec<_>, _> = files.par_iter().map(check).collect();
         let mut damaged: Vec<Damaged> = found?.into_iter().flatten().collect();
         damaged.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok((objects.len() as u64, damaged))
+        let objects = files.iter().filter(|entry| entry.kind == "objects").count();
+        Ok((objects as u64, damaged))
     }
 
     /// The stores of earlier versions beside this one.
@@ -278,9 +286,12 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use std::fs::FileTimes;
 
-    use super::super::{About, object_path};
+    use super::super::{About, object_path, refusal_path};
     use super::*;
     use crate::file_digest::FileDigests;
+    use crate::job::{Failure, FailureKind};
+    use crate::remote::Site;
+    use crate::usage::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -391,6 +402,34 @@ mod tests {
         drop(running);
         assert_eq!(looking.evict(&everything).unwrap().unwrap().files, 1);
         assert_eq!(left(dir.path(), &jobs), [false]);
+    }
+
+    #[test]
+    fn what_is_kept_of_refused_kernels_is_counted_checked_and_evicted() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[1]);
+        let opened = ObjectStore::open(dir.path()).unwrap();
+        let (kind, output) = (FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
+        let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
+        let failure = Failure { kind, output, duration, usage, site };
+        let digests = FileDigests::in_memory();
+        let insert = || {
+            opened.insert_refusal(jobs[0], &failure, &about_it(), Vec::new()).unwrap();
+            assert!(opened.refusal(jobs[0], &digests).is_some());
+        };
+        insert();
+        let stats = opened.stats();
+        assert_eq!((stats.objects, stats.refusals, stats.others), (1, 1, 0));
+        assert_eq!(opened.verify(&|| true).unwrap(), (1, Vec::new()));
+        let path = opened.dir.join(refusal_path(jobs[0]));
+        fs::write(&path, "damaged").unwrap();
+        assert_eq!(opened.refusal(jobs[0], &digests), None);
+        let (objects, damaged) = opened.verify(&|| true).unwrap();
+        assert_eq!((objects, damaged.len(), path.exists()), (1, 1, false));
+        insert();
+        let everything = Limits { size: Some(0), ..Limits::default() };
+        assert_eq!(opened.evict(&everything).unwrap().unwrap().files, 2);
+        assert!(!path.exists());
     }
 
     #[test]

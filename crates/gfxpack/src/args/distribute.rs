@@ -25,9 +25,6 @@ pub(crate) struct FromPlan {
     /// the same file for every shard
     #[arg(long, value_name = "FILE", requires = "shard")]
     pub(crate) costs: Option<PathBuf>,
-    /// Compile kernels again that an earlier run of the shard saw refused
-    #[arg(long, requires = "shard")]
-    pub(crate) retry_refused: bool,
 }
 
 /// The form of a kdb.

@@ -6,6 +6,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_harvest::script::Tuning;
 use gfxpack_plan::Target;
 
+use super::MaxObject;
+
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Harvest {
@@ -33,6 +35,8 @@ pub(crate) struct HarvestKeys {
     /// Only keys that MIOpen had to compile, as far as was seen
     #[arg(long)]
     pub(crate) missed: bool,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
     /// Where to write the keys [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

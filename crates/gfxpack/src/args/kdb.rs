@@ -6,8 +6,44 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_plan::Target;
 
-use super::{BlobArg, CacheArgs, ToolchainArgs, parse_target, whole_file};
+use super::{Asking, BlobArg, CacheArgs, CacheDir, ToolchainArgs, parse_target, whole_file};
 use crate::quantity::parse_size;
+
+/// How much is believed of a kdb.
+#[derive(Debug, Clone, std::marker::Copy, ClapArgs)]
+pub(crate) struct MaxObject {
+    /// Largest code object to take from a kdb: what claims more is a fault
+    #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
+          default_value = "256MiB")]
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KdbCommand {
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
+    #[command(subcommand)]
+    pub(crate) command: Kdb,
+}
+
+/// `kdb check`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckKdb {
+    /// The kdbs, called as MIOpen looks for them
+    #[arg(required = true, value_name = "KDB")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// The device to claim [default: as the kdbs' names say, with every known
+    /// count of compute units]; repeatable, or with commas
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
+    pub(crate) target: Vec<Target>,
+    /// Processes at once [default: one per processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cache: CacheDir,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kdb {
@@ -20,6 +56,9 @@ pub(crate) enum Kdb {
         #[arg(long, short, value_parser = parse_target)]
         target: Option<Target>,
     },
+    /// Run the real libMIOpen with the kdbs and compilers that refuse: whether
+    /// it finds every kernel that problems want
+    Check(Box<CheckKdb>),
     /// Summarise what is in a kdb
     Info {
         /// The kdbs
@@ -204,8 +243,9 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    pub(crate) fn options(&self) -> CopyOptions<'static> {
+    pub(crate) fn options(&self, max_object: MaxObject) -> CopyOptions<'static> {
         let mut options = CopyOptions::default();
+        options.max_object_bytes = max_object.bytes;
         options.layout = self.layout.map(Into::into);
         options.blob = self.blob.map(Into::into);
         options
@@ -239,6 +279,11 @@ fn parse_split(text: &str) -> Result<SplitBy, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_is_the_librarys() {
+        assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -7,6 +7,7 @@ use gfxpack_package::Compression;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
+use super::MaxObject;
 use crate::quantity::parse_size;
 
 #[derive(Debug, ClapArgs)]
@@ -20,6 +21,8 @@ pub(crate) struct Package {
     /// Package kdbs although their build says that kernels are missing
     #[arg(long)]
     pub(crate) allow_partial: bool,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
-use super::Hardware;
 use super::packaging::parse_template;
+use super::{Hardware, MaxObject};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Repo {
@@ -63,6 +63,8 @@ pub(crate) struct Verify {
     /// Public keys, one of which must have signed what can be signed
     #[arg(long, value_name = "FILE")]
     pub(crate) keyring: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
 }
 
 fn parse_word(text: &str) -> Result<String, String> {

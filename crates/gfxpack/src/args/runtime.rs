@@ -7,7 +7,7 @@ use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
-use super::{parse_target, whole_file};
+use super::{MaxObject, parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Detect {
@@ -58,6 +58,8 @@ pub(crate) struct Asked {
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
 }
 
 /// Whose user cache is meant.

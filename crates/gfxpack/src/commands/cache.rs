@@ -51,6 +51,7 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     let (stats, old) = (store.stats(), store.old());
     let body = json!({
         "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
+        "refused": stats.refusals,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
         "bytes": stats.bytes(), "limit": limit,
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
@@ -63,6 +64,9 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     output.data(&dir.display().to_string());
     let line = |label: &str, value: String| output.data(&format!("  {label:<8} {value}"));
     line("objects", format!("{}, {}", stats.objects, size(stats.object_bytes)));
+    if stats.refusals > 0 {
+        line("refused", counted(stats.refusals, "kernel"));
+    }
     line("others", format!("{}, {}", stats.others, size(stats.other_bytes)));
     line("limit", limit.map_or_else(|| "none".to_owned(), size));
     if let Some(age) = stats.oldest {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::plan;
 use crate::args::{Build, Packaging};
+use crate::asking;
 use crate::build::{self, MadeKdb};
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
@@ -54,8 +55,9 @@ pub(crate) fn run(
                 stated_license: packaging.and_then(packages::stated_license),
                 allow_partial: args.allow_partial,
                 purpose,
+                jobs: build::jobs(args),
             };
-            match prepare::prepare(&from, environment, cancel)? {
+            match prepare::prepare(&from, environment, cancel, output)? {
                 Ok(prepared) => prepared,
                 Err(shares) => {
                     plan::tell_shares(&shares, output);
@@ -127,6 +129,13 @@ pub(crate) fn run(
         }
     };
     summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
+    if let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.library.asked) {
+        for kdb in &kdbs {
+            let missing = kdb.missing.iter().map(|(key, _)| key);
+            let coverage = asking::coverage(asked, facts, &kdb.target, missing);
+            asking::report_coverage(&coverage, facts, output);
+        }
+    }
     prepared.cache.shrink(output);
     if !allowed {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
@@ -154,7 +163,7 @@ fn summarise(
     let body = json!({
         "jobs": prepared.plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
-        "reused": 0, "failed": summary.failures.len(),
+        "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": prepared.plan.digest(),
     });
     output.message("build-finished", &body);

@@ -10,14 +10,14 @@ use gfxpack_runtime::Environment;
 use serde_json::json;
 
 use super::lookup;
-use crate::args::Doctor;
+use crate::args::{Doctor, MaxObject};
 use crate::fail::Outcome;
 use crate::output::Output;
 
 /// Checks everything, and fails where there is a problem.
 pub(crate) fn run(args: &Doctor, output: &Output) -> anyhow::Result<()> {
     let environment = Environment::read();
-    let mut checks = Checks { output, problems: 0 };
+    let mut checks = Checks { output, max_object: args.asked.max_object, problems: 0 };
     let targets = hardware::check(args, &environment, &mut checks)?;
     variables(&environment, &mut checks);
     let places = lookup::places(&args.asked, &environment, output)?;
@@ -55,6 +55,7 @@ impl Level {
 /// Tells each check as it is made, and counts.
 struct Checks<'a> {
     output: &'a Output,
+    max_object: MaxObject,
     problems: usize,
 }
 

@@ -38,8 +38,8 @@ pub(crate) fn run(
             shortcuts: Shortcuts::default(),
             remote: None,
             shared: None,
+            retry_refused: false,
         },
-        retry_refused: false,
         cancel,
         output,
     };

@@ -6,12 +6,12 @@ mod nearest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, Reader};
+use gfxpack_kdb::ReadError;
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, Layer, Lookup, Target};
 use serde_json::json;
 
-use super::lookup;
-use crate::args::Explain;
+use super::{kdb, lookup};
+use crate::args::{Explain, MaxObject};
 use crate::output::{Output, shown};
 
 /// Kernel names that are shown where none is the one asked for.
@@ -39,12 +39,12 @@ pub(crate) fn run(args: &Explain, output: &Output) -> anyhow::Result<()> {
     let found = answer.found.is_some();
     if !found {
         advise(&key, &target, output);
-        let mut search = Search::new(&key, args.nearest);
+        let (max, mut search) = (args.asked.max_object, Search::new(&key, args.nearest));
         for (_, file) in &asked {
-            search.look_into(file);
+            search.look_into(file, max);
         }
         search.print(output);
-        elsewhere(&key, &target, &asked, output);
+        elsewhere(&key, &target, &asked, max, output);
     }
     output.message(
         "explained",
@@ -101,6 +101,17 @@ fn advise(key: &KernelKey, target: &Target, output: &Output) {
     }
 }
 
+/// The arguments in these files that are nearest to a key's, of the same name.
+pub(super) fn nearest_arguments(
+    key: &KernelKey,
+    files: &[PathBuf],
+    max_object: MaxObject,
+) -> Option<String> {
+    let mut search = Search::new(key, 1);
+    files.iter().for_each(|file| search.look_into(file, max_object));
+    search.nearest.into_iter().next().map(|(_, args, _)| args)
+}
+
 /// The keys nearest to one.
 struct Search<'a> {
     key: &'a KernelKey,
@@ -120,7 +131,7 @@ impl<'a> Search<'a> {
     }
 
     /// Takes in a file; one that can't be read has been told of already.
-    fn look_into(&mut self, file: &Path) {
+    fn look_into(&mut self, file: &Path, max_object: MaxObject) {
         let mut last_name = String::new();
         let each = |entry: gfxpack_kdb::Entry| {
             let KernelKey { kernel_name, kernel_args } = entry.key;
@@ -142,7 +153,7 @@ impl<'a> Search<'a> {
             }
             Ok::<(), ReadError>(())
         };
-        Reader::open(file).and_then(|reader| reader.for_each_entry(each)).ok();
+        kdb::open(file, max_object).and_then(|reader| reader.for_each_entry(each)).ok();
     }
 
     fn print(&self, output: &Output) {
@@ -188,13 +199,19 @@ fn trim<T: Ord>(set: &mut BTreeSet<T>, wanted: usize) {
 
 /// kdbs beside those asked that hold the very key, for other compute units or
 /// of another version: not asked, and worth knowing.
-fn elsewhere(key: &KernelKey, target: &Target, asked: &[(Layer, PathBuf)], output: &Output) {
+fn elsewhere(
+    key: &KernelKey,
+    target: &Target,
+    asked: &[(Layer, PathBuf)],
+    max_object: MaxObject,
+    output: &Output,
+) {
     for file in neighbours(asked) {
         let serves = target_of(&file).filter(|other| other.id().serves(target.id()));
         if serves.is_none() || asked.iter().any(|(_, known)| *known == file) {
             continue;
         }
-        let has = Reader::open(&file).and_then(|reader| reader.get(key));
+        let has = kdb::open(&file, max_object).and_then(|reader| reader.get(key));
         if matches!(has, Ok(Some(_))) {
             output.message("elsewhere", &json!({ "file": shown(&file), "target": serves }));
             if !output.json {

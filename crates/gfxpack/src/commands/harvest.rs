@@ -41,6 +41,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<
     let read = |bytes| bar.add(bytes);
     let cancelled = || cancel.is_cancelled();
     let mut options = Options::default();
+    options.max_object_bytes = args.max_object.bytes;
     options.retarget.clone_from(&args.retarget);
     options.retarget.sort();
     options.retarget.dedup();

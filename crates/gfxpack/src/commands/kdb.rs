@@ -1,5 +1,6 @@
 //! `kdb`: looking into files, and the commands that make others of them.
 
+pub(crate) mod check;
 mod copy;
 mod diff;
 mod object;
@@ -9,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{FindingClass, Layout, ReadError, Reader, VerifyOptions};
+use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_plan::Target;
 use serde_json::json;
 
-use crate::args::{Kdb, SelectObject};
+use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
@@ -22,14 +23,19 @@ use crate::progress::bar::{Bar, Unit};
 use crate::record;
 
 /// Runs a `kdb` sub-command.
-pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyhow::Result<()> {
-    match kdb {
+pub(crate) fn run(
+    kdb: KdbCommand,
+    environment: &Environment,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let KdbCommand { max_object: max, command } = kdb;
+    match command {
         Kdb::Verify { files, target } => {
             let (mut names, mut hints) = (Vec::new(), BTreeSet::new());
             let mut unreadable = None;
             let cancel = cancel_on_signal(output)?;
             for file in &files {
-                match verify(file, target.as_ref(), &cancel, output) {
+                match verify(file, target.as_ref(), max, &cancel, output) {
                     Ok(found) if found.is_empty() => {}
                     Err(error) if cancel.is_cancelled() => return Err(error),
                     Ok(found) => {
@@ -54,30 +60,31 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
                 }
             }
         }
-        Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
-        Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
+        Kdb::Check(args) => check::run(&args, max, environment, &cancel_on_signal(output)?, output),
+        Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
+        Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
         Kdb::Get { file, name, args, out } => {
-            get(&SelectObject { file, name, args }, to_file(out.as_ref()), output)
+            get(&SelectObject { file, name, args }, max, to_file(out.as_ref()), output)
         }
         Kdb::Merge { files, out, on_conflict, copy } => {
             let cancel = cancel_on_signal(output)?;
-            copy::merge(&files, &out, on_conflict, &copy, &cancel, output)
+            copy::merge(&files, &out, on_conflict, &copy.options(max), &cancel, output)
         }
-        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, output),
+        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, max, output),
         Kdb::Split { file, out, by, copy } => {
-            copy::split(&file, &out, by, &copy, &cancel_on_signal(output)?, output)
+            copy::split(&file, &out, by, &copy.options(max), &cancel_on_signal(output)?, output)
         }
         Kdb::Convert { file, out, copy } => {
-            copy::convert(&file, &out, &copy, &cancel_on_signal(output)?, output)
+            copy::convert(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
         }
-        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, output),
+        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, output),
         Kdb::Repair { file, out, copy } => {
-            copy::repair(&file, &out, &copy, &cancel_on_signal(output)?, output)
+            copy::repair(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
         }
         Kdb::Disasm { object, toolchain, cache } => {
-            object::disasm(&object, &toolchain, &cache, environment, output)
+            object::disasm(&object, max, &toolchain, &cache, environment, output)
         }
-        Kdb::Symbols { object } => object::symbols(&object, output),
+        Kdb::Symbols { object } => object::symbols(&object, max, output),
     }
 }
 
@@ -85,6 +92,7 @@ pub(crate) fn run(kdb: Kdb, environment: &Environment, output: &Output) -> anyho
 fn verify(
     file: &Path,
     target: Option<&Target>,
+    max_object: MaxObject,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<Vec<FindingClass>> {
@@ -92,7 +100,7 @@ fn verify(
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let cancelled = || cancel.is_cancelled();
-        let mut options = VerifyOptions::default();
+        let mut options = verify_options(max_object);
         options.cancelled = Some(&cancelled);
         if bar.is_wanted() {
             options.progress = Some(&progress);
@@ -133,9 +141,23 @@ fn verify(
     Ok(report.counts.into_keys().collect())
 }
 
-fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
-    let reader = Reader::open(file)?;
-    let (info, layout) = (reader.info()?, reader.layout().map(Layout::name));
+/// A kdb, of which no larger code objects are taken.
+pub(crate) fn open(file: &Path, max_object: MaxObject) -> Result<Reader, ReadError> {
+    let mut options = ReadOptions::default();
+    options.max_object_bytes = max_object.bytes;
+    Reader::open_with(file, options)
+}
+
+/// The same for verifying one.
+pub(crate) fn verify_options(max_object: MaxObject) -> VerifyOptions<'static> {
+    let mut options = VerifyOptions::default();
+    options.max_object_bytes = max_object.bytes;
+    options
+}
+
+fn info(file: &Path, max_object: MaxObject, output: &Output) -> anyhow::Result<()> {
+    let reader = open(file, max_object)?;
+    let (info, layout) = (reader.info()?, reader.layout().name());
     // Generator and compiler, with the number of their rows.
     let mut made_by: BTreeMap<(String, String), u64> = BTreeMap::new();
     reader.for_each_origin(|_, origin| {
@@ -201,7 +223,7 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
             info.rows
         ),
     );
-    line("layout", layout.unwrap_or("a view of its own").to_owned());
+    line("layout", layout.to_owned());
     line("journal", info.header.journal.name().to_owned());
     for ((generator, compiler), rows) in &made_by {
         line("made by", format!("{generator} with {compiler} ({rows})"));
@@ -209,8 +231,14 @@ fn info(file: &Path, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyhow::Result<()> {
-    Reader::open(file)?.for_each_entry(|entry| {
+fn list(
+    file: &Path,
+    filter: Option<&str>,
+    keys: bool,
+    max_object: MaxObject,
+    output: &Output,
+) -> anyhow::Result<()> {
+    open(file, max_object)?.for_each_entry(|entry| {
         let text = entry.key.to_string();
         if output.is_broken() {
             return Ok::<(), ReadError>(());
@@ -235,8 +263,13 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> anyho
     Ok(())
 }
 
-fn get(select: &SelectObject, out: Option<&Path>, output: &Output) -> anyhow::Result<()> {
-    let bytes = object::find(select)?;
+fn get(
+    select: &SelectObject,
+    max_object: MaxObject,
+    out: Option<&Path>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let bytes = object::find(select, max_object)?;
     match out {
         Some(path) => record::replace(path, &bytes).map_err(fail::io("write", path)),
         None => {

@@ -61,6 +61,7 @@ pub(super) fn config(
     let mut config = Config::new(target, places(asked, environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
+    config.limits.max_object_bytes = asked.max_object.bytes;
     Ok(config)
 }
 

@@ -1,5 +1,6 @@
 //! The sub-commands, each a few steps over the crates below.
 
+mod ask;
 mod cache;
 mod caches;
 mod detect;
@@ -15,6 +16,7 @@ mod kdb;
 mod lookup;
 mod manual;
 mod merge;
+mod miopen;
 mod package;
 mod perfdb;
 mod plan;
@@ -47,6 +49,10 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         }
         Command::Build(build) => {
             dist::run(&build, None, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::Ask(ask) => ask::run(&ask, environment, &cancel_on_signal(output)?, output),
+        Command::Miopen(miopen) => {
+            miopen::run(&miopen, environment, &cancel_on_signal(output)?, output)
         }
         Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
         Command::Package(package) => {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{Reader, VerifyOptions};
 use gfxpack_plan::Target;
 use gfxpack_plan::kernel_package::Release;
 
-use crate::args::Package;
+use crate::args::{MaxObject, Package};
 use crate::build::MadeKdb;
+use crate::commands::kdb;
 use crate::environment::Environment;
 use crate::fail::{self, Outcome};
 use crate::output::Output;
@@ -40,10 +40,10 @@ pub(crate) fn run(
                 "package them in two runs with different --out",
             ));
         }
-        let kdb = checked(path, target, args.allow_partial)?;
+        let kdb = checked(path, target, args)?;
         let mut library = kdb.origin.library();
         if library.licenses.is_empty() {
-            library.licenses = sources_without_licence(path)?;
+            library.licenses = sources_without_licence(path, args.max_object)?;
         }
         let release = packages::release(&args.packaging, &library, environment, output)?;
         kdbs.push((kdb, release));
@@ -75,8 +75,8 @@ pub(crate) fn run(
 }
 
 /// The kdb, verified, with what is known of its making.
-fn checked(path: &Path, target: Target, allow_partial: bool) -> anyhow::Result<MadeKdb> {
-    let report = gfxpack_kdb::verify(path, Some(&target), &VerifyOptions::default())?;
+fn checked(path: &Path, target: Target, args: &Package) -> anyhow::Result<MadeKdb> {
+    let report = gfxpack_kdb::verify(path, Some(&target), &kdb::verify_options(args.max_object))?;
     if let Some(finding) = report.findings.first() {
         return Err(Outcome::Unsound(format!("`{}`: {finding}", path.display())).into());
     }
@@ -88,7 +88,7 @@ fn checked(path: &Path, target: Target, allow_partial: bool) -> anyhow::Result<M
     }
     let entry = record::of_kdb(path)?;
     let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();
-    if !missing.is_empty() && !allow_partial {
+    if !missing.is_empty() && !args.allow_partial {
         let file = path.display().to_string();
         return Err(Outcome::Partial { file, missing: missing.len() }.into());
     }
@@ -96,9 +96,9 @@ fn checked(path: &Path, target: Target, allow_partial: bool) -> anyhow::Result<M
     Ok(MadeKdb { target, path: path.to_owned(), kernels: report.rows, missing, origin })
 }
 
-fn sources_without_licence(path: &Path) -> anyhow::Result<Licenses> {
+fn sources_without_licence(path: &Path, max_object: MaxObject) -> anyhow::Result<Licenses> {
     let mut licenses = Licenses::new();
-    Reader::open(path)?.for_each_entry(|entry| {
+    kdb::open(path, max_object)?.for_each_entry(|entry| {
         if let Some(source) = entry.key.source_name() {
             licenses.entry(source.to_owned()).or_default();
         }

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
+use crate::build;
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::fail;
@@ -39,8 +40,9 @@ pub(crate) fn run(
         allow_partial: false,
         // What the commands name has to stay.
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
+        jobs: build::processes(None),
     };
-    let gathered = match prepare::gather(&from, environment, cancel)? {
+    let gathered = match prepare::gather(&from, environment, cancel, output)? {
         Ok(gathered) => gathered,
         Err(shares) => {
             tell_shares(&shares, output);
@@ -106,6 +108,7 @@ struct Message<'a> {
     digest: Digest,
     plan: &'a Plan,
     cached: &'a [bool],
+    refused: &'a [bool],
 }
 
 /// What kdbs had already, by target.
@@ -144,8 +147,12 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let Cache { store, digests, .. } = &prepared.cache;
     let has = |job: &Job| store.lookup(job.digest, digests).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
+    let is_refused =
+        |(job, cached): (&Job, &bool)| !cached && store.refusal(job.digest, digests).is_some();
+    let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
     if output.json {
-        output.message("plan", &Message { digest: plan.digest(), plan, cached: &cached });
+        let digest = plan.digest();
+        output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
         return;
     }
     for toolchain in &plan.toolchains {
@@ -166,11 +173,16 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
             languages.join(", ")
         ));
     }
-    let to_do = cached.iter().filter(|cached| !**cached).count();
+    let count = |of: &[bool]| of.iter().filter(|it| **it).count();
+    let (cached, refused) = (count(&cached), count(&refused));
+    let words = match refused {
+        0 => String::new(),
+        _ => format!("{refused} refused before, "),
+    };
     output.data(&format!(
-        "{} compile jobs: {} in the cache, {to_do} to run",
+        "{} compile jobs: {cached} in the cache, {words}{} to run",
         plan.jobs.len(),
-        plan.jobs.len() - to_do
+        plan.jobs.len() - cached - refused
     ));
     if commands {
         for job in &plan.jobs {

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::VerifyOptions;
 use gfxpack_package::read::{self, Kind};
 use gfxpack_package::sums;
 use gfxpack_tuning::{DatabaseName, Severity};
 use serde_json::json;
 
-use crate::args::Verify;
+use crate::args::{MaxObject, Verify};
+use crate::commands::kdb::verify_options;
 use crate::fail::{self, Outcome};
 use crate::finding::{Finding, Remedy};
 use crate::output::{Output, counted, harmless, shown};
@@ -35,8 +35,14 @@ const NAME_MAX: usize = 255;
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
-    let mut checker =
-        Checker { keyring, output, unsound: Vec::new(), remedies: BTreeSet::new(), unread: None };
+    let mut checker = Checker {
+        keyring,
+        max_object: args.max_object,
+        output,
+        unsound: Vec::new(),
+        remedies: BTreeSet::new(),
+        unread: None,
+    };
     for path in &args.paths {
         let checked = checker.path(path);
         checker.note(checked);
@@ -46,6 +52,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> anyhow::Result<()> {
 
 struct Checker<'a> {
     keyring: Option<Keyring>,
+    max_object: MaxObject,
     output: &'a Output,
     /// What has findings, for the last line.
     unsound: Vec<String>,
@@ -143,7 +150,7 @@ impl Checker<'_> {
             let found = if !unpacked {
                 Ok(vec![format!("it has more than {most} bytes, in a package of {size}")])
             } else if inside.ends_with(".kdb") {
-                kdb(&copy).map(|(found, rows)| {
+                kdb(&copy, self.max_object).map(|(found, rows)| {
                     kernels += rows;
                     found
                 })
@@ -310,9 +317,9 @@ fn tuning(path: &Path) -> Result<Vec<String>, gfxpack_tuning::ReadError> {
 }
 
 /// What is wrong with a kdb, and how many kernels it has.
-fn kdb(path: &Path) -> anyhow::Result<(Vec<String>, u64)> {
+fn kdb(path: &Path, max_object: MaxObject) -> anyhow::Result<(Vec<String>, u64)> {
     let target = packages::target_of(path)?;
-    let report = gfxpack_kdb::verify(path, Some(&target), &VerifyOptions::default())?;
+    let report = gfxpack_kdb::verify(path, Some(&target), &verify_options(max_object))?;
     let mut findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     let more = report.total_findings() - findings.len() as u64;
     if more > 0 {

@@ -71,6 +71,7 @@ fn message(
 ) -> Value {
     let (state, changes, nearest) = match &explanation.state {
         State::Stored(_) => ("stored", &[][..], None),
+        State::Refused(_) => ("refused", &[][..], None),
         State::Changed(changes) => ("changed", &changes[..], None),
         State::Gone => ("gone", &[][..], None),
         State::New(None) => ("new", &[][..], None),
@@ -113,6 +114,10 @@ fn print(
     line("job", &job.digest.to_string());
     match &explanation.state {
         State::Stored(info) => line("state", &format!("in the cache, {}", size(info.size))),
+        State::Refused(failure) => {
+            line("state", &format!("refused by an earlier run: {}", failure.kind));
+            failure.output.lines().for_each(|said| line("", said));
+        }
         State::Gone => line("state", "would be compiled: its object is no longer in the cache"),
         State::Changed(changes) => {
             line("state", "would be compiled: it differs from when it was built last");

@@ -14,6 +14,7 @@ use crate::output::{Output, size};
 pub(crate) enum Unit {
     Bytes,
     Kernels,
+    Problems,
 }
 
 /// Shows how far a task is; any thread may move it.
@@ -54,8 +55,10 @@ impl Bar {
         let template = match (self.unit, total) {
             (Unit::Bytes, 0) => "{prefix:>12} {spinner} {bytes}, {bytes_per_sec}",
             (Unit::Bytes, _) => "{prefix:>12} [{bar:30}] {bytes}/{total_bytes}, {eta} left",
-            (Unit::Kernels, 0) => "{prefix:>12} {spinner} {pos} {msg}",
-            (Unit::Kernels, _) => "{prefix:>12} [{bar:30}] {pos}/{len} {msg}, {eta} left",
+            (Unit::Kernels | Unit::Problems, 0) => "{prefix:>12} {spinner} {pos} {msg}",
+            (Unit::Kernels | Unit::Problems, _) => {
+                "{prefix:>12} [{bar:30}] {pos}/{len} {msg}, {eta} left"
+            }
         };
         let style = ProgressStyle::with_template(template).expect("a valid template");
         bar.set_style(style.progress_chars("=> "));
@@ -89,6 +92,19 @@ impl Bar {
         bar.set_position(rows);
     }
 
+    /// So many of so many are done.
+    pub(crate) fn at(&self, done: u64, total: u64) {
+        match &self.shown {
+            None => self.line(|lines| (lines.done, lines.total) = (done, total)),
+            Some(bar) => {
+                if total > 0 && bar.length() != Some(total) {
+                    self.style(total);
+                }
+                bar.set_position(done);
+            }
+        }
+    }
+
     fn line(&self, change: impl FnOnce(&mut Lines)) {
         if !self.is_wanted() {
             return;
@@ -100,7 +116,7 @@ impl Bar {
             let Lines { done, total, .. } = *lines;
             let told = |number| match self.unit {
                 Unit::Bytes => size(number),
-                Unit::Kernels => number.to_string(),
+                Unit::Kernels | Unit::Problems => number.to_string(),
             };
             let of = if total > 0 { format!(" of {}", told(total)) } else { String::new() };
             self.output.say(&format!("{}: {}{of}", self.what, told(done)));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::Event;
+use gfxpack_compile::{Event, Failure};
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -93,15 +93,21 @@ impl<'a> Bars<'a> {
         *self.end.lock().expect("no panic inside") =
             self.count.left().map(|left| Instant::now() + left);
         let Count { cached, compiled, to_do, .. } = self.count;
-        let failed = self.count.failed_words();
+        let (refused, failed) = (self.count.refused_words(), self.count.failed_words());
         self.all.set_message(format!(
-            "{cached} cached, {compiled} of {to_do} compiled{failed} {}",
+            "{cached} cached{refused}, {compiled} of {to_do} compiled{failed} {}",
             names.join(" ")
         ));
         if to_do > 0 {
             // In parts that no bar shows.
             self.all.set_length(10_000);
             self.all.set_position((self.count.estimator.fraction() * 10_000.0) as u64);
+        }
+    }
+
+    fn tell(&mut self, plan: &Plan, job: usize, failure: &Failure) {
+        if let Some(text) = self.failures.one(plan, job, failure) {
+            self.multi.suspend(|| self.output.stderr(&text));
         }
     }
 
@@ -115,11 +121,15 @@ impl Progress for Bars<'_> {
     fn event(&mut self, plan: &Plan, event: &Event) {
         self.count.event(plan, event);
         match event {
-            Event::Looked { cached } => {
+            Event::Looked { cached, refused } => {
                 self.in_flight.clear();
                 self.targets.iter().for_each(|bar| bar.set_position(0));
                 for (job, _) in cached {
                     self.advance(*job);
+                }
+                for (job, failure) in refused {
+                    self.advance(*job);
+                    self.tell(plan, *job, failure);
                 }
                 if self.count.to_do == 0 {
                     self.all.set_position(1);
@@ -133,9 +143,7 @@ impl Progress for Bars<'_> {
             Event::Finished { job, .. } => self.ended(*job),
             Event::Failed { job, failure, .. } => {
                 self.ended(*job);
-                if let Some(text) = self.failures.one(plan, *job, failure) {
-                    self.multi.suspend(|| self.output.stderr(&text));
-                }
+                self.tell(plan, *job, failure);
             }
         }
         self.show(plan);

@@ -1,6 +1,6 @@
 //! What happened in a build, collected from its events.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -96,6 +96,8 @@ pub(crate) struct Facts {
     pub(crate) jobs: BTreeMap<usize, Fact>,
     /// Sizes of the objects that the store had.
     cached: BTreeMap<usize, u64>,
+    /// Those that an earlier run saw refused.
+    refused: BTreeSet<usize>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
@@ -110,6 +112,7 @@ impl Facts {
             workers: 0,
             jobs: BTreeMap::new(),
             cached: BTreeMap::new(),
+            refused: BTreeSet::new(),
             failures: Groups::default(),
             shared: Vec::new(),
             outputs: HashSet::new(),
@@ -147,13 +150,17 @@ impl Facts {
             },
         };
         match event {
-            Event::Looked { cached } => {
+            Event::Looked { cached, refused } => {
                 // What an earlier run of this build compiled stays that.
                 let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
                 self.cached.extend(found.copied());
                 // A repeated run tries these again.
                 self.failures = Groups::default();
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
+                self.refused = refused.iter().map(|(job, _)| *job).collect();
+                for (job, failure) in refused {
+                    self.failures.add(*job, failure);
+                }
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
             Event::Prepared { job, run, duration, usage } => {
@@ -196,6 +203,12 @@ impl Facts {
             for sum in [groups.entry(of(job)).or_default(), &mut all] {
                 sum.cached += 1;
                 sum.size += size;
+            }
+        }
+        for job in &self.refused {
+            for sum in [groups.entry(of(job)).or_default(), &mut all] {
+                sum.failed += 1;
+                sum.refused_before += 1;
             }
         }
         let groups: Vec<Value> = groups
@@ -254,6 +267,7 @@ struct Sum {
     cached: usize,
     compiled: usize,
     failed: usize,
+    refused_before: usize,
     size: u64,
     /// In microseconds.
     run: u64,
@@ -277,6 +291,7 @@ impl Sum {
         body["cached"] = self.cached.into();
         body["compiled"] = self.compiled.into();
         body["failed"] = self.failed.into();
+        body["refused_before"] = self.refused_before.into();
         body["size"] = self.size.into();
         body["compile_milliseconds"] = (self.run / 1000).into();
         body["cpu_milliseconds"] = (self.cpu / 1000).into();

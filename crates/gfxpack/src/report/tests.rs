@@ -71,7 +71,7 @@ fn facts(plan: &Plan) -> Facts {
     let mut facts = Facts::new();
     let mut order: Vec<usize> = (0..plan.jobs.len()).collect();
     order.sort_by_key(|&job| plan.jobs[job].language);
-    facts.event(&Event::Looked { cached: Vec::new() });
+    facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: WORKERS, jobs: Vec::new() });
     let mut free = [Duration::ZERO; WORKERS];
     for job in order {
@@ -271,7 +271,7 @@ fn what_kernels_share_takes_its_place_among_them() {
     let begun = facts.begun;
     let run = |after| JobRun { worker: 0, started: begun + after };
     let (first, then) = (run(Duration::ZERO), run(second));
-    facts.event(&Event::Looked { cached: Vec::new() });
+    facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
     facts.event(&Event::Prepared { job: 0, run: first, duration: second, usage });
     let built = Built { size: 5000, duration: second, usage, site: Site::Here };
@@ -377,7 +377,10 @@ fn dark_follows_the_reader_and_a_narrow_window_holds_the_page() {
 fn a_warm_and_an_interrupted_build_have_a_page_too() {
     let plan = plan(10);
     let mut warm = Facts::new();
-    warm.event(&Event::Looked { cached: (0..10).map(|job| (job, 1000)).collect() });
+    warm.event(&Event::Looked {
+        cached: (0..10).map(|job| (job, 1000)).collect(),
+        refused: Vec::new(),
+    });
     let script = "done({
         tiles: all('#tiles div').map((tile) => tile.textContent),
         charts: !byId('timeline').hidden, error: byId('build-error').textContent,

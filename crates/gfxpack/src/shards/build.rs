@@ -91,8 +91,8 @@ pub(crate) fn run(
             shortcuts: args.shortcuts(),
             remote: beyond.workers,
             shared: beyond.cache,
+            retry_refused: args.retry_refused,
         },
-        retry_refused: args.stored.retry_refused,
         cancel,
         output,
     };

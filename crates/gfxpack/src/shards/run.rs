@@ -25,7 +25,6 @@ pub(crate) struct Run<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) outbox: &'a Outbox,
     pub(crate) options: ExecutorOptions,
-    pub(crate) retry_refused: bool,
     pub(crate) cancel: &'a Cancel,
     pub(crate) output: &'a Output,
 }
@@ -105,10 +104,19 @@ impl Run<'_> {
         if self.outbox.has(job, &self.prepared.cache.digests) {
             return Known::Made;
         }
-        match self.outbox.note(job).filter(|_| !self.retry_refused) {
-            Some(note) => Known::Noted(note.into()),
-            None => Known::ToDo,
+        match self.outbox.note(job) {
+            Some(note) if !self.options.retry_refused && self.holds(job, &note) => {
+                Known::Noted(note.into())
+            }
+            _ => Known::ToDo,
         }
+    }
+
+    /// Whether what is noted would be said again: of what a compiler said that
+    /// is known, like of an object, and who ran out of time would again.
+    fn holds(&self, job: Digest, note: &Note) -> bool {
+        let digests = &self.prepared.cache.digests;
+        note.state == JobState::Timeout || self.outbox.store.refusal(job, digests).is_some()
     }
 
     /// Keeps the compiler's words, and spares the next run the question.
@@ -120,7 +128,9 @@ impl Run<'_> {
             reason: failure.kind.to_string(),
             output: failure.output.clone(),
         };
-        self.outbox.write_note(job.digest, &note)
+        self.outbox.write_note(job.digest, &note)?;
+        self.outbox.store.adopt_refusal(&self.prepared.cache.store, job.digest)?;
+        Ok(())
     }
 
     fn made(&self, index: usize, state: JobState) -> anyhow::Result<Ended> {
@@ -134,7 +144,10 @@ impl Run<'_> {
     fn disown(&self, pass: &Pass) {
         let jobs = &self.prepared.plan.jobs;
         pass.compiled.iter().for_each(|&job| self.outbox.store.remove(jobs[job].digest));
-        pass.failed.keys().for_each(|&job| self.outbox.forget(jobs[job].digest));
+        for &job in pass.failed.keys() {
+            self.outbox.forget(jobs[job].digest);
+            self.outbox.store.remove(jobs[job].digest);
+        }
     }
 
     /// Runs some jobs. With `there`, jobs that need no run, failures that are
@@ -167,9 +180,16 @@ impl Run<'_> {
             let mut lost: HashSet<usize> = HashSet::new();
             let mut error: Option<anyhow::Error> = None;
             let adopt = |job: usize| self.outbox.store.adopt(&cache.store, plan.jobs[job].digest);
+            // Ends the run, and the first one is told.
+            let fail = |done: anyhow::Result<()>, error: &mut Option<anyhow::Error>| {
+                if let Err(io) = done {
+                    error.get_or_insert(io);
+                    cancel.cancel();
+                }
+            };
             let summary = executor.run(&mut |event| {
                 let adopted: Vec<(usize, _)> = match &event {
-                    Event::Looked { cached } => {
+                    Event::Looked { cached, .. } => {
                         cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
                     }
                     Event::Finished { job, .. } => vec![(*job, adopt(*job))],
@@ -180,15 +200,16 @@ impl Run<'_> {
                         Ok(Some(_)) => {}
                         // Damaged in the cache, which has dropped it.
                         Ok(None) => drop(lost.insert(job)),
-                        Err(io) => {
-                            error.get_or_insert(io.into());
-                            cancel.cancel();
-                        }
+                        Err(io) => fail(Err(io.into()), &mut error),
                     }
                 }
                 match event {
-                    Event::Looked { cached } => {
+                    Event::Looked { cached, refused } => {
                         pass.cached.extend(cached.iter().map(|(job, _)| *job));
+                        for (job, failure) in &refused {
+                            fail(self.note(*job, failure), &mut error);
+                            pass.failed.insert(*job, failure.clone());
+                        }
                         // A repair goes on with what was told before.
                         let Some(there) = there.filter(|_| turn == 0) else { return };
                         let size = |job: usize| {
@@ -198,8 +219,8 @@ impl Run<'_> {
                                 .map_or(0, |info| info.size)
                         };
                         let there = there.iter().map(|job| (*job, size(*job)));
-                        let event =
-                            Event::Looked { cached: cached.into_iter().chain(there).collect() };
+                        let cached = cached.into_iter().chain(there).collect();
+                        let event = Event::Looked { cached, refused };
                         facts.event(&event);
                         progress.event(plan, &event);
                     }
@@ -212,10 +233,7 @@ impl Run<'_> {
                         match &event {
                             Event::Finished { job, .. } => pass.compiled.push(*job),
                             Event::Failed { job, failure, .. } => {
-                                if let Err(io) = self.note(*job, failure) {
-                                    error.get_or_insert(io);
-                                    cancel.cancel();
-                                }
+                                fail(self.note(*job, failure), &mut error);
                                 pass.failed.insert(*job, failure.clone());
                             }
                             _ => {}

@@ -50,7 +50,7 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 
 /// Stores what was gathered as a plan in `dir`.
 pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<About>> {
-    let Gathered { read, toolchains, cache, clock } = gathered;
+    let Gathered { read, toolchains, cache, clock, .. } = gathered;
     fs::create_dir_all(dir).map_err(fail::io("create", dir))?;
     let sources = read.sources.sources().to_vec();
     for (index, source) in sources.iter().enumerate() {
@@ -210,6 +210,7 @@ impl Stored {
             unbuildable,
             problems: Vec::new(),
             warnings,
+            asked: None,
         })
     }
 

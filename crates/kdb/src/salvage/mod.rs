@@ -19,14 +19,17 @@ use gfxpack_plan::KernelKey;
 use self::page::{Geometry, Kind};
 use self::record::Shape;
 use self::staging::{Found, Staging};
+use crate::codec;
 use crate::copy::{CopyOptions, Passing, transfer};
 use crate::error::{CopyError, ReadError};
+use crate::holes;
 use crate::layout::Layout;
 use crate::open;
 use crate::origin::Note;
 use crate::read::Stored;
 use crate::schema::MIN_FILE_BYTES;
 use crate::sink::Sink;
+use crate::work::Work;
 use crate::write::Written;
 
 /// What a repair saved.
@@ -50,6 +53,9 @@ pub struct Repaired {
     /// Whether there was nothing to save: no page but the first has anything
     /// in it.
     pub blank: bool,
+    /// Bytes of pages that were looked at, each of them twice, and none of the
+    /// file's holes.
+    pub read_bytes: u64,
 }
 
 /// A row that could not be saved.
@@ -135,7 +141,7 @@ pub fn repair(
         ..Repaired::default()
     };
     let staging = Staging::new().map_err(|source| walk.sqlite(source))?;
-    repaired.blank = walk.scan(&staging)?;
+    (repaired.blank, repaired.read_bytes) = walk.scan(&staging)?;
     staging.join().map_err(|source| walk.sqlite(source))?;
     repaired.written = walk.write(&staging, out)?;
     staging
@@ -150,7 +156,10 @@ pub fn repair(
 struct Walk<'a> {
     path: &'a Path,
     file: File,
+    /// Bytes of the file.
     bytes: u64,
+    /// The same, holes left out.
+    data_bytes: u64,
     geometry: Geometry,
     options: &'a CopyOptions<'a>,
 }
@@ -170,7 +179,13 @@ impl<'a> Walk<'a> {
         let file = File::open(path).map_err(io)?;
         let geometry = Geometry::of(&file, bytes).map_err(io)?;
         let geometry = geometry.ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
-        Ok(Self { path, file, bytes, geometry, options })
+        let data_bytes = holes::data_bytes(&file, bytes).map_err(io)?;
+        Ok(Self { path, file, bytes, data_bytes, geometry, options })
+    }
+
+    /// What going through all rows may take.
+    fn work(&self) -> Work {
+        Work::new(self.data_bytes, self.options.max_object_bytes)
     }
 
     fn sqlite(&self, source: rusqlite::Error) -> ReadError {
@@ -185,6 +200,7 @@ impl<'a> Walk<'a> {
     fn write(&self, staging: &Staging, out: &Path) -> Result<Written, CopyError> {
         let mut sink = Sink::create(out, self.options.layout.unwrap_or(Layout::Miopen))?;
         let mut last: Option<KernelKey> = None;
+        let work = self.work();
         let total = staging.count().map_err(|source| self.sqlite(source))?;
         transfer(
             self.options,
@@ -195,8 +211,14 @@ impl<'a> Walk<'a> {
                 let Some(Found { key, hash, place }) = found else { return Ok(None) };
                 last = Some(key.clone());
                 let (blob, size) = self.reread(place)?;
-                let stored = Stored { blob, hash, size };
                 let path = self.path.to_owned();
+                let claim = match codec::claim(&blob, size, &work) {
+                    Ok(claim) => claim,
+                    Err(source) => {
+                        return Err(ReadError::Row { path, key: Box::new(key), source }.into());
+                    }
+                };
+                let stored = Stored { blob, hash, claim };
                 Ok(Some(Passing { path, key, stored, note: Note::default(), rows: 1 }))
             },
             |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use crate::header::{self, Encoding, HEADER_BYTES, Header};
+use crate::holes;
 
 /// Bytes looked at to tell the page size where the header does not.
 const SAMPLE_BYTES: u64 = 256 << 20;
@@ -106,8 +107,12 @@ impl Geometry {
         }
         let mut votes = [0_u64; PAGE_SIZES.len()];
         let mut chunk = vec![0; CHUNK];
-        let mut at = 0;
-        while at < bytes.min(SAMPLE_BYTES) {
+        let (mut at, mut sampled) = (0, 0);
+        while sampled < SAMPLE_BYTES
+            && let Some(data) = holes::next_data(file, at, bytes)?
+        {
+            // Whole pages, whatever their size.
+            at = data.start - data.start % CHUNK as u64;
             let length = (bytes - at).min(CHUNK as u64) as usize;
             file.read_exact_at(&mut chunk[..length], at)?;
             for (vote, size) in votes.iter_mut().zip(PAGE_SIZES) {
@@ -116,6 +121,7 @@ impl Geometry {
                 *vote += pages.filter(|page| geometry.is_well_formed(page)).count() as u64;
             }
             at += CHUNK as u64;
+            sampled += CHUNK as u64;
         }
         // Of equals the smallest: a larger size sees fewer of the same pages.
         let best = (0..votes.len()).rev().max_by_key(|index| votes[*index]);

@@ -1,6 +1,8 @@
 //! Goes through the pages of a file, and looks at what may be a row.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use gfxpack_plan::{KernelKey, KeyError};
@@ -9,10 +11,12 @@ use super::page::{self, CHUNK, Geometry, Kind, PageSet};
 use super::record::{self, Shape};
 use super::staging::{Found, Part, Staging};
 use super::{Place, Walk, stored};
-use crate::codec;
+use crate::codec::{self, Claim};
 use crate::error::{CopyError, RowError, WriteError};
 use crate::header::Encoding;
+use crate::holes;
 use crate::pipeline;
+use crate::work::Work;
 use crate::write::{Progress, check_key};
 
 /// A cell on its way to being looked at.
@@ -24,6 +28,19 @@ struct Candidate {
     payload: Vec<u8>,
     /// The pages that the payload goes on in, or why there is less of it.
     chain: Result<Vec<u32>, &'static str>,
+    /// What a blob in it may be unpacked to, or why not.
+    claim: Result<Claim, String>,
+}
+
+impl Candidate {
+    /// The code object in it, or why there is none.
+    fn unpack(&self) -> Result<Cow<'_, [u8]>, String> {
+        self.chain.as_ref().map_err(|why| (*why).to_owned())?;
+        let claim = self.claim.clone()?;
+        let (blob, _) = stored(&self.shape, &self.payload).ok_or("its size is no number")?;
+        let object = codec::unpack(blob, claim).map_err(|error| error.to_string())?;
+        if object.is_empty() { Err(RowError::Empty.to_string()) } else { Ok(object) }
+    }
 }
 
 /// What a cell turned out to be.
@@ -69,30 +86,31 @@ enum Pass {
 
 impl Walk<'_> {
     /// Looks at every page, and notes what is whole. Says whether there was
-    /// nothing in any page but the first.
-    pub(super) fn scan(&self, staging: &Staging) -> Result<bool, CopyError> {
+    /// nothing in any page but the first, and how many bytes were read.
+    pub(super) fn scan(&self, staging: &Staging) -> Result<(bool, u64), CopyError> {
         // Free pages are left alone.
         let done = self.geometry.free_pages(&self.file).map_err(|error| self.io(error))?;
         let (done, blank) = (RefCell::new(done), Cell::new(true));
-        self.pass(Pass::Stated, staging, &done, &blank)?;
-        self.pass(Pass::Searched, staging, &done, &blank)?;
-        Ok(blank.get())
+        let stated = self.pass(Pass::Stated, staging, &done, &blank)?;
+        let searched = self.pass(Pass::Searched, staging, &done, &blank)?;
+        Ok((blank.get(), stated + searched))
     }
 
     /// Goes through the pages once. Those that hold what is whole are `done`
-    /// then.
+    /// then. Says how many bytes were read.
     fn pass(
         &self,
         pass: Pass,
         staging: &Staging,
         done: &RefCell<PageSet>,
         blank: &Cell<bool>,
-    ) -> Result<(), CopyError> {
+    ) -> Result<u64, CopyError> {
         let mut pages = Pages::new(self);
+        let work = self.work();
         let mut found: Vec<(Place, page::Cell, Shape)> = Vec::new();
         // A good file's cells take no more than the file in all. A bad one can
         // name the same pages again and again.
-        let mut left = 8 * self.bytes + (64 << 20);
+        let mut left = 8 * self.data_bytes + (64 << 20);
         pipeline::in_order(
             self.options.window_bytes,
             || -> Result<_, CopyError> {
@@ -100,12 +118,20 @@ impl Walk<'_> {
                     if let Some((place, cell, shape)) = found.pop() {
                         let Some(rest) = left.checked_sub(cell.size) else { continue };
                         left = rest;
-                        let candidate = self.candidate(pages.current(), place, &cell, shape, pass);
+                        let page = pages.current();
+                        let candidate = self.candidate(page, place, &cell, shape, pass, &work);
                         return Ok(Some(candidate.map_err(|error| self.io(error))?));
                     }
-                    let Some(number) = pages.advance().map_err(|error| self.io(error))? else {
-                        return Ok(None);
-                    };
+                    let before = pages.number;
+                    let next = pages.advance().map_err(|error| self.io(error))?;
+                    let after = next.unwrap_or(self.geometry.pages + 1);
+                    // Where there should be something, a hole is none.
+                    if (before + 1..after)
+                        .any(|page| !done.borrow().contains(page) && !self.is_blank(page, &[]))
+                    {
+                        blank.set(false);
+                    }
+                    let Some(number) = next else { return Ok(None) };
                     if let Some(progress) = self.options.progress {
                         let total = u64::from(self.geometry.pages);
                         progress(Progress { rows: number.into(), total, pages: true });
@@ -114,7 +140,7 @@ impl Walk<'_> {
                     if done.borrow().contains(number) {
                         continue;
                     }
-                    if number > 1 && !self.geometry.is_blank(number, pages.current()) {
+                    if !self.is_blank(number, pages.current()) {
                         blank.set(false);
                     }
                     if self.cells(pass, number, pages.current(), &mut found) {
@@ -136,9 +162,14 @@ impl Walk<'_> {
                         done.borrow_mut().insert(page);
                     });
                 }
-                Ok(())
+                Ok::<(), CopyError>(())
             },
-        )
+        )?;
+        Ok(pages.read_bytes)
+    }
+
+    fn is_blank(&self, number: u32, page: &[u8]) -> bool {
+        number == 1 || self.geometry.is_blank(number, page)
     }
 
     /// The cells of a page that have a kdb's shape; whether that is all that
@@ -184,6 +215,7 @@ impl Walk<'_> {
         cell: &page::Cell,
         shape: Shape,
         pass: Pass,
+        work: &Work,
     ) -> std::io::Result<(Candidate, u64)> {
         // A row is larger than its code object by its key.
         let limit = self.options.max_object_bytes.saturating_add(4 << 20);
@@ -197,10 +229,16 @@ impl Walk<'_> {
                 None => less("the pages that it goes on in can't be reached"),
             }
         };
-        let object = stored(&shape, &payload).map_or(0, |(_, size)| size.max(0).unsigned_abs());
-        let cost = 2 * payload.len() as u64 + object.min(limit);
+        let claim = match stored(&shape, &payload) {
+            Some((blob, size)) if chain.is_ok() => {
+                codec::claim(blob, size, work).map_err(|error| error.to_string())
+            }
+            _ => Err("its size is no number".to_owned()),
+        };
+        let object = claim.as_ref().map_or(0, |claim| claim.bytes());
+        let cost = 2 * payload.len() as u64 + object;
         let doubt = pass == Pass::Searched;
-        Ok((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain }, cost))
+        Ok((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain, claim }, cost))
     }
 
     /// What a cell is, by its hash.
@@ -224,7 +262,7 @@ impl Walk<'_> {
     }
 
     fn row(&self, candidate: &Candidate) -> Verdict {
-        let Candidate { place, rowid, doubt, shape, payload, chain } = candidate;
+        let Candidate { place, rowid, doubt, shape, payload, chain, .. } = candidate;
         let Shape::Row { name, args, hash, .. } = shape else { return Verdict::Nothing };
         let encoding = self.encoding(payload, hash);
         let key = match key_of(payload, encoding, name, args) {
@@ -237,17 +275,11 @@ impl Walk<'_> {
                 return Verdict::Unnamed(Part::Row, *place, *rowid, reason);
             }
         };
-        let limit = self.options.max_object_bytes;
-        let checked = match (text(payload, encoding, hash), stored(shape, payload), chain) {
-            (.., Err(why)) => Err((*why).to_owned()),
-            (Some(hash), Some((blob, size)), _) => codec::unpack(blob, size, limit)
-                .and_then(|object| {
-                    codec::check_hash(&object, &hash)?;
-                    if object.is_empty() { Err(RowError::Empty) } else { Ok(hash) }
-                })
-                .map_err(|error| error.to_string()),
-            _ => Err("its hash is no text".to_owned()),
-        };
+        let checked = candidate.unpack().and_then(|object| {
+            let hash = text(payload, encoding, hash).ok_or("its hash is no text")?;
+            codec::check_hash(&object, &hash).map_err(|error| error.to_string())?;
+            Ok(hash)
+        });
         match checked {
             Ok(hash) => Verdict::Row(Found { key, hash, place: *place }, *doubt, *rowid),
             Err(reason) => Verdict::Named { key, reason: Some(reason), row: Some(*rowid) },
@@ -255,17 +287,8 @@ impl Walk<'_> {
     }
 
     fn object(&self, candidate: &Candidate) -> Verdict {
-        let Candidate { place, rowid, doubt, shape, payload, chain } = candidate;
-        let unpacked = match (stored(shape, payload), chain) {
-            (_, Err(why)) => Err((*why).to_owned()),
-            (None, _) => Err("its size is no number".to_owned()),
-            (Some((blob, size)), _) => codec::unpack(blob, size, self.options.max_object_bytes)
-                .and_then(
-                    |object| if object.is_empty() { Err(RowError::Empty) } else { Ok(object) },
-                )
-                .map_err(|error| error.to_string()),
-        };
-        match unpacked {
+        let Candidate { place, rowid, doubt, .. } = candidate;
+        match candidate.unpack() {
             Ok(object) => Verdict::Object {
                 hash: codec::md5_hex(&object),
                 place: *place,
@@ -392,7 +415,7 @@ fn note(staging: &Staging, verdict: Verdict) -> Result<(), rusqlite::Error> {
     }
 }
 
-/// The pages of a file in order, read many at a time.
+/// The pages of a file in order, read many at a time, but for its holes.
 struct Pages<'a> {
     walk: &'a Walk<'a>,
     chunk: Vec<u8>,
@@ -400,27 +423,39 @@ struct Pages<'a> {
     first: u32,
     /// Number of the page at hand; 0 before the first.
     number: u32,
+    /// What is known to be no hole, around the page at hand or before it.
+    data: Range<u64>,
+    read_bytes: u64,
 }
 
 impl<'a> Pages<'a> {
     fn new(walk: &'a Walk<'a>) -> Self {
-        Self { walk, chunk: Vec::new(), first: 1, number: 0 }
+        Self { walk, chunk: Vec::new(), first: 1, number: 0, data: 0..0, read_bytes: 0 }
     }
 
-    /// Goes to the next page, and says which that is.
+    /// Goes to the next page that is not all hole, and says which that is.
     fn advance(&mut self) -> std::io::Result<Option<u32>> {
-        let Geometry { page_size, pages, .. } = self.walk.geometry;
-        if self.number == pages {
-            return Ok(None);
+        let Walk { file, bytes, geometry: Geometry { page_size, pages, .. }, .. } = self.walk;
+        let (size, pages) = (u64::from(*page_size), *pages);
+        let mut at = u64::from(self.number) * size;
+        if at >= self.data.end {
+            let Some(data) = holes::next_data(file, at, *bytes)? else { return Ok(None) };
+            at = at.max(data.start - data.start % size);
+            self.data = data;
         }
-        self.number += 1;
-        let size = page_size as usize;
-        if (self.number - self.first) as usize * size >= self.chunk.len() {
+        // What is left behind the last page is none.
+        let Some(number) = u32::try_from(at / size).ok().filter(|before| *before < pages) else {
+            return Ok(None);
+        };
+        self.number = number + 1;
+        let held = self.first..self.first + (self.chunk.len() as u64 / size) as u32;
+        if !held.contains(&self.number) {
             self.first = self.number;
-            let count = (CHUNK / size).min((pages - self.first + 1) as usize);
-            self.chunk.resize(count * size, 0);
-            let at = u64::from(self.first - 1) * u64::from(page_size);
-            self.walk.file.read_exact_at(&mut self.chunk, at)?;
+            let of_data = (self.data.end - at).div_ceil(size);
+            let count = (CHUNK as u64 / size).min(of_data).min(u64::from(pages - number));
+            self.chunk.resize((count * size) as usize, 0);
+            file.read_exact_at(&mut self.chunk, at)?;
+            self.read_bytes += count * size;
         }
         Ok(Some(self.number))
     }

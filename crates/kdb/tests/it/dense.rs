@@ -104,8 +104,8 @@ fn both_layouts_answer_every_key_the_same() {
         assert_eq!(miopen_answers(&dense, &keys), answers);
 
         let readers = [&plain, &dense].map(|path| Reader::open(path).unwrap());
-        assert_eq!(readers[0].layout(), Some(Layout::Miopen));
-        assert_eq!(readers[1].layout(), Some(Layout::Dense));
+        assert_eq!(readers[0].layout(), Layout::Miopen);
+        assert_eq!(readers[1].layout(), Layout::Dense);
         let wanted: BTreeMap<_, _> = kernels.iter().cloned().collect();
         for key in &keys {
             for reader in &readers {

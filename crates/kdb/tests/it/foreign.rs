@@ -173,29 +173,3 @@ fn records_come_with_their_code_objects() {
         .unwrap();
     assert_eq!(found, kernels());
 }
-
-#[test]
-fn a_view_serves_as_well_as_a_table() {
-    let (_directory, path) = written();
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection
-        .execute_batch(
-            "CREATE TABLE objects (hash TEXT PRIMARY KEY, blob BLOB, size INT) WITHOUT ROWID;
-             INSERT INTO objects SELECT kernel_hash, kernel_blob, uncompressed_size FROM kern_db;
-             CREATE TABLE keys (name TEXT, args TEXT, hash TEXT, PRIMARY KEY (name, args)) WITHOUT ROWID;
-             INSERT INTO keys SELECT kernel_name, kernel_args, kernel_hash FROM kern_db;
-             DROP TABLE kern_db;
-             CREATE VIEW kern_db AS SELECT name AS kernel_name, args AS kernel_args,
-               blob AS kernel_blob, hash AS kernel_hash, size AS uncompressed_size
-               FROM keys JOIN objects USING (hash);",
-        )
-        .unwrap();
-    connection.close().unwrap();
-    let reader = Reader::open(&path).unwrap();
-    for (key, object) in kernels() {
-        assert_eq!(reader.get(&key).unwrap(), Some(object));
-    }
-    let report = verify(&path, None, &VerifyOptions::default()).unwrap();
-    assert!(report.is_sound(), "{:?}", report.findings);
-    assert_eq!(report.rows, 9);
-}

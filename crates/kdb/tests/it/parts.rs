@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_kdb::{
-    Blob, Change, Conflict, CopyOptions, Differences, Layout, Origin, ReadError, Reader, SplitBy,
-    VerifyOptions, WriteOptions, convert, diff, merge, split, verify, write,
+    Blob, Change, Conflict, CopyOptions, Differences, Layout, MAX_OBJECT_BYTES, Origin, ReadError,
+    Reader, SplitBy, VerifyOptions, WriteOptions, convert, diff, merge, split, verify, write,
 };
 use gfxpack_plan::KernelKey;
 
@@ -167,7 +167,7 @@ fn every_difference_is_told_once() {
     write_laid_out(&a, &kernels, Blob::Auto, Layout::Miopen);
     let compare = || {
         let mut told = Vec::new();
-        let found = diff(&a, &b, |change| {
+        let found = diff(&a, &b, MAX_OBJECT_BYTES, |change| {
             told.push(match change {
                 Change::Added(entry) => format!("+ {}", entry.key.kernel_name),
                 Change::Removed(entry) => format!("- {}", entry.key.kernel_name),
@@ -217,7 +217,7 @@ fn sums_add_up() {
         let kernels = many();
         let written = write_laid_out(&path, &kernels, Blob::Auto, layout);
         let stats = Reader::open(&path).unwrap().stats(None).unwrap();
-        assert_eq!(stats.layout, Some(layout));
+        assert_eq!(stats.layout, layout);
         assert_eq!(stats.file_bytes, written.file_bytes);
         assert_eq!((stats.all.rows, stats.all.raw_rows), (written.rows, written.raw_rows));
         assert_eq!(stats.all.stored_bytes, written.stored_bytes);
@@ -279,7 +279,8 @@ fn child_works_on_much() {
     let merged = merge(&inputs, &beside("merged.kdb"), Conflict::Error, &options).unwrap();
     assert_eq!((merged.written.rows, merged.repeated), (OBJECTS, OBJECTS));
     assert_peak_memory();
-    let found = diff(&path, &beside("merged.kdb"), |_| Ok::<_, ReadError>(())).unwrap();
+    let found =
+        diff(&path, &beside("merged.kdb"), MAX_OBJECT_BYTES, |_| Ok::<_, ReadError>(())).unwrap();
     assert_eq!(found.same, OBJECTS);
     let same = |a: &Path, b: &Path| crate::support::command("cmp").arg(a).arg(b).status().unwrap();
     assert!(same(&path, &beside("merged.kdb")).success());

@@ -1,8 +1,9 @@
 //! Blocks that papers name, each a few layers whose widths follow from its
 //! own.
 
-use super::walk::{Shape, Walker};
+use super::walk::Walker;
 use super::words::Words;
+use crate::calls::Shape;
 
 impl Walker<'_> {
     /// A block of that name.

@@ -42,7 +42,6 @@ pub(super) struct Network {
 /// What was published of a network.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[cfg_attr(not(test), expect(dead_code, reason = "tests compare with it"))]
 pub(super) struct Published {
     /// Weights, biases, scales of normalization.
     pub(super) parameters: Option<u64>,

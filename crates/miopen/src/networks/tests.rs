@@ -1,8 +1,9 @@
 //! Tables against what was published of the networks.
 
 use super::table::{Network, Published};
-use super::walk::{Shape, Walked};
+use super::walk::Walked;
 use super::*;
+use crate::calls::Shape;
 
 fn each(mut check: impl FnMut(&Tables, &Network, &Walked)) {
     for (file, text) in FILES {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::NetworkError;
 use super::table::{Group, Item, Network, Tables};
 use super::words::Words;
+use crate::calls::{Activation, Call, Filter, Pool, PoolKind, Shape};
 
 /// What is computed in one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,60 +13,6 @@ pub(super) struct Step {
     pub(super) call: Call,
     /// Whether it is there in training only.
     pub(super) training: bool,
-}
-
-/// A call. Sizes are of one image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Call {
-    Convolution(Filter),
-    BatchNorm(Shape),
-    Pool(Pool),
-    Activation(Shape, Activation),
-    /// Over this many values.
-    Softmax(u64),
-}
-
-/// A convolution.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Filter {
-    pub(super) input: Shape,
-    pub(super) out_channels: u64,
-    /// Height and width, here and below.
-    pub(super) size: [u64; 2],
-    pub(super) pad: [u64; 2],
-    pub(super) stride: [u64; 2],
-    pub(super) dilation: u64,
-    pub(super) groups: u64,
-    pub(super) transposed: bool,
-}
-
-/// A pooling.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pool {
-    pub(super) input: Shape,
-    pub(super) average: bool,
-    pub(super) size: [u64; 2],
-    pub(super) pad: [u64; 2],
-    pub(super) stride: [u64; 2],
-}
-
-/// A function of each element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activation {
-    Relu,
-    /// Cut off at 6.
-    Relu6,
-    /// A tenth of what is negative.
-    Leaky,
-    Sigmoid,
-}
-
-/// Sizes of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) channels: u64,
-    /// Height and width.
-    pub(super) size: [u64; 2],
 }
 
 /// What a walk came to.
@@ -291,16 +238,18 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn pool(&mut self, words: &Words<'_>) -> Result<(), String> {
+        // In frameworks' averages padding counts, unless it is said.
         let average = words.name == "avgpool";
+        let kind = if average { PoolKind::AverageWithPadding } else { PoolKind::Max };
         if words.has("global") {
             let size = self.shape.size;
-            let pool = Pool { input: self.shape, average, size, pad: [0, 0], stride: [1, 1] };
+            let pool = Pool { input: self.shape, kind, size, pad: [0, 0], stride: [1, 1] };
             self.shape.size = [1, 1];
             self.step(Call::Pool(pool));
             return Ok(());
         }
         let [size, pad, stride] = [words.size()?, words.pad()?, words.stride];
-        let pool = Pool { input: self.shape, average, size, pad, stride };
+        let pool = Pool { input: self.shape, kind, size, pad, stride };
         let [down, up] = [false, true].map(|up| pool.output(up));
         let (down, up) = down.zip(up).ok_or("the input is smaller than the window")?;
         self.shape.size = if words.has("ceil") { up } else { down };
@@ -319,35 +268,5 @@ impl<'a> Walker<'a> {
         self.shape = Shape { channels: outputs, size: [1, 1] };
         self.activation(words);
         Ok(())
-    }
-}
-
-impl Filter {
-    fn output(&self) -> Option<[u64; 2]> {
-        let mut output = [0; 2];
-        for (axis, output) in output.iter_mut().enumerate() {
-            let covered = self.dilation * (self.size[axis] - 1) + 1;
-            let (input, pad, stride) =
-                (self.input.size[axis], 2 * self.pad[axis], self.stride[axis]);
-            *output = if self.transposed {
-                (stride * (input - 1) + covered).checked_sub(pad)?
-            } else {
-                (input + pad).checked_sub(covered)? / stride + 1
-            };
-        }
-        Some(output)
-    }
-}
-
-impl Pool {
-    /// Height and width of the output, rounded up or down.
-    fn output(&self, up: bool) -> Option<[u64; 2]> {
-        let mut output = [0; 2];
-        for (axis, output) in output.iter_mut().enumerate() {
-            let room = (self.input.size[axis] + 2 * self.pad[axis]).checked_sub(self.size[axis])?;
-            let stride = self.stride[axis];
-            *output = if up { room.div_ceil(stride) } else { room / stride } + 1;
-        }
-        Some(output)
     }
 }

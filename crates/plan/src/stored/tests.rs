@@ -183,7 +183,7 @@ fn nothing_that_was_changed_is_read() {
         change(&mut header);
         fails(&header, &text);
     };
-    change(&|header| header.format = 2);
+    change(&|header| header.format = 3);
     change(&|header| header.groups[0].after = Words::from_iter(["another"]));
     change(&|header| header.groups[0].source = 9);
     change(&|header| header.groups.clear());

@@ -1,5 +1,5 @@
 /*
- * A process that forks: the child frees the cache that it inherited and opens its own, and the
+ * A process that forks: the child goes on with the cache that it inherited and frees it, and the
  * parent's goes on as if nothing had happened.
  *
  *   fork NAME ARGS OBJECT MORE_ARGS
@@ -59,8 +59,6 @@ int main(int argc, char **argv) {
     fflush(stdout);
     child = fork();
     if (child == 0) {
-        gfxpack_cache_free(cache);
-        cache = open_cache();
         printf(" %d %d", layer(cache, argv + 1, argv[3]), layer(cache, more, argv[3]));
         fflush(stdout);
         gfxpack_cache_free(cache);

@@ -144,7 +144,7 @@ fn threads_compile_each_kernel_once() {
 /// In either journal mode: SQLite forbids a child even to close what it has
 /// from its parent.
 #[test]
-fn a_child_leaves_the_parents_cache_alone() {
+fn a_child_goes_on_with_the_parents_cache() {
     for mode in ["DELETE", "WAL"] {
         let machine = Machine::with_kdb();
         std::fs::create_dir(machine.user()).unwrap();
@@ -163,6 +163,16 @@ fn a_child_leaves_the_parents_cache_alone() {
         let whole: String = ukdb.query_row(check, [], |row| row.get(0)).unwrap();
         assert_eq!(whole, "ok");
     }
+}
+
+#[test]
+fn a_child_of_busy_threads_goes_on_with_the_parents_cache() {
+    let machine = Machine::with_kdb();
+    std::fs::create_dir(machine.user()).unwrap();
+    write_kdb(&machine.ukdb(), &[9]);
+    let output = run(machine.program("fork_threads.c").args([NAME, &args(0), &args(9)]));
+    assert_eq!(text(output.stdout), "found: 60\n");
+    assert_eq!(text(output.stderr), "");
 }
 
 /// The header forbids it; what it does must still be no secret damage.

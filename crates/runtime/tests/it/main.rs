@@ -3,11 +3,15 @@
 
 mod environment;
 mod evict;
+mod failing_reads;
 mod foreign;
+mod fork;
 mod layers;
+mod live_wal;
 mod places;
 mod processes;
 mod prune;
+mod setuid;
 mod support;
 mod system_faults;
 mod unprivileged;

@@ -5,13 +5,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError, Reader, VerifyOptions};
+use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_plan::{code_object, kernel_package};
 use gfxpack_runtime::{Places, Target};
 
 use super::Checks;
 use super::places::OTHERS_WRITE;
+use crate::args::MaxObject;
 use crate::commands::explain::{list, target_of};
+use crate::commands::kdb::{open, verify_options};
 use crate::fail::in_full;
 use crate::output::{counted, size};
 
@@ -78,7 +80,7 @@ fn own(kdb: &Path, target: &Target, deep: bool, checks: &mut Checks<'_>) {
             );
         }
     }
-    match contents(kdb, target) {
+    match contents(kdb, target, checks.max_object) {
         Err(error) => checks.problem(ABOUT, with_pointer(kdb, &error), error.hint()),
         Ok(Contents { wrong: Some(wrong), .. }) => checks.problem(
             ABOUT,
@@ -113,8 +115,8 @@ struct Contents {
 }
 
 /// What a kdb holds, judged by all keys and by its first code object.
-fn contents(kdb: &Path, target: &Target) -> Result<Contents, ReadError> {
-    let reader = Reader::open(kdb)?;
+fn contents(kdb: &Path, target: &Target, max_object: MaxObject) -> Result<Contents, ReadError> {
+    let reader = open(kdb, max_object)?;
     let info = reader.info()?;
     let processor = target.id().processor();
     let others: Vec<String> = info
@@ -165,7 +167,7 @@ fn with_pointer(kdb: &Path, error: &ReadError) -> String {
 fn verify(kdb: &Path, target: &Target, shown: &str, checks: &mut Checks<'_>) -> bool {
     // Named device-wide, it serves all counts.
     let named = target_of(kdb).unwrap_or_else(|| target.clone());
-    let report = match gfxpack_kdb::verify(kdb, Some(&named), &VerifyOptions::default()) {
+    let report = match gfxpack_kdb::verify(kdb, Some(&named), &verify_options(checks.max_object)) {
         Ok(report) => report,
         Err(error) => {
             checks.problem(ABOUT, in_full(&error), error.hint());
@@ -187,7 +189,7 @@ fn others(kdbs: &[&Path], checks: &mut Checks<'_>) {
     let mut bytes = 0;
     for kdb in kdbs {
         bytes += fs::metadata(kdb).map_or(0, |metadata| metadata.len());
-        if let Err(error) = Reader::open(kdb) {
+        if let Err(error) = open(kdb, checks.max_object) {
             checks.warning(ABOUT, with_pointer(kdb, &error), error.hint());
         }
     }

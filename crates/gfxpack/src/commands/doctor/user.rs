@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError, Reader};
+use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_runtime::{Places, UserPlace};
 
 use super::Checks;
 use crate::commands::explain::list;
+use crate::commands::kdb::open;
 use crate::fail::in_full;
 use crate::output::size;
 
@@ -64,7 +65,7 @@ fn cache(directory: &Path, checks: &mut Checks<'_>) {
     files.sort();
     let mut kernels = 0;
     for file in &files {
-        match Reader::open(file).and_then(|reader| reader.info()) {
+        match open(file, checks.max_object).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
             Err(error @ ReadError::Unfinished { .. }) => {
                 checks.warning(ABOUT, in_full(&error), error.hint());

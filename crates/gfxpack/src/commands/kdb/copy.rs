@@ -6,7 +6,7 @@ use gfxpack_compile::Cancel;
 use gfxpack_kdb::{CopyOptions, Layout, Lost, Part, Reader, Repaired, SplitBy, Written};
 use serde_json::json;
 
-use crate::args::{ConflictArg, Copy, KdbLayout};
+use crate::args::ConflictArg;
 use crate::destination;
 use crate::fail::{self, Outcome};
 use crate::output::{Output, counted, shown, size};
@@ -17,15 +17,15 @@ pub(super) fn merge(
     files: &[PathBuf],
     out: &Path,
     conflict: ConflictArg,
-    copy: &Copy,
+    options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    check_layout(out, copy.layout == Some(KdbLayout::Dense))?;
+    check_layout(out, options.layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
     output.building();
     open_many();
-    let merged = watched("merging", copy, cancel, output, |options, _| {
+    let merged = watched("merging", options, cancel, output, |options, _| {
         gfxpack_kdb::merge(files, &real, conflict.into(), options)
     })?;
     let body = json!({
@@ -45,18 +45,15 @@ pub(super) fn merge(
 pub(super) fn convert(
     file: &Path,
     out: &Path,
-    copy: &Copy,
+    options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let dense = match copy.layout {
-        Some(layout) => layout == KdbLayout::Dense,
-        None => layout_of(file) == Some(Layout::Dense),
-    };
-    check_layout(out, dense)?;
+    let layout = options.layout.or_else(|| Some(Reader::open(file).ok()?.layout()));
+    check_layout(out, layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
     output.building();
-    let written = watched("converting", copy, cancel, output, |options, _| {
+    let written = watched("converting", options, cancel, output, |options, _| {
         gfxpack_kdb::convert(file, &real, options)
     })?;
     let body = json!({
@@ -80,7 +77,7 @@ pub(super) fn split(
     file: &Path,
     out: &Path,
     by: SplitBy,
-    copy: &Copy,
+    options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
@@ -103,7 +100,7 @@ pub(super) fn split(
             ));
         }
     };
-    watched("splitting", copy, cancel, output, |options, bar| {
+    watched("splitting", options, cancel, output, |options, bar| {
         gfxpack_kdb::split(file, out, by, options, |part| bar.above(|| each(part)))
     })?;
     Ok(())
@@ -113,11 +110,11 @@ pub(super) fn split(
 pub(super) fn repair(
     file: &Path,
     out: &Path,
-    copy: &Copy,
+    options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
 ) -> anyhow::Result<()> {
-    check_layout(out, copy.layout == Some(KdbLayout::Dense))?;
+    check_layout(out, options.layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
     if is_same(file, out) {
         return Err(fail::usage(
@@ -143,14 +140,14 @@ pub(super) fn repair(
             output.foreign(&format!("lost: {row}"));
         }
     };
-    let repaired = watched("saving", copy, cancel, output, |options, bar| {
+    let repaired = watched("saving", options, cancel, output, |options, bar| {
         gfxpack_kdb::repair(file, &real, options, |row| bar.above(|| lost(row)))
     })?;
     let body = json!({
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
         "header_holds": repaired.header_holds, "pages": repaired.pages,
-        "missing_pages": repaired.missing_pages,
+        "missing_pages": repaired.missing_pages, "read_bytes": repaired.read_bytes,
     });
     output.message("repaired", &body);
     if !repaired.header_holds {
@@ -220,7 +217,7 @@ fn open_many() {
 /// Does what takes long, with a bar that shows how far it is.
 fn watched<T>(
     what: &'static str,
-    copy: &Copy,
+    options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
     run: impl FnOnce(&CopyOptions<'_>, &Bar) -> T,
@@ -228,7 +225,7 @@ fn watched<T>(
     let bar = Bar::new(output, what, Unit::Kernels, 0);
     let progress = |done| bar.progress(done);
     let cancelled = || cancel.is_cancelled();
-    let mut options = copy.options();
+    let mut options = *options;
     options.cancelled = Some(&cancelled);
     if bar.is_wanted() {
         options.progress = Some(&progress);
@@ -255,10 +252,6 @@ fn check_layout(out: &Path, dense: bool) -> anyhow::Result<()> {
         ));
     }
     Ok(())
-}
-
-fn layout_of(file: &Path) -> Option<Layout> {
-    Reader::open(file).ok()?.layout()
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

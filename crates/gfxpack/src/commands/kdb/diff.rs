@@ -5,12 +5,19 @@ use std::path::Path;
 use gfxpack_kdb::{Change, Entry, ReadError};
 use serde_json::{Value, json};
 
+use crate::args::MaxObject;
 use crate::fail::Outcome;
 use crate::output::{Output, shown};
 
 /// Prints every difference.
-pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> anyhow::Result<()> {
-    let found = gfxpack_kdb::diff(old, new, |change| {
+pub(super) fn run(
+    old: &Path,
+    new: &Path,
+    exit_code: bool,
+    max_object: MaxObject,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let found = gfxpack_kdb::diff(old, new, max_object.bytes, |change| {
         let (sign, kind, old, new) = match &change {
             Change::Added(new) => ('+', "added", None, Some(new)),
             Change::Removed(old) => ('-', "removed", Some(old), None),

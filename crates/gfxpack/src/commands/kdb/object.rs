@@ -5,14 +5,13 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::Context;
 use gfxpack_compile::{Disassembler, Toolchains};
-use gfxpack_kdb::Reader;
 use gfxpack_plan::{KernelKey, Language, code_object};
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};
 use serde_json::{Value, json};
 
-use crate::args::{CacheArgs, SelectObject, ToolchainArgs};
+use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::output::Output;
@@ -34,10 +33,10 @@ const STT_AMDGPU_HSA_KERNEL: u8 = 10;
 ///
 /// # Errors
 /// Where the file can't be read, or does not have it.
-pub(super) fn find(select: &SelectObject) -> anyhow::Result<Vec<u8>> {
+pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> anyhow::Result<Vec<u8>> {
     let SelectObject { file, name, args } = select;
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
-    let found = Reader::open(file)?.get(&key)?;
+    let found = super::open(file, max_object)?.get(&key)?;
     found.ok_or_else(|| {
         fail::usage(
             format!("failed to find `{key}` in `{}`", file.display()),
@@ -58,12 +57,13 @@ fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> anyhow::E
 /// Prints the disassembly.
 pub(super) fn disasm(
     select: &SelectObject,
+    max_object: MaxObject,
     args: &ToolchainArgs,
     cache: &CacheArgs,
     environment: &Environment,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let bytes = find(select)?;
+    let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     let cancel = crate::commands::cancel_on_signal(output)?;
     let search = prepare::search(args, environment);
@@ -106,8 +106,12 @@ pub(super) fn disasm(
 }
 
 /// Prints symbols and what kernels need.
-pub(super) fn symbols(select: &SelectObject, output: &Output) -> anyhow::Result<()> {
-    let bytes = find(select)?;
+pub(super) fn symbols(
+    select: &SelectObject,
+    max_object: MaxObject,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {
         let found = read(file).map_err(|error| unreadable(select, error))?;

@@ -4,9 +4,10 @@ mod page;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Layout, Reader, Stats, Sums};
+use gfxpack_kdb::{Layout, Stats, Sums};
 use serde_json::{Value, json};
 
+use crate::args::MaxObject;
 use crate::fail;
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
@@ -17,6 +18,7 @@ pub(super) fn run(
     file: &Path,
     html: Option<&PathBuf>,
     top: usize,
+    max_object: MaxObject,
     output: &Output,
 ) -> anyhow::Result<()> {
     let to_stdout = html.is_some() && to_file(html).is_none();
@@ -30,7 +32,7 @@ pub(super) fn run(
         let bar = Bar::new(output, "reading", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
-        Reader::open(file)?.stats(progress)?
+        super::open(file, max_object)?.stats(progress)?
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -50,7 +52,7 @@ pub(super) fn run(
             .collect();
         let body = json!({
             "file": shown(file), "file_bytes": stats.file_bytes,
-            "layout": stats.layout.map(Layout::name), "all": of(&stats.all),
+            "layout": stats.layout.name(), "all": of(&stats.all),
             "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
             "kernels": kernels,
         });
@@ -91,7 +93,7 @@ fn ratio(sums: &Sums) -> String {
 /// The file's parts, with what they are.
 fn parts(stats: &Stats) -> Vec<(&'static str, u64, String)> {
     let all = &stats.all;
-    let dense = stats.layout == Some(Layout::Dense);
+    let dense = stats.layout == Layout::Dense;
     let objects =
         all.stored_bytes - if dense { all.repeated_bytes.min(all.stored_bytes) } else { 0 };
     let keys = all.key_bytes * if dense { 1 } else { 2 };
@@ -123,7 +125,7 @@ fn parts(stats: &Stats) -> Vec<(&'static str, u64, String)> {
 }
 
 fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
-    let layout = stats.layout.map_or("a view of its own", Layout::name);
+    let layout = stats.layout.name();
     output.data(&format!(
         "{}: {}, {}, layout {layout}",
         file.display(),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gfxpack_kdb::{Layout, Stats, Sums};
+use gfxpack_kdb::{Stats, Sums};
 
 use super::{parts, ratio};
 use crate::output::{counted, size};
@@ -33,7 +33,7 @@ p { color: var(--soft); }
 /// The page. `kernels` come largest first.
 pub(super) fn render(file: &str, stats: &Stats, kernels: &[(&str, &Sums)]) -> String {
     let title = escape(file);
-    let layout = stats.layout.map_or("a view of its own", Layout::name);
+    let layout = stats.layout.name();
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

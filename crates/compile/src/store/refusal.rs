@@ -1,0 +1,261 @@
+//! Kernels that a compiler refused: kept by their jobs' digests as objects
+//! are, in files of the same form, and out of date when an object would be.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gfxpack_plan::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{ObjectInfo, read_header, read_object};
+use super::{About, DepSet, ObjectStore};
+use crate::error::CompileError;
+use crate::file_digest::FileDigests;
+use crate::job::{Failure, FailureKind};
+use crate::remote::Site;
+use crate::usage::Usage;
+
+/// This version of gfxpack: another one may judge otherwise.
+const JUDGE: &str = env!("CARGO_PKG_VERSION");
+
+/// What stands in the place of an object's bytes.
+#[derive(Serialize, Deserialize)]
+struct Refusal {
+    /// The version of gfxpack that judged what it made or said.
+    judge: String,
+    reason: Reason,
+    output: String,
+}
+
+/// The kinds of failure that are kept.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Reason {
+    Refused(i32),
+    WrongTarget { expected: String, found: String },
+}
+
+impl Reason {
+    fn of(kind: &FailureKind) -> Option<Self> {
+        match kind {
+            FailureKind::Refused(code) => Some(Self::Refused(*code)),
+            FailureKind::WrongTarget { expected, found } => {
+                Some(Self::WrongTarget { expected: expected.clone(), found: found.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    fn kind(self) -> FailureKind {
+        match self {
+            Self::Refused(code) => FailureKind::Refused(code),
+            Self::WrongTarget { expected, found } => FailureKind::WrongTarget { expected, found },
+        }
+    }
+}
+
+impl ObjectStore {
+    /// Keeps what a compiler said of a job, with the files that it read for
+    /// that besides source and toolchain. Failures that tell more of the
+    /// machine than of the kernel are not kept.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be written.
+    pub(crate) fn insert_refusal(
+        &self,
+        job: Digest,
+        failure: &Failure,
+        about: &About,
+        deps: DepSet,
+    ) -> Result<(), CompileError> {
+        let Some(reason) = Reason::of(&failure.kind) else { return Ok(()) };
+        let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
+        let refusal = Refusal { judge, reason, output };
+        let bytes = serde_json::to_vec(&refusal).expect("plain data");
+        let deps = self.insert_deps(deps)?;
+        let (_, header, about) = ObjectInfo::of(&bytes, about, deps);
+        self.write(&refusal_path(job), &[&header, &bytes, &about])
+    }
+
+    /// What a compiler said of a job when it refused it, if the files that it
+    /// read are unchanged, and this gfxpack would take it for the same.
+    #[must_use]
+    pub fn refusal(&self, job: Digest, digests: &FileDigests) -> Option<Failure> {
+        let path = refusal_path(job);
+        let info = read_header(&mut BufReader::new(self.open_file(&path).ok()?)).ok()?.0;
+        if info.deps.is_some_and(|set| !self.deps_are_fresh(set, digests)) {
+            return None;
+        }
+        let file = self.open_file(&path).ok()?;
+        super::note_use(&file);
+        let (_, bytes) = read_object(file).ok().flatten()?;
+        let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
+        if judge != JUDGE {
+            return None;
+        }
+        let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
+        Some(Failure { kind: reason.kind(), output, duration, usage, site })
+    }
+
+    /// Copies what another store keeps of a job that was refused; whether it
+    /// does.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be read or written.
+    pub fn adopt_refusal(&self, from: &Self, job: Digest) -> Result<bool, CompileError> {
+        self.adopt_file(from, job, &refusal_path(job)).map(|info| info.is_some())
+    }
+}
+
+/// Below the store's directory.
+pub(super) fn refusal_path(job: Digest) -> PathBuf {
+    let name = job.to_string();
+    Path::new("refusals").join(&name[..2]).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use gfxpack_plan::KernelKey;
+
+    use super::*;
+    use crate::store::VERSION;
+
+    struct Fixture {
+        dir: tempfile::TempDir,
+        store: ObjectStore,
+        job: Digest,
+    }
+
+    fn about_it() -> About {
+        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
+        let arguments = ["-DA", "a.cl"].into_iter().collect();
+        About { key, target_id: "gfx906".parse().unwrap(), arguments }
+    }
+
+    fn failure(kind: FailureKind) -> Failure {
+        let (duration, usage) = (Duration::ZERO, Usage::default());
+        let output = "a.cl:1:1: error: no\n  \"\u{e4}\"\0\n".to_owned();
+        Failure { kind, output, duration, usage, site: Site::Here }
+    }
+
+    fn fixture() -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ObjectStore::open(dir.path()).unwrap();
+        Fixture { store, dir, job: Digest::of(b"job") }
+    }
+
+    impl Fixture {
+        fn insert(&self, kind: FailureKind, deps: DepSet) {
+            self.store.insert_refusal(self.job, &failure(kind), &about_it(), deps).unwrap();
+        }
+
+        /// As another build sees it.
+        fn kept(&self) -> Option<Failure> {
+            let store = ObjectStore::open(self.dir.path()).unwrap();
+            store.refusal(self.job, &FileDigests::in_memory())
+        }
+
+        fn file(&self) -> PathBuf {
+            self.dir.path().join(VERSION).join(refusal_path(self.job))
+        }
+    }
+
+    #[test]
+    fn what_was_refused_is_told_again_word_for_word() {
+        let f = fixture();
+        assert_eq!(f.kept(), None);
+        let (expected, found) = ("gfx906".to_owned(), "gfx908".to_owned());
+        for kind in [FailureKind::Refused(1), FailureKind::WrongTarget { expected, found }] {
+            f.insert(kind.clone(), Vec::new());
+            assert_eq!(f.kept(), Some(failure(kind)));
+            assert_eq!(f.store.lookup(f.job, &FileDigests::in_memory()), None, "no object");
+            f.store.remove(f.job);
+            assert_eq!(f.kept(), None);
+        }
+    }
+
+    #[test]
+    fn what_tells_of_the_machine_is_not_kept() {
+        let f = fixture();
+        for kind in [
+            FailureKind::Crashed(11),
+            FailureKind::TimedOut(Duration::from_secs(1)),
+            FailureKind::TooLong,
+            FailureKind::NoOutput,
+            FailureKind::NoCodeObject("x".to_owned()),
+        ] {
+            f.insert(kind, Vec::new());
+            assert_eq!(f.kept(), None);
+        }
+    }
+
+    #[test]
+    fn it_is_out_of_date_when_an_object_would_be() {
+        let f = fixture();
+        let header = f.dir.path().join("limits");
+        fs::write(&header, "1").unwrap();
+        let absent = f.dir.path().join("not-there");
+        let deps =
+            vec![(header.clone(), Digest::of(b"1")), (absent.clone(), crate::shadow::absent())];
+        f.insert(FailureKind::Refused(1), deps);
+        assert!(f.kept().is_some());
+        fs::write(&header, "2").unwrap();
+        assert_eq!(f.kept(), None, "another header");
+        fs::write(&header, "1").unwrap();
+        assert!(f.kept().is_some());
+        fs::write(&absent, "").unwrap();
+        assert_eq!(f.kept(), None, "one that would come before it");
+        fs::remove_file(&absent).unwrap();
+        fs::remove_dir_all(f.dir.path().join(VERSION).join("deps")).unwrap();
+        assert_eq!(f.kept(), None, "nobody knows what it rests on");
+    }
+
+    #[test]
+    fn another_gfxpack_judges_anew() {
+        let f = fixture();
+        f.insert(FailureKind::Refused(1), Vec::new());
+        let refusal = Refusal {
+            judge: "0.0.0".to_owned(),
+            reason: Reason::Refused(1),
+            output: "a.cl:1:1: error: no".to_owned(),
+        };
+        let bytes = serde_json::to_vec(&refusal).unwrap();
+        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), None);
+        f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
+        assert_eq!(f.kept(), None);
+    }
+
+    #[test]
+    fn no_damaged_one_is_told() {
+        let f = fixture();
+        f.insert(FailureKind::Refused(1), Vec::new());
+        let whole = fs::read(f.file()).unwrap();
+        for at in 0..whole.len() {
+            fs::write(f.file(), &whole[..at]).unwrap();
+            assert_eq!(f.kept(), None, "cut at {at}");
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x04;
+            fs::write(f.file(), bytes).unwrap();
+            // Only damage that leaves the meaning alone may pass.
+            let kept = f.kept();
+            assert!(kept.is_none() || kept == Some(failure(FailureKind::Refused(1))), "{at}");
+        }
+    }
+
+    #[test]
+    fn another_store_takes_it_with_what_it_rests_on() {
+        let (f, other) = (fixture(), fixture());
+        let header = f.dir.path().join("limits");
+        fs::write(&header, "1").unwrap();
+        assert!(!other.store.adopt_refusal(&f.store, f.job).unwrap());
+        f.insert(FailureKind::Refused(1), vec![(header.clone(), Digest::of(b"1"))]);
+        assert!(other.store.adopt_refusal(&f.store, f.job).unwrap());
+        assert_eq!(other.kept(), f.kept());
+        assert!(other.kept().is_some());
+        fs::write(&header, "2").unwrap();
+        assert_eq!(other.kept(), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! Problems, and the libMIOpen that is asked which kernels they want.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use gfxpack_miopen::{LibrarySource, Uses, UsesError};
+use gfxpack_plan::Target;
+
+use super::{CacheDir, parse_target};
+
+/// Which kernels a build wants, said by what programs compute.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Asking {
+    /// What programs compute: MIOpenDriver commands, one a line, logs that
+    /// have some, or performance and find databases; MIOpen is asked which
+    /// kernels they want. - reads stdin; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(crate) problems: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
+}
+
+/// `miopen`: the libMIOpen that would be asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MiopenCommand {
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
+    /// Write the kernel sources that it carries into DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sources: Option<PathBuf>,
+    /// Pin the packages of Debian's that it is made of in FILE, for
+    /// --miopen lock:FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lock: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cache: CacheDir,
+}
+
+/// The libMIOpen to ask, and how.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "MIOpen")]
+pub(crate) struct LibraryArgs {
+    /// The libMIOpen to ask: a file, a directory with one, debian:sid or
+    /// debian:experimental, or lock:FILE [default: the installed one]
+    #[arg(long, value_name = "LIBRARY")]
+    pub(crate) miopen: Option<LibrarySource>,
+    /// A directory of performance and find databases to ask with, beside
+    /// asking without any; repeatable [default: those of the library's packages]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) miopen_db: Vec<PathBuf>,
+    /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
+    #[arg(long, value_name = "URL")]
+    pub(crate) debian_mirror: Option<String>,
+    /// Whose kernels: of programs that search (all that apply), that find
+    /// their problem in a find database (the winner's), or that use immediate
+    /// mode; with commas: search,hit,immediate [default: all]
+    #[arg(long, value_name = "USES", value_parser = parse_uses)]
+    pub(crate) uses: Option<Uses>,
+}
+
+fn parse_uses(text: &str) -> Result<Uses, String> {
+    text.parse().map_err(|error: UsesError| format!("{error}\nhint: {}", error.hint()))
+}
+
+/// `ask`: the keys that problems want.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// GPU to ask for, as gfx906_60, gfx90a@104, or gfx1030 for every known
+    /// compute-unit count; repeatable, or with commas
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
+    pub(crate) target: Vec<Target>,
+    /// Where to write the keys, one JSON object a line [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Processes that ask at once [default: one per processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cache: CacheDir,
+}

@@ -1,0 +1,185 @@
+//! `kdb check`: the real libMIOpen with the kdbs, the real SQLite, and
+//! compilers that refuse.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use gfxpack_compile::Cancel;
+use gfxpack_miopen::{AskEvent, AskOptions, CheckReport, Library, Problem, Uses, check};
+use gfxpack_plan::{KernelKey, Target};
+use serde_json::json;
+
+use crate::args::{CheckKdb, MaxObject};
+use crate::asking::{self, library};
+use crate::environment::Environment;
+use crate::fail::{self, Outcome};
+use crate::output::{Output, counted};
+use crate::progress::bar::{Bar, Unit};
+use crate::{build, cache, packages};
+
+/// So many missing kernels are shown with the nearest one that is there.
+const SHOWN: usize = 20;
+
+/// Checks the kdbs with every device that their names say.
+pub(super) fn run(
+    args: &CheckKdb,
+    max_object: MaxObject,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
+    if args.asking.problems.is_empty() {
+        return Err(fail::usage(
+            "failed to start: no problems are given",
+            "give what programs compute, as --problems FILE",
+        ));
+    }
+    let mut targets: BTreeSet<Target> = args.target.iter().cloned().collect();
+    if targets.is_empty() {
+        for file in &args.files {
+            targets.insert(packages::target_of(file)?);
+        }
+    }
+    let cache = cache::dir(&args.cache, environment)?;
+    let (problems, ..) = asking::read(&args.asking.problems, cancel, output)?;
+    let library = library::locate(&args.asking.library, &cache, environment, cancel, output)?;
+    let checks = Checks {
+        library: &library,
+        problems: &problems,
+        files: &args.files,
+        databases: library::databases(&args.asking.library, &library)?,
+        uses: args.asking.library.uses.unwrap_or(Uses::ALL),
+        jobs: build::processes(args.jobs),
+        max_object,
+    };
+    checks.run(&targets, cancel, output)
+}
+
+/// What is checked.
+pub(crate) struct Checks<'a> {
+    pub(crate) library: &'a Library,
+    pub(crate) problems: &'a [Problem],
+    /// The kdbs.
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) databases: Vec<PathBuf>,
+    pub(crate) uses: Uses,
+    pub(crate) jobs: usize,
+    pub(crate) max_object: MaxObject,
+}
+
+impl Checks<'_> {
+    /// Checks for each target, and reports what is missing.
+    ///
+    /// # Errors
+    /// [`Outcome::Unsound`] where anything is.
+    pub(crate) fn run(
+        &self,
+        targets: &BTreeSet<Target>,
+        cancel: &Cancel,
+        output: &Output,
+    ) -> anyhow::Result<()> {
+        let probe = library::probe()?;
+        let scratch = fail::temporary_dir()?;
+        let mut incomplete = BTreeSet::new();
+        let exact = targets.iter().map(asking::exact).collect::<anyhow::Result<Vec<_>>>()?;
+        for target in exact.into_iter().flatten() {
+            let mut options = AskOptions::new(target.clone(), &probe, scratch.path());
+            options.databases.clone_from(&self.databases);
+            options.uses = self.uses;
+            options.workers = self.jobs;
+            let bar = Bar::new(output, "checking", Unit::Problems, 0);
+            let mut event = |event: AskEvent<'_>| {
+                if let AskEvent::Progress { done, total } = event {
+                    bar.at(done as u64, total as u64);
+                }
+            };
+            let cancelled = || cancel.is_cancelled();
+            let report =
+                check(self.library, self.problems, self.files, &options, &cancelled, &mut event)?;
+            drop(bar);
+            self.report(&target, &report, output);
+            if !report.is_complete() {
+                incomplete.insert(target.db_basename());
+            }
+        }
+        if incomplete.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = incomplete.into_iter().collect();
+        Err(Outcome::Unverified {
+            what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
+            hint:
+                "build what is missing: the same --problems, --miopen and --miopen-db with `dist`"
+                    .to_owned(),
+        }
+        .into())
+    }
+
+    fn report(&self, target: &Target, report: &CheckReport, output: &Output) {
+        let mut found: BTreeSet<&KernelKey> = BTreeSet::new();
+        let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();
+        let mut lacking = 0;
+        let mut compiles = 0;
+        for (problem, outcome) in report.problems.iter().zip(&report.outcomes) {
+            found.extend(&outcome.found);
+            compiles += outcome.compiles.len();
+            let lacks: Vec<_> = outcome
+                .lacking
+                .iter()
+                .map(|(key, functions)| json!({ "key": key, "functions": functions }))
+                .collect();
+            output.message(
+                "kdb-check",
+                &json!({
+                    "target": target, "problem": problem.to_string(), "found": outcome.found.len(),
+                    "missed": outcome.missed, "lacking": lacks, "compiles": outcome.compiles,
+                }),
+            );
+            for (key, functions) in &outcome.lacking {
+                lacking += functions.len();
+                let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
+                output.say(&format!(
+                    "{target}: the object of `{key}` lacks {}",
+                    functions.join(", ")
+                ));
+            }
+            for key in &outcome.missed {
+                if missed.insert(key) && missed.len() <= SHOWN {
+                    self.report_missed(target, problem, key, output);
+                }
+            }
+        }
+        if missed.len() > SHOWN {
+            output.say(&format!("{target}: and {} more", missed.len() - SHOWN));
+        }
+        for failure in &report.failures {
+            let problem = &report.problems[failure.problem as usize];
+            output.warn(&format!("{target}: `{problem}`: {}", failure.failure));
+        }
+        output.message(
+            "kdb-checked",
+            &json!({
+                "target": target, "problems": report.problems.len(), "found": found.len(),
+                "missed": missed.len(), "functions_missing": lacking, "compiles": compiles,
+                "failures": report.failures.len(), "miopen_version": report.version,
+            }),
+        );
+        output.say(&format!(
+            "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for",
+            report.version,
+            counted(found.len(), "kernel"),
+            counted(report.problems.len(), "problem"),
+            missed.len(),
+            counted(lacking, "function"),
+            counted(compiles, "compile")
+        ));
+    }
+
+    fn report_missed(&self, target: &Target, problem: &Problem, key: &KernelKey, output: &Output) {
+        output.say(&format!("{target}: missed `{key}`, wanted by `{problem}`"));
+        let nearest = super::super::explain::nearest_arguments(key, self.files, self.max_object);
+        if let Some(args) = nearest {
+            output.say(&format!("  the nearest that is there: `{args}`"));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `miopen`: the libMIOpen that would be asked, and what it carries.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_miopen::{Library, LibrarySource, Sources};
+use serde_json::json;
+
+use crate::args::MiopenCommand;
+use crate::asking::library;
+use crate::cache;
+use crate::environment::Environment;
+use crate::fail;
+use crate::output::{Output, counted, shown};
+use crate::record;
+
+/// What stands before the pins.
+const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of Debian's archive by \
+                       digest.\n`cargo xtask update-miopen` moves it to the newest.";
+
+/// Finds it, or fetches it, and says what it is.
+pub(crate) fn run(
+    args: &MiopenCommand,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let cache = cache::dir(&args.cache, environment)?;
+    let library = match &args.lock {
+        None => library::locate(&args.library, &cache, environment, cancel, output)?,
+        Some(file) => {
+            let lock = library::choose(&args.library, &cache, environment, cancel, output)?;
+            let text = lock.text(COMMENT)?;
+            record::replace(file, text.as_bytes()).map_err(fail::io("write", file))?;
+            // What was written is what is used.
+            let mut pinned = args.library.clone();
+            pinned.miopen = Some(LibrarySource::Lock(file.clone()));
+            library::locate(&pinned, &cache, environment, cancel, output)?
+        }
+    };
+    let sources = Sources::of(&library)?;
+    print(&library, Some(&sources), output)?;
+    for unnamed in &sources.unnamed {
+        output.warn(&format!("the text `{unnamed}` is left out: its file's name is not known"));
+    }
+    if let Some(dir) = &args.sources {
+        sources.write(dir)?;
+    }
+    Ok(())
+}
+
+/// Says what a library is.
+pub(crate) fn print(
+    library: &Library,
+    sources: Option<&Sources>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let needs = library.needs()?;
+    let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
+    output.message(
+        "miopen",
+        &json!({
+            "version": library.version,
+            "origin": library.origin,
+            "file": shown(&library.file),
+            "sha256": library.sha256,
+            "loader": library.loader.as_ref().map(shown),
+            "driver": library.driver.as_ref().map(shown),
+            "search_path": paths(&library.search_path),
+            "databases": paths(&library.databases),
+            "stood_in": needs.stood_in,
+            "missing": needs.missing,
+            "sources": sources.map(|sources| sources.kernels.len()),
+            "includes": sources.map(|sources| sources.includes.len()),
+        }),
+    );
+    if output.json {
+        return Ok(());
+    }
+    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    let path = |label: &str, path: &Path| line(label, &path.display().to_string());
+    let version = library.version.as_deref().unwrap_or("of unknown version");
+    output.data(&format!("libMIOpen {version}: {}", library.origin));
+    path("file", &library.file);
+    line("sha256", &library.sha256.to_string());
+    if let Some(loader) = &library.loader {
+        path("loader", loader);
+    }
+    if let Some(driver) = &library.driver {
+        path("driver", driver);
+    }
+    library.databases.iter().for_each(|dir| path("databases", dir));
+    line("stood in", &Vec::from_iter(needs.stood_in).join(" "));
+    if let Some(sources) = sources {
+        let (kernels, includes) = (sources.kernels.len(), sources.includes.len());
+        line(
+            "sources",
+            &format!("{}, {}", counted(kernels, "kernel"), counted(includes, "include")),
+        );
+    }
+    if !needs.missing.is_empty() {
+        line("missing", &Vec::from_iter(needs.missing).join(" "));
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! How much one file may have a reader do: what its rows hold and unpack to is
+//! bounded by its own size, and counted.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use crate::error::ReadError;
+
+/// Bytes that rows may hold and unpack to for each byte of their file. Code
+/// objects come out of bzip2 two to eight times as large; the rest is for rows
+/// of the dense layout that share one.
+pub(crate) const MAX_RATIO: u64 = 256;
+
+/// What a row counts at least: none takes less than 16 bytes of a file.
+const ROW_BYTES: u64 = 16 * MAX_RATIO;
+
+/// What going through a file once may take, and has taken: in bytes that SQLite
+/// hands over and that code objects say they have.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Largest code object that is accepted, in bytes.
+    pub(crate) max_object_bytes: u64,
+    limit: u64,
+    spent: Cell<u64>,
+}
+
+impl Work {
+    /// For a file of so many bytes, holes left out.
+    pub(crate) fn new(file_bytes: u64, max_object_bytes: u64) -> Self {
+        let limit = max_object_bytes.saturating_add(file_bytes.saturating_mul(MAX_RATIO));
+        Self { max_object_bytes, limit, spent: Cell::new(0) }
+    }
+
+    /// Begins anew.
+    pub(crate) fn restart(&self) {
+        self.spent.set(0);
+    }
+
+    /// Bytes counted so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    /// Bytes that may be counted in all.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Counts bytes, unless they are more than is left; says whether it did.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let spent = self.spent.get().saturating_add(bytes);
+        let fits = spent <= self.limit;
+        if fits {
+            self.spent.set(spent);
+        }
+        fits
+    }
+
+    /// Counts a row that SQLite handed over, by its columns.
+    ///
+    /// # Errors
+    /// [`ReadError::Runaway`] where that is too much.
+    pub(crate) fn row(&self, path: &Path, row: &Row<'_>) -> Result<(), ReadError> {
+        let columns = row.as_ref().column_count();
+        let bytes = (0..columns).filter_map(|column| match row.get_ref(column) {
+            Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Some(bytes.len() as u64),
+            _ => None,
+        });
+        if self.take(bytes.sum::<u64>().max(ROW_BYTES)) {
+            return Ok(());
+        }
+        Err(ReadError::Runaway { path: path.to_owned() })
+    }
+}

@@ -1,0 +1,93 @@
+//! What a process made by `fork` must not take over from its parent: mutexes
+//! that a thread holds which is not there any more, connections, locks.
+
+use std::mem;
+
+use once_cell::race::OnceBox;
+
+use crate::os::{self, Process};
+
+/// A value of which each process makes its own when it first asks. What was
+/// its parent's is neither used nor dropped.
+///
+/// Nothing here waits: whoever holds a lock when the process forks, the child
+/// goes on.
+pub(crate) struct PerProcess<T> {
+    first: OnceBox<Node<T>>,
+}
+
+/// The value of one process, and that of its child, in which this is a copy.
+struct Node<T> {
+    process: Process,
+    /// There until it is dropped.
+    value: Option<T>,
+    next: OnceBox<Node<T>>,
+}
+
+impl<T> PerProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self { first: OnceBox::new() }
+    }
+
+    /// This process's value. Where there is none, `make` is called with what the
+    /// parent had when it forked, by each thread that comes before the first one
+    /// is done.
+    pub(crate) fn get(&self, make: impl FnOnce(Option<&T>) -> T) -> &T {
+        self.get_as(os::process(), make)
+    }
+
+    fn get_as(&self, process: Process, make: impl FnOnce(Option<&T>) -> T) -> &T {
+        let (mut last, mut place) = (None, &self.first);
+        while let Some(node) = place.get() {
+            (last, place) = (Some(node), &node.next);
+        }
+        let node = match last {
+            Some(node) if node.process == process => node,
+            _ => place.get_or_init(|| {
+                let value = Some(make(last.and_then(|node| node.value.as_ref())));
+                Box::new(Node { process, value, next: OnceBox::new() })
+            }),
+        };
+        node.value.as_ref().expect("it is there until the node is dropped")
+    }
+}
+
+impl<T> Drop for Node<T> {
+    fn drop(&mut self) {
+        if self.process != os::process() {
+            mem::forget(self.value.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    struct Counted<'a>(&'a Cell<u32>);
+
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_process_makes_its_value_once_and_drops_no_other() {
+        let dropped = Cell::new(0);
+        let value = PerProcess::new();
+        for _ in 0..2 {
+            let parent = Process::test(7);
+            value.get_as(parent, |parent| {
+                assert!(parent.is_none());
+                Counted(&dropped)
+            });
+        }
+        let mine: *const _ = value.get(|parent| Counted(parent.expect("the parent's").0));
+        assert!(std::ptr::eq(mine, value.get(|_| unreachable!("it has one"))));
+        drop(value);
+        assert_eq!(dropped.get(), 1, "the parent's is left alone");
+    }
+}

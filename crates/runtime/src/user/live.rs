@@ -1,0 +1,36 @@
+//! Asking a private copy of a file that another program has open in WAL mode.
+
+use std::io;
+
+use gfxpack_kdb::{LiveKdb, ReadError};
+use gfxpack_plan::KernelKey;
+
+use super::{Trouble, UserFile};
+use crate::{clock, gate, lock};
+
+impl UserFile {
+    /// What the copy answers, if there is one of what the file is now.
+    pub(super) fn ask_copy(&self, key: &KernelKey) -> Option<Result<Option<Vec<u8>>, Trouble>> {
+        let mut copy = lock(&self.copy);
+        copy.as_ref()?;
+        let _inside = gate::enter()?;
+        copy.take_if(|copy| !copy.is_current());
+        Some(copy.as_ref()?.get(key).map_err(Trouble::Read))
+    }
+
+    /// Makes a copy, unless another thread just did, and asks it.
+    pub(super) fn ask_new_copy(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, Trouble> {
+        let mut copy = lock(&self.copy);
+        let path = self.check()?.join(&self.name);
+        let Some(_alone) = gate::alone() else {
+            return Err(ReadError::Io { path, source: io::ErrorKind::TimedOut.into() }.into());
+        };
+        copy.take_if(|copy| !copy.is_current());
+        if copy.is_none() {
+            let (temp_dir, limit) = (&self.settings.temp_dir, self.settings.max_object_bytes);
+            *copy = Some(LiveKdb::copy(&path, temp_dir, limit, clock::now())?);
+        }
+        let found = copy.as_ref().map(|copy| copy.get(key)).transpose()?;
+        Ok(found.flatten())
+    }
+}

@@ -1,0 +1,191 @@
+//! Another program has the user's kdb open in WAL mode, as MIOpen does while it
+//! looks up and stores: nothing that it does to the memory of such files
+//! reaches this one.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout};
+use std::time::Duration;
+
+use gfxpack_runtime::WarningClass::{self, WalMode};
+use gfxpack_runtime::{NotStored, Origin, UserPlace};
+
+use crate::support::*;
+
+/// A program that has the file open in WAL mode, and does as it is told by
+/// lines.
+struct Program {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    fn start(machine: &Machine) -> Self {
+        let script = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+assert db.execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)
+db.execute('SELECT * FROM kern_db').fetchall()
+print('open', flush=True)
+for line in sys.stdin:
+    db.execute(line).fetchall()
+    print('done', flush=True)
+db.close()
+print('closed', flush=True)";
+        let mut child = spawn(command("python3").arg("-c").arg(script).arg(machine.ukdb()));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut program = Self { child, lines };
+        program.expect("open");
+        program
+    }
+
+    #[track_caller]
+    fn expect(&mut self, line: &str) {
+        assert_eq!(self.lines.next().unwrap().unwrap(), line);
+    }
+
+    #[track_caller]
+    fn tell(&mut self, sql: &str) {
+        writeln!(self.child.stdin.as_ref().unwrap(), "{sql}").unwrap();
+        self.expect("done");
+    }
+
+    /// Stores what another key has under this one.
+    fn store(&mut self, number: usize, like: usize) {
+        let columns = "kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
+        let (key, like) = (numbered(number), numbered(like));
+        self.tell(&format!(
+            "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, kernel_hash, \
+             uncompressed_size) SELECT kernel_name, '{}', {columns} WHERE kernel_args = '{}'",
+            key.kernel_args, like.kernel_args
+        ));
+    }
+
+    fn close(mut self) {
+        drop(self.child.stdin.take());
+        self.expect("closed");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// With kernels 0 to 9 in the user's kdb, and no others.
+fn machine() -> Machine {
+    let machine = Machine::new(0);
+    write_kdb(&machine.kdb(), &[(numbered(999), object(999))]);
+    let cache = machine.open();
+    (0..10).for_each(|number| drop(cache.kernel(number)));
+    machine
+}
+
+fn truncate_memory(machine: &Machine) {
+    let memory = machine.user.join(format!("{USER_NAME}-shm"));
+    File::options().write(true).open(memory).unwrap().set_len(0).unwrap();
+}
+
+#[test]
+fn truncated_memory_of_others_kills_nobody() {
+    for look_only in ["", "look"] {
+        let machine = machine();
+        let program = Program::start(&machine);
+        let root = machine.root.to_str().unwrap();
+        let mut child = spawn(&mut child("live_wal::child_of_a_shared_file", &[root, look_only]));
+        let output = await_line(&mut child, "opened");
+        truncate_memory(&machine);
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let printed: Vec<String> = output.lines().map(Result::unwrap).collect();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{status}: {printed:?}");
+        drop(program);
+    }
+}
+
+#[test]
+#[ignore = "the child of another test, started in a process of its own"]
+fn child_of_a_shared_file() {
+    let arguments = child_arguments();
+    let root = PathBuf::from(&arguments[0]);
+    let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
+    config.look_only = arguments[1] == "look";
+    config.limits.busy_wait = Duration::from_millis(20);
+    let cache = Cache::open((config, told));
+    assert_eq!(cache.layer(0), Some("user"));
+    say("opened");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    for number in 0..10 {
+        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
+    }
+    if arguments[1] != "look" {
+        cache.kernel(10);
+        assert_eq!(cache.layer(10), Some("memory"));
+    }
+}
+
+/// A connection that was idle when the file came into WAL mode maps nothing.
+#[test]
+fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
+    let machine = machine();
+    let (mut config, told) = machine.config();
+    config.limits.busy_wait = Duration::from_millis(20);
+    let cache = Cache::open((config, told));
+    assert_eq!(cache.layer(0), Some("user"));
+    let mut program = Program::start(&machine);
+    for number in 0..10 {
+        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
+    }
+    assert_eq!(cache.layer(20), None);
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let memory = format!("{}-shm", machine.ukdb().display());
+    assert!(!maps.contains(&memory), "{maps}");
+    // What it stores is seen at once, and what is compiled here is kept.
+    program.store(20, 3);
+    let lookup = cache.cache.get(&numbered(20));
+    assert!(lookup.found.unwrap().code_object[..] == object(3)[..]);
+    let kernel = cache.kernel(21);
+    assert_eq!(kernel.origin, Origin::Compiled);
+    assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))), "{:?}", kernel.not_stored);
+    assert_eq!(cache.layer(21), Some("memory"));
+    assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
+    program.close();
+    // At rest it is the user's again.
+    assert_eq!(cache.layer(3), Some("user"));
+    assert_eq!(cache.kernel(22).origin, Origin::Compiled);
+    assert_eq!(cache.layer(22), Some("user"));
+    assert_eq!(listing(&machine.user), [".gfxpack-locks", USER_NAME]);
+    assert_whole(&machine.ukdb());
+}
+
+/// Who stores waits until the other program has closed the file, as MIOpen does
+/// after each kernel.
+#[test]
+fn a_file_that_is_closed_soon_is_stored_into() {
+    let machine = machine();
+    let program = Program::start(&machine);
+    let (mut config, told) = machine.config();
+    config.limits.busy_wait = Duration::from_secs(600);
+    let cache = Cache::open((config, told));
+    std::thread::scope(|scope| {
+        let stored = scope.spawn(|| cache.kernel(30));
+        program.close();
+        assert!(stored.join().unwrap().not_stored.is_none());
+    });
+    assert_eq!(cache.layer(30), Some("user"));
+    assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+}
+
+/// Of a large file no copy is made.
+#[test]
+fn a_large_file_is_a_miss_while_it_is_in_wal_mode() {
+    let machine = machine();
+    let program = Program::start(&machine);
+    let log = machine.user.join(format!("{USER_NAME}-wal"));
+    File::options().write(true).open(log).unwrap().set_len(300 << 20).unwrap();
+    let (mut config, told) = machine.config();
+    config.limits.busy_wait = Duration::from_millis(20);
+    let cache = Cache::open((config, told));
+    let lookup = cache.cache.get(&numbered(0));
+    assert_eq!(lookup_reasons(&lookup)[2], "user unreadable");
+    assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
+    assert!(cache.told.texts()[0].contains("too many to copy"), "{:?}", cache.told.texts());
+    program.close();
+    assert_eq!(cache.layer(0), Some("user"));
+}

@@ -1,0 +1,95 @@
+//! A program that its caller lends no rights: set-user-ID to a user who is
+//! neither root nor the caller.
+
+use std::os::unix::fs::chown;
+
+use gfxpack_runtime::{Environment, PlaceOptions, Places, UserPlace};
+
+use crate::support::*;
+
+/// A user whom the password database has, and one whom it has not.
+const OWNERS: [u32; 2] = [1, 54_321];
+const CALLER: u32 = 65534;
+
+/// The home directory of a user as the file says.
+fn home(user: u32) -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = users.find(|fields| fields[2] == user.to_string())?;
+    Some(found[5].to_owned())
+}
+
+fn why_not(machine: &Machine) -> Option<&'static str> {
+    let mount = rustix::fs::statvfs(&machine.root).unwrap().f_flag;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    if !is_root() {
+        Some("only root can give a program to another user")
+    } else if mount.contains(rustix::fs::StatVfsMountFlags::NOSUID) {
+        Some("the temporary directory is mounted nosuid")
+    } else if status.lines().any(|line| line == "NoNewPrivs:\t1") {
+        Some("no program may gain rights here")
+    } else {
+        None
+    }
+}
+
+#[test]
+fn no_variable_of_the_callers_chooses_a_directory() {
+    for owner in OWNERS {
+        let machine = Machine::new(1);
+        if let Some(why) = why_not(&machine) {
+            println!("skipped: {why}");
+            return;
+        }
+        let program = machine.root.join("program");
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        chown(&program, Some(owner), None).unwrap();
+        chmod(&program, 0o4755);
+        let callers = machine.root.join("callers");
+        std::fs::create_dir(&callers).unwrap();
+        chmod(&callers, 0o777);
+        let mut child = command("setpriv");
+        child.arg(format!("--reuid={CALLER}")).arg(format!("--regid={CALLER}"));
+        child.arg("--clear-groups").arg(&program);
+        for name in ["MIOPEN_SYSTEM_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"] {
+            child.env(name, &callers);
+        }
+        for name in ["ROCM_PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME"] {
+            child.env(name, &callers);
+        }
+        let callers = callers.to_str().unwrap();
+        with_test(&mut child, "setuid::child_with_more_rights", &[&owner.to_string(), callers]);
+        let output = run(&mut child);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}{told}");
+    }
+}
+
+#[test]
+#[ignore = "the child of another test, started with another user's rights"]
+fn child_with_more_rights() {
+    let arguments = child_arguments();
+    let owner: u32 = arguments[0].parse().unwrap();
+    assert_eq!(rustix::process::geteuid().as_raw(), owner);
+    assert_eq!(rustix::process::getuid().as_raw(), CALLER);
+    let environment = Environment::read();
+    assert_eq!(environment.home(), home(owner).map(Into::into));
+    let places = Places::resolve(&environment, &PlaceOptions::default());
+    let mut all: Vec<_> = places.system_dirs().map(ToOwned::to_owned).collect();
+    all.extend(places.read_only.clone());
+    all.push(places.temp_dir.clone());
+    if let UserPlace::Dir(directory) = &places.user {
+        all.push(directory.clone());
+    }
+    assert!(all.len() > 2, "{places:?}");
+    for path in all {
+        assert!(!path.starts_with(&arguments[1]), "{}", path.display());
+    }
+    assert!(
+        environment
+            .variables()
+            .iter()
+            .all(|variable| { variable.value.as_deref() != Some(arguments[1].as_str()) })
+    );
+}

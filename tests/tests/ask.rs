@@ -1,0 +1,94 @@
+//! Keys without a GPU: Debian's libMIOpen is fetched, asked which kernels it
+//! wants, its own sources are compiled, and it finds what was built.
+
+use std::path::PathBuf;
+
+use gfxpack_tests::project::{Project, Run};
+
+/// Fetched once for all tests of this checkout.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+const FORWARD: &str = "conv -n 1 -c 16 -H 14 -W 14 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
+const HALF: &str = "MIOpenDriver convfp16 -n 2 -c 16 -H 14 -W 14 -k 32 -y 3 -x 3 -p 1 -q 1 -F 0";
+
+/// The run; none where Debian's archive can't be reached.
+fn run(project: &Project, arguments: &[&str]) -> Option<Run> {
+    let mut words = arguments.to_vec();
+    words.extend(["--miopen", "debian:sid", "--cache-dir", CACHE]);
+    let run = project.run(&words);
+    let away = ["found no mirror of Debian's archive", "failed to fetch `"];
+    if away.iter().any(|away| run.stderr.contains(away)) {
+        eprintln!("skipped: {}", run.stderr);
+        return None;
+    }
+    Some(run)
+}
+
+fn keys(project: &Project, file: &str) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(project.path().join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_order_of_problems_and_the_number_of_workers_do_not_show() {
+    let project = Project::new();
+    project.write("a.txt", &format!("{FORWARD}\n{HALF}\n"));
+    project.write("b.txt", &format!("# another order\n{HALF}\n{FORWARD}\n{FORWARD}\n"));
+    let ask = |list: &str, jobs: &str, out: &str| {
+        let target = ["--target", "gfx1100@48", "--jobs", jobs, "--out", out];
+        run(&project, &[&["ask", "--problems", list][..], &target].concat())
+    };
+    let Some(first) = ask("a.txt", "1", "a.jsonl") else { return };
+    first.expect_code(0);
+    ask("b.txt", "2", "b.jsonl").unwrap().expect_code(0);
+    let keys = keys(&project, "a.jsonl");
+    assert_eq!(keys, self::keys(&project, "b.jsonl"));
+    let naive = keys.iter().find(|key| key["kernel_name"] == "naive_conv.cpp.o");
+    let naive = naive.expect("every convolution has a naive kernel");
+    assert!(naive["kernel_args"].as_str().unwrap().ends_with(" -mcpu=gfx1100"), "{naive}");
+    assert_eq!(naive["problems"].as_array().unwrap().len(), 2, "{naive}");
+    assert!(!naive["functions"].as_array().unwrap().is_empty(), "{naive}");
+}
+
+#[test]
+fn the_library_finds_what_was_built_from_its_own_sources() {
+    let project = Project::new();
+    project.write("list.txt", &format!("{FORWARD}\n"));
+    let build = ["build", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
+    let Some(built) = run(&project, &[&build[..], &["--message-format", "json"]].concat()) else {
+        return;
+    };
+    let built = built.expect_code(0);
+    let coverage = &built.of_type("coverage")[0];
+    assert_eq!(coverage["built"], coverage["with_source"], "{coverage}");
+    assert!(coverage["built"].as_u64().unwrap() > 0, "{coverage}");
+    let manifest = std::fs::read(project.path().join("o/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let asked = &manifest["targets"][0]["library"]["asked"];
+    assert_eq!(asked["problems"][0]["problems"], 1, "{asked}");
+    assert_eq!(asked["sha256"].as_str().unwrap().len(), 64, "{asked}");
+
+    let check = ["kdb", "check", "o/kdb/gfx906_60.kdb", "--problems", "list.txt"];
+    let checked = run(&project, &[&check[..], &["--message-format", "json"]].concat()).unwrap();
+    let of_problem = &checked.of_type("kdb-check")[0];
+    assert!(of_problem["found"].as_u64().unwrap() > 0, "{of_problem}");
+    assert_eq!(of_problem["lacking"].as_array().unwrap().len(), 0, "{of_problem}");
+    // Debian's library has no assembly, and asks for it all the same.
+    for missed in of_problem["missed"].as_array().unwrap() {
+        assert!(missed["kernel_name"].as_str().unwrap().ends_with(".s.o"), "{missed}");
+    }
+}
+
+#[test]
+fn a_line_that_is_no_problem_is_named() {
+    let project = Project::new();
+    project.write("list.txt", &format!("{FORWARD}\nconv -n 0\n"));
+    let run = project.run(&["ask", "--problems", "list.txt", "--target", "gfx906_60"]);
+    let run = run.expect_code(2);
+    assert!(run.stderr.contains("list.txt:2"), "{}", run.stderr);
+    let none: PathBuf = project.path().join("none");
+    std::fs::create_dir(&none).unwrap();
+    project.write("list.txt", &format!("{FORWARD}\n"));
+    let words = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", "none"];
+    let run = project.run(&words).expect_code(2);
+    assert!(run.stderr.contains("found no libMIOpen in"), "{}", run.stderr);
+}

@@ -1,0 +1,302 @@
+//! Kernels that a compiler refused are told again without asking it, as long
+//! as an object of theirs would be taken from the cache.
+
+use std::fs;
+
+use gfxpack_tests::project::{Project, Run};
+use serde_json::Value;
+
+const HIP: &str = "#include <hip/hip_runtime.h>\n#include <limits>\n\
+    #if defined(BROKEN) && BROKEN == 1\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) {\n\
+    #if defined(BROKEN) && BROKEN == 2\n    asm volatile(\"v_no_such_instruction v0\");\n#endif\n\
+        x[threadIdx.x] *= N; }\n";
+const OPENCL: &str = "kernel void k(global float* x) {\n\
+    #ifdef BROKEN\n    local char much[BROKEN];\n    ((local volatile char*)much)[1] = undeclared;\n\
+    #endif\n    x[get_global_id(0)] *= N; }\n";
+const ASSEMBLY: &str = ".text\n.globl k\n.p2align 8\n.type k,@function\nk:\n s_endpgm\n\
+    .ifdef BROKEN\n.error \"this one is broken too\"\n.endif\n\
+    .rodata\n.p2align 6\n.amdhsa_kernel k\n .amdhsa_next_free_vgpr N\n\
+    .amdhsa_next_free_sgpr 8\n.end_amdhsa_kernel\n";
+
+/// Every language, with kernels that are right and others that are not.
+fn project() -> Project {
+    let project = Project::new();
+    project.write("h.cpp", HIP);
+    project.write("o.cl", OPENCL);
+    project.write("a.s", ASSEMBLY);
+    project.write(
+        "kernels.toml",
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+         [[kernel]]\nsource = \"h.cpp\"\n[[kernel.variant]]\n\
+         options = [\"-DN=1\", \"-DN=1 -DBROKEN=1\", \"-DN=1 -DBROKEN=2\"]\n\
+         [[kernel]]\nsource = \"o.cl\"\n[[kernel.variant]]\n\
+         options = [\"-DN=1\", \"-DN=1 -DBROKEN=100000\"]\n\
+         [[kernel]]\nsource = \"a.s\"\n[[kernel.variant]]\n\
+         options = [\"-Wa,-defsym,N=4\", \"-Wa,-defsym,N=4 -Wa,-defsym,BROKEN=1\"]\n",
+    );
+    project
+}
+
+const REFUSED: usize = 4;
+
+const BUILD: &[&str] = &["build", "--manifest", "kernels.toml", "--target", "gfx906_60"];
+
+fn build(project: &Project, more: &[&str]) -> Run {
+    project.run(&[BUILD, &["--message-format", "json"], more].concat())
+}
+
+/// What is said of each kernel that failed: its arguments, the reason, the
+/// compiler's words; and whether an earlier run saw it.
+fn failures(run: &Run) -> Vec<([String; 3], bool)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut found: Vec<_> = run
+        .of_type("job-failed")
+        .iter()
+        .map(|failed| {
+            let words = ["kernel_args", "reason", "output"].map(|field| text(&failed[field]));
+            (words, failed["before"].as_bool().unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// How many compilers were started.
+fn started(run: &Run) -> usize {
+    run.of_type("job-started").len()
+}
+
+fn sums(run: &Run) -> [u64; 5] {
+    let finished = &run.of_type("build-finished")[0];
+    ["jobs", "cached", "compiled", "failed", "refused_before"]
+        .map(|field| finished[field].as_u64().unwrap())
+}
+
+#[test]
+fn a_second_run_tells_refusals_again_and_starts_no_compiler() {
+    for via in ["auto", "direct", "hipcc"] {
+        let project = project();
+        let via = ["--via", via];
+        let first = build(&project, &[&via[..], &["--out", "a"]].concat()).expect_code(100);
+        assert_eq!(sums(&first), [7, 0, 3, 4, 0]);
+        let told = failures(&first);
+        assert!(told.len() == REFUSED && told.iter().all(|(_, before)| !before), "{told:?}");
+        let second = build(&project, &[&via[..], &["--out", "b"]].concat()).expect_code(100);
+        assert_eq!(started(&second), 0);
+        assert_eq!(sums(&second), [7, 3, 0, 4, 4]);
+        assert_eq!(second.of_type("build-started")[0]["refused"], REFUSED);
+        let again = failures(&second);
+        assert!(again.iter().all(|(_, before)| *before), "{again:?}");
+        let words = |failures: &[([String; 3], bool)]| -> Vec<[String; 3]> {
+            failures.iter().map(|(words, _)| words.clone()).collect()
+        };
+        assert_eq!(words(&again), words(&told));
+        assert!(project.tree("a/kdb") == project.tree("b/kdb"));
+        let report = &second.of_type("report")[0];
+        assert_eq!((&report["failed"], &report["refused_before"]), (&4.into(), &4.into()));
+        assert_eq!(report["failures"].as_array().unwrap().len(), REFUSED);
+    }
+}
+
+#[test]
+fn people_hear_the_same_and_ask_again_if_they_want() {
+    let project = project();
+    let run = |more: &[&str]| project.run(&[BUILD, &["--out", "o"], more].concat());
+    let said = |run: &Run| -> Vec<String> {
+        let mut lines: Vec<String> = run
+            .stderr
+            .lines()
+            .filter(|line| line.contains("failed to compile") || line.starts_with("hint:"))
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    let first = run(&[]).expect_code(100);
+    assert!(said(&first).len() == REFUSED + 2, "{}", first.stderr);
+    let second = run(&[]).expect_code(100);
+    assert_eq!(said(&second), said(&first));
+    let says = |run: &Run, words: &str| assert!(run.stderr.contains(words), "{}", run.stderr);
+    says(&second, "0 kernels to compile, 3 in the cache, 4 refused before");
+    says(&second, "error: this kernel is broken");
+    says(&second, "use of undeclared identifier 'undeclared'");
+
+    let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx906_60"];
+    let planned = project.run(&plan).expect_code(0);
+    assert!(
+        planned.stdout.contains("7 compile jobs: 3 in the cache, 4 refused before, 0 to run"),
+        "{}",
+        planned.stdout
+    );
+    let why = project.run(&[&plan[..], &["--explain", "BROKEN=100000"]].concat()).expect_code(0);
+    assert!(why.stdout.contains("refused by an earlier run"), "{}", why.stdout);
+    let stats = project.run(&["cache", "stats", "--message-format", "json"]).expect_code(0);
+    assert_eq!(stats.of_type("cache-stats")[0]["refused"], REFUSED);
+    project.run(&["cache", "verify"]).expect_code(0);
+
+    let again = build(&project, &["--out", "o", "--retry-refused"]).expect_code(100);
+    assert_eq!((started(&again), sums(&again)), (REFUSED, [7, 3, 0, 4, 0]));
+    let partial = build(&project, &["--out", "o", "--allow-partial"]).expect_code(0);
+    assert_eq!(started(&partial), 0);
+    // What goes with age or size goes here too.
+    project.run(&["cache", "gc", "--max-size", "0B"]).expect_code(0);
+    assert_eq!(started(&build(&project, &["--out", "o"]).expect_code(100)), 7);
+}
+
+#[test]
+fn a_mended_source_is_compiled() {
+    let project = project();
+    build(&project, &["--out", "o"]).expect_code(100);
+    project.write("a.s", &ASSEMBLY.replace(".error", ".print"));
+    let run = build(&project, &["--out", "o"]).expect_code(100);
+    assert_eq!((started(&run), sums(&run)), (2, [7, 2, 2, 3, 3]));
+}
+
+/// A kernel that reads a header which no digest covers.
+fn with_header(project: &Project, text: Option<&str>) -> String {
+    let header = project.path().join("outside/own.h");
+    fs::create_dir_all(header.parent().unwrap()).unwrap();
+    match text {
+        Some(text) => drop(project.write("outside/own.h", text)),
+        None => drop(fs::remove_file(&header)),
+    }
+    let header = header.display();
+    project.write("k/k.cl", &format!("#define HEADER \"{header}\"\n#include HEADER\n{OPENCL}"));
+    project.write(
+        "k/kernels.toml",
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+         [[kernel]]\nsource = \"k.cl\"\noptions = \"-DN=OWN\"\n",
+    );
+    header.to_string()
+}
+
+#[test]
+fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
+    let project = Project::new();
+    let arguments = ["build", "--manifest", "k/kernels.toml", "--target", "gfx906", "--out", "o"];
+    let run = |text: Option<&str>| {
+        with_header(&project, text);
+        project.run(&[&arguments[..], &["--message-format", "json"]].concat())
+    };
+    let broken = Some("#error not yet\n");
+    assert_eq!(started(&run(broken).expect_code(100)), 1);
+    assert_eq!(started(&run(broken).expect_code(100)), 0);
+    assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 1);
+    assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 0);
+    // Both are known by now, each with its header.
+    let again = run(broken).expect_code(100);
+    assert_eq!((started(&again), failures(&again).len()), (0, 1));
+    assert_eq!(started(&run(Some("#error another\n")).expect_code(100)), 1);
+    // A compiler that misses a file says nothing of those that it read.
+    for _ in 0..2 {
+        assert_eq!(started(&run(None).expect_code(100)), 1);
+    }
+    assert_eq!(started(&run(Some("#define OWN 3\n")).expect_code(0)), 1);
+}
+
+#[test]
+fn a_damaged_refusal_is_asked_again() {
+    let project = project();
+    build(&project, &["--out", "o"]).expect_code(100);
+    let store = fs::read_dir(project.path().join("cache")).unwrap().flatten();
+    let store = store.map(|entry| entry.path()).find(|path| path.join("refusals").is_dir());
+    let dir = store.expect("the store").join("refusals");
+    let name = dir.strip_prefix(project.path()).unwrap().display().to_string();
+    let kept = project.tree(&name);
+    assert_eq!(kept.len(), REFUSED);
+    for (file, bytes) in &kept {
+        fs::write(dir.join(file), &bytes[..bytes.len() / 2]).unwrap();
+    }
+    let run = build(&project, &["--out", "o"]).expect_code(100);
+    assert_eq!((started(&run), sums(&run)), (REFUSED, [7, 3, 0, 4, 0]));
+    assert_eq!(project.tree(&name).len(), REFUSED);
+    let damaged = dir.join(&kept[0].0);
+    fs::write(&damaged, "nonsense").unwrap();
+    project.run(&["cache", "verify"]).expect_code(101);
+    assert!(!damaged.exists());
+}
+
+/// Says of each kernel what a define asks for, and counts how often.
+const STAND_IN: &str = r#"#!/bin/sh
+case " $* " in *" -### "*) exec hipcc "$@" ;; esac
+for word in "$@"; do
+    case $word in
+        -DFAULT=*) echo "$word" >> "$(dirname "$0")/calls" ;;
+    esac
+done
+located='k.cpp:1:1: error: no'
+for word in "$@"; do
+    case $word in
+        -DFAULT=crash) kill -SEGV $$ ;;
+        -DFAULT=killed) kill -KILL $$ ;;
+        -DFAULT=hang) sleep 100000 ;;
+        -DFAULT=silent) exit 0 ;;
+        -DFAULT=crash-behind) echo "$located" >&2
+            echo 'clang: error: unable to execute command: Segmentation fault' >&2; exit 1 ;;
+        -DFAULT=memory) echo "$located" >&2; echo 'LLVM ERROR: out of memory' >&2; exit 1 ;;
+        -DFAULT=disk) echo 'k.cpp:1:1: fatal error: error reading x: Input/output error' >&2; exit 1 ;;
+        -DFAULT=driver) echo 'clang: error: no such file or directory: x' >&2; exit 1 ;;
+        -DFAULT=unlisted) echo "$located" >&2; exit 1 ;;
+        -DFAULT=wrong)
+            for word in "$@"; do
+                shift
+                set -- "$@" "$(echo "$word" | sed 's/gfx906/gfx908/g')"
+            done ;;
+    esac
+done
+exec hipcc "$@"
+"#;
+
+/// How often a kernel with each fault is compiled in two runs.
+#[track_caller]
+fn check_calls(faults: &[&str], more: &[&str], expected: usize) {
+    let defines: Vec<String> = faults.iter().map(|fault| format!("-DFAULT={fault}")).collect();
+    let defines: Vec<&str> = defines.iter().map(String::as_str).collect();
+    let project = Project::with_compiler(STAND_IN, &defines);
+    let arguments = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--out", "o"];
+    for _ in 0..2 {
+        build(&project, &[&arguments[..], more].concat()).expect_code(100);
+    }
+    let calls = project.text("bin/calls");
+    for define in defines {
+        assert_eq!(calls.lines().filter(|line| *line == define).count(), expected, "{define}");
+    }
+}
+
+#[test]
+fn what_tells_of_the_machine_is_asked_again_every_time() {
+    let faults =
+        ["crash", "killed", "silent", "crash-behind", "memory", "disk", "driver", "unlisted"];
+    check_calls(&faults, &[], 2);
+    // Nothing else is compiled, so a short limit hurts nobody.
+    check_calls(&["hang"], &["--timeout", "2"], 2);
+    // An object for other devices is what the compiler makes of the kernel.
+    check_calls(&["wrong"], &[], 1);
+}
+
+#[test]
+fn shards_hand_refusals_on_and_ask_again_when_a_header_changed() {
+    let project = Project::new();
+    with_header(&project, Some("#error not yet\n"));
+    let run = |line: &str| project.run(&line.split(' ').collect::<Vec<_>>());
+    run("plan --manifest k/kernels.toml --target gfx906 --out plan").expect_code(0);
+    // With an empty cache each, so that only the shard's own directory knows.
+    let shard = |cache: &str, more: &str| {
+        run(&format!(
+            "build --plan plan --shard 1/1 --out s --message-format json --cache-dir {cache}{more}"
+        ))
+    };
+    assert_eq!(started(&shard("c1", "").expect_code(42)), 1);
+    assert_eq!(started(&shard("c2", "").expect_code(42)), 0);
+    assert_eq!(started(&shard("c3", " --retry-refused").expect_code(42)), 1);
+    project.write("outside/own.h", "#define OWN 2\n");
+    assert_eq!(started(&shard("c4", "").expect_code(0)), 1);
+    project.write("outside/own.h", "#error not yet\n");
+    // What the first cache knows goes into another shard's directory as well.
+    let other = "build --plan plan --shard 1/1 --out t --message-format json --cache-dir c1";
+    let handed = run(other).expect_code(42);
+    assert_eq!((started(&handed), failures(&handed).len()), (0, 1));
+    let merged = run("merge --plan plan --out m --allow-partial t").expect_code(0);
+    assert!(merged.stderr.contains("1 without an object"), "{}", merged.stderr);
+}

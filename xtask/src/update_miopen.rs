@@ -1,0 +1,37 @@
+//! `cargo xtask update-miopen`: moves the libMIOpen that `cargo xtask dist`
+//! asks to the newest of Debian's, by running `gfxpack miopen`.
+
+use clap::Args;
+use xshell::{Shell, cmd};
+
+use crate::root;
+
+/// Where it is pinned.
+const LOCK: &str = "packaging/miopen.lock";
+
+/// Pin the newest libMIOpen of Debian's archive in packaging/miopen.lock
+#[derive(Debug, Args)]
+pub(crate) struct UpdateMiopen {
+    /// The suite to take it from
+    #[arg(long, default_value = "sid")]
+    suite: String,
+    /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
+    #[arg(long, value_name = "URL")]
+    debian_mirror: Option<String>,
+}
+
+impl UpdateMiopen {
+    /// # Errors
+    /// Where the archive can't be reached or does not have it.
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        sh.change_dir(root());
+        let miopen = format!("debian:{}", self.suite);
+        let mirror = self.debian_mirror.iter().flat_map(|mirror| ["--debian-mirror", mirror]);
+        cmd!(sh, "cargo run --quiet --package gfxpack --bin gfxpack --")
+            .args(["miopen", "--miopen", &miopen, "--lock", LOCK])
+            .args(mirror)
+            .run()?;
+        cmd!(sh, "git --no-pager diff --stat -- {LOCK}").ignore_status().run()?;
+        Ok(())
+    }
+}
