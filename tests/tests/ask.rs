@@ -42,11 +42,22 @@ fn the_order_of_problems_and_the_number_of_workers_do_not_show() {
     ask("b.txt", "2", "b.jsonl").unwrap().expect_code(0);
     let keys = keys(&project, "a.jsonl");
     assert_eq!(keys, self::keys(&project, "b.jsonl"));
-    let naive = keys.iter().find(|key| key["kernel_name"] == "naive_conv.cpp.o");
-    let naive = naive.expect("every convolution has a naive kernel");
-    assert!(naive["kernel_args"].as_str().unwrap().ends_with(" -mcpu=gfx1100"), "{naive}");
-    assert_eq!(naive["problems"].as_array().unwrap().len(), 2, "{naive}");
-    assert!(!naive["functions"].as_array().unwrap().is_empty(), "{naive}");
+    let naive = |problem: &str, way: &str| {
+        let wanted = |key: &&serde_json::Value| {
+            key["kernel_name"] == "naive_conv.cpp.o"
+                && key["uses"].as_str().unwrap().split(',').any(|one| one == way)
+                && key["problems"].to_string().contains(problem)
+        };
+        keys.iter().find(wanted).expect("every convolution has a naive kernel")
+    };
+    for problem in ["conv -n 1", "convfp16 -n 2"] {
+        let (search, immediate) = (naive(problem, "search"), naive(problem, "immediate"));
+        for key in [search, immediate] {
+            assert!(key["kernel_args"].as_str().unwrap().ends_with(" -mcpu=gfx1100"), "{key}");
+            assert!(!key["functions"].as_array().unwrap().is_empty(), "{key}");
+        }
+        assert_ne!(search["kernel_args"], immediate["kernel_args"], "its form is another");
+    }
 }
 
 #[test]

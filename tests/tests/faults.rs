@@ -17,7 +17,10 @@ for word in "$@"; do
         -DFAULT=crash) kill -SEGV $$ ;;
         -DFAULT=verbose) yes 'error: much to say' | head -c 20000000 >&2; exit 1 ;;
         -DFAULT=wrong)
-            set -- $(echo "$@" | sed 's/gfx906/gfx908/g') ;;
+            for one in "$@"; do
+                shift
+                set -- "$@" "$(printf %s "$one" | sed 's/gfx906/gfx908/g')"
+            done ;;
         -DFAULT=wait)
             here=$(dirname "$0")
             # Orphaned by a kill: the library that programs are to load went with who

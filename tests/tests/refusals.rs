@@ -158,6 +158,8 @@ fn with_header(project: &Project, text: Option<&str>) -> String {
     let header = project.path().join("outside/own.h");
     fs::create_dir_all(header.parent().unwrap()).unwrap();
     match text {
+        // Written again, it would have just changed.
+        Some(text) if fs::read_to_string(&header).is_ok_and(|has| has == text) => {}
         Some(text) => drop(project.write("outside/own.h", text)),
         None => drop(fs::remove_file(&header)),
     }
@@ -181,7 +183,9 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     };
     let broken = Some("#error not yet\n");
     assert_eq!(started(&run(broken).expect_code(100)), 1);
-    assert_eq!(started(&run(broken).expect_code(100)), 0);
+    // As long as the header has only just changed, nothing is kept.
+    let is_kept = || started(&run(broken).expect_code(100)) == 0;
+    assert!((0..100).any(|_| is_kept()), "it is kept in the end");
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 1);
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 0);
     // Both are known by now, each with its header.
@@ -288,6 +292,9 @@ fn shards_hand_refusals_on_and_ask_again_when_a_header_changed() {
         ))
     };
     assert_eq!(started(&shard("c1", "").expect_code(42)), 1);
+    // As long as the header has only just changed, nothing is kept.
+    let is_kept = || started(&shard("c1", "").expect_code(42)) == 0;
+    assert!((0..100).any(|_| is_kept()), "it is kept in the end");
     assert_eq!(started(&shard("c2", "").expect_code(42)), 0);
     assert_eq!(started(&shard("c3", " --retry-refused").expect_code(42)), 1);
     project.write("outside/own.h", "#define OWN 2\n");

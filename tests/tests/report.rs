@@ -131,7 +131,8 @@ fn kernels_that_fail_for_one_reason_are_told_together() {
     assert!(run.stderr.contains("error: a reason of its own"), "{}", run.stderr);
     assert!(run.stderr.contains("--report FILE.html and --message-format json name every one"));
 
-    let run = dist(&project, &["--report", "r.html"]).expect_code(100);
+    // A refusal that is known by then has no time and no worker.
+    let run = dist(&project, &["--retry-refused", "--report", "r.html"]).expect_code(100);
     assert!(run.stderr.contains("every failed kernel is in r.html"), "{}", run.stderr);
     let page = facts(&project.path().join("r.html"));
     let counts: Vec<u64> = page["summary"]["failures"]
@@ -143,7 +144,7 @@ fn kernels_that_fail_for_one_reason_are_told_together() {
     assert!(counts == [20, 1] || counts == [1, 20], "{counts:?}");
     let rows = page["detail"]["rows"].as_array().unwrap();
     assert_eq!(rows.iter().filter(|row| row[10].as_i64() >= Some(0)).count(), 21);
-    let json = dist(&project, &["--message-format", "json"]).expect_code(100);
+    let json = dist(&project, &["--retry-refused", "--message-format", "json"]).expect_code(100);
     assert_eq!(json.of_type("job-failed").len(), 21, "machines are told of each");
     assert_eq!(json.of_type("report")[0]["failed"], 21);
 }

@@ -5,6 +5,7 @@ mod distribute;
 mod harvest;
 mod kdb;
 mod packaging;
+mod problems;
 mod remote;
 mod repository;
 mod runtime;
@@ -30,6 +31,7 @@ pub(crate) use harvest::{
 };
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
+pub(crate) use problems::ProblemsCommand;
 #[cfg(feature = "remote-cache")]
 pub(crate) use remote::CacheUpload;
 #[cfg(feature = "remote")]
@@ -137,6 +139,9 @@ pub(crate) enum Command {
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),
+    /// Print what networks, logs and databases ask MIOpen to compute, as
+    /// MIOpenDriver's commands
+    Problems(Box<ProblemsCommand>),
     /// Have MIOpen tune for what programs computed
     #[command(subcommand)]
     Tune(Tune),

@@ -108,6 +108,13 @@ pub(crate) fn run(
     output: &Output,
 ) -> anyhow::Result<Asked> {
     let (problems, lists, problem_facts) = read(&asking.problems, cancel, output)?;
+    let others = problems.iter().filter(|one| matches!(one, Problem::Driver(_))).count();
+    if others > 0 {
+        output.warn(&format!(
+            "{} other than convolutions: MIOpen is asked for the kernels of convolutions only",
+            counted(others, "problem")
+        ));
+    }
     let library = library::locate(&asking.library, cache, environment, cancel, output)?;
     let databases = library::databases(&asking.library, &library)?;
     let uses = asking.library.uses.unwrap_or(Uses::ALL);
@@ -138,7 +145,9 @@ pub(crate) fn run(
             };
             let answers = ask(&library, &problems, &options, &cancelled, &mut event)?;
             debug_assert_eq!(answers.problems, problems, "sorted, each once");
-            version = answers.version;
+            if !answers.version.is_empty() {
+                version = answers.version;
+            }
             used.extend(answers.databases);
             failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
             for key in answers.keys {

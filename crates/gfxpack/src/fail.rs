@@ -8,7 +8,7 @@ use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
-use gfxpack_miopen::{AskError, LibraryError, ProblemsError};
+use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError};
 use gfxpack_package::read::ReadError as PackageReadError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
@@ -355,6 +355,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<ProblemsError>() {
                 let interrupted = matches!(error, ProblemsError::File(HarvestError::Interrupted));
                 Some((if interrupted { INTERRUPTED } else { USAGE }, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<NetworkError>() {
+                let defect = matches!(error, NetworkError::Table { .. });
+                Some((if defect { INTERNAL } else { USAGE }, Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<AskError>() {
                 let code = match error {
                     AskError::Cancelled => INTERRUPTED,

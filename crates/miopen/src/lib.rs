@@ -24,7 +24,7 @@ pub use elf::ElfError;
 pub use error::AskError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
-pub use problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
+pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
 pub use problems::{
     BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
     read_problems,

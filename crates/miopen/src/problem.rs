@@ -8,6 +8,7 @@ mod line;
 
 use std::fmt;
 
+pub use check::MAX_SIZE;
 pub use error::ProblemError;
 pub(crate) use line::read_unchecked;
 

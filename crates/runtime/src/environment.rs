@@ -353,6 +353,6 @@ mod tests {
             environment.home()
         };
         assert_eq!(told(None), None);
-        assert_eq!(told(Some("/home/owner")), Some(PathBuf::from("/home/owner")));
+        assert_eq!(told(Some("/people/owner")), Some(PathBuf::from("/people/owner")));
     }
 }

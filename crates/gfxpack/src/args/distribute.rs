@@ -9,12 +9,27 @@ use gfxpack_plan::shard::Shard;
 
 use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
 
+/// The options of [`Inputs`](super::Inputs), which a stored plan takes the place
+/// of: clap makes no group of a struct that others are flattened into.
+const INPUTS: [&str; 10] = [
+    "manifest",
+    "keys",
+    "missing_from",
+    "problems",
+    "miopen",
+    "miopen_db",
+    "source_dir",
+    "target",
+    "dfsg",
+    "license_allow",
+];
+
 /// A stored plan in place of inputs.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Stored plan")]
 pub(crate) struct FromPlan {
     /// Run the plan that `gfxpack plan --out DIR` stored
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["Inputs"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = INPUTS)]
     pub(crate) plan: Option<PathBuf>,
     /// Run a part of it, as 3/8, and leave its objects and a manifest in
     /// --out for `gfxpack merge`

@@ -20,6 +20,7 @@ mod miopen;
 mod package;
 mod perfdb;
 mod plan;
+mod problems;
 mod repo;
 mod status;
 mod submit;
@@ -75,6 +76,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             cache::run(&cache, environment, &cancel_on_signal(output)?, output)
         }
         Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
+        Command::Problems(problems) => problems::run(&problems, &cancel_on_signal(output)?, output),
         Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Caches(caches) => caches::run(&caches, output),

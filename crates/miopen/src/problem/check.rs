@@ -2,8 +2,8 @@
 
 use super::{Convolution, Directions, ProblemError};
 
-/// Sizes are C's `int` in MIOpenDriver and in most of MIOpen's functions.
-pub(super) const MAX_SIZE: u64 = i32::MAX as u64;
+/// Largest size: C's `int` in MIOpenDriver and in most of MIOpen's functions.
+pub const MAX_SIZE: u64 = i32::MAX as u64;
 
 impl Convolution {
     /// Depth, height and width of the output; none where one is out of range.

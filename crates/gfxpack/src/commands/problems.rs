@@ -1,0 +1,123 @@
+//! `problems`: what networks, logs and databases ask MIOpen to compute.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use gfxpack_compile::Cancel;
+use gfxpack_miopen::{
+    DataType, Layout, Problem, ProblemFile, ReadOptions, Selection, network_names,
+    network_problems, read_problems,
+};
+use serde_json::json;
+
+use crate::args::ProblemsCommand;
+use crate::fail;
+use crate::output::{Output, counted, shown, to_file};
+
+/// Runs `problems`.
+pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+    if args.list {
+        return list(output);
+    }
+    let cancelled = || cancel.is_cancelled();
+    let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
+    let read = read_problems(&args.problems, options)?;
+    read.files.iter().for_each(|file| tell_file(file, output));
+    let mut problems = read.problems;
+    for name in &args.names {
+        problems.extend(network_problems(name, &selection(args))?);
+    }
+    write(&problems, args, output)?;
+    let body = json!({
+        "file": to_file(args.out.as_ref()).map(shown), "problems": problems.len(),
+    });
+    output.message("problems", &body);
+    output.say(&counted(problems.len(), "problem"));
+    Ok(())
+}
+
+/// The networks that are known.
+fn list(output: &Output) -> anyhow::Result<()> {
+    for network in network_names()? {
+        let [channels, height, width] = network.input;
+        let body = json!({
+            "name": network.name, "title": network.title, "source": network.source,
+            "input": network.input,
+        });
+        output.message("network", &body);
+        if !output.json {
+            output.data(&format!(
+                "{:<22}{}, {channels}x{height}x{width}",
+                network.name, network.title
+            ));
+            output.data(&format!("{:<22}{}", "", network.source));
+        }
+    }
+    Ok(())
+}
+
+/// How networks are run.
+fn selection(args: &ProblemsCommand) -> Selection {
+    Selection {
+        batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
+        data_types: match data_types(args) {
+            none if none.is_empty() => vec![DataType::Fp32],
+            some => some,
+        },
+        layouts: layouts(args),
+        directions: args.directions(),
+        operations: args.operations(),
+        size: args.size,
+    }
+}
+
+fn data_types(args: &ProblemsCommand) -> Vec<DataType> {
+    args.r#type.iter().map(|one| DataType::from(*one)).collect()
+}
+
+fn layouts(args: &ProblemsCommand) -> Vec<Layout> {
+    args.layout.iter().map(|one| Layout::from(*one)).collect()
+}
+
+/// Tells what was read of a file.
+fn tell_file(file: &ProblemFile, output: &Output) {
+    let first = file.first_passed_over.as_ref();
+    let body = json!({
+        "file": shown(&file.name), "lines": file.lines, "told": file.told, "added": file.added,
+        "passed_over": file.passed_over, "first_passed_over": first.map(|(line, _)| line),
+        "reason": first.map(|(_, error)| error.to_string()),
+    });
+    output.message("problem-file", &body);
+    if let (Some((line, error)), false) = (first, output.json) {
+        let records = counted(file.passed_over, "record");
+        output.warn(&format!(
+            "{}: {records} passed over, the first in line {line}: {error}",
+            file.name
+        ));
+    }
+}
+
+/// Writes a line for each problem.
+fn write(
+    problems: &BTreeSet<Problem>,
+    args: &ProblemsCommand,
+    output: &Output,
+) -> anyhow::Result<()> {
+    if let Some(path) = to_file(args.out.as_ref()) {
+        let mut text = String::new();
+        for problem in problems {
+            writeln!(text, "MIOpenDriver {problem}").expect("a String takes all");
+        }
+        return crate::record::replace(path, text.as_bytes()).map_err(fail::io("write", path));
+    }
+    for problem in problems {
+        let line = problem.to_string();
+        if output.json {
+            let operation = line.split(' ').next().unwrap_or_default();
+            output.message("problem", &json!({ "command": line, "operation": operation }));
+        } else {
+            output.data(&format!("MIOpenDriver {line}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! `gfxpack problems`: lines out of networks, logs and databases.
+
+use std::fs;
+
+use gfxpack_tests::project::Project;
+
+const CONV: &str =
+    "conv -n 1 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1";
+
+#[test]
+fn what_is_printed_is_read_again_as_the_same() {
+    let project = Project::new();
+    let options = ["--batch", "1,4", "--type", "fp32,fp16", "--layout", "nchw,nhwc"];
+    let arguments = ["problems", "resnet18", "mobilenet-v2", "--direction", "training"];
+    let arguments = [&arguments[..], &options].concat();
+    let printed = project.run(&arguments).expect_code(0).stdout;
+    assert!(printed.lines().count() > 300, "{printed}");
+    assert!(printed.lines().all(|line| line.starts_with("MIOpenDriver ")), "{printed}");
+    project.run(&[&arguments[..], &["--out", "list.txt"]].concat()).expect_code(0);
+    assert_eq!(project.text("list.txt"), printed);
+    let again = project.run(&["problems", "--problems", "list.txt"]).expect_code(0);
+    assert_eq!(again.stdout, printed);
+    // Any order, and without the program's name.
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.reverse();
+    let bare = lines.join("\n").replace("MIOpenDriver ", "");
+    project.write("bare.txt", &bare);
+    let again = project.run(&["problems", "--problems", "bare.txt", "--problems", "list.txt"]);
+    assert_eq!(again.expect_code(0).stdout, printed);
+}
+
+#[test]
+fn logs_databases_and_networks_make_one_list() {
+    let project = Project::new();
+    let log = format!(
+        "Epoch 1\nMIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver {CONV} -t 1\n"
+    );
+    project.write("run.log", &log);
+    project.write(
+        "gfx906_60.db.txt",
+        "variant1=A:1\n2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xB=A:1\n",
+    );
+    let arguments =
+        ["problems", "whisper-tiny", "--problems", "run.log", "--problems", "gfx906_60.db.txt"];
+    let run = project.run(&arguments).expect_code(0);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines.len(), 2 + 1 + 4, "{}", run.stdout);
+    assert!(lines.contains(&format!("MIOpenDriver {CONV}").as_str()));
+    assert!(
+        run.stderr.contains("gfx906_60.db.txt: 1 record passed over, the first in line 1"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("7 problems"), "{}", run.stderr);
+    let json =
+        project.run(&[&arguments[..], &["--message-format", "json"]].concat()).expect_code(0);
+    assert_eq!(json.of_type("problem").len(), 7);
+    assert_eq!(json.of_type("problem-file")[1]["passed_over"], 1);
+    assert_eq!(json.of_type("problems")[0]["problems"], 7);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_place_and_what_to_do() {
+    let project = Project::new();
+    project.write("list.txt", &format!("{CONV}\nconv -n 0\n"));
+    let refused = |arguments: &[&str], message: &str, hint: &str| {
+        let run = project.run(&[&["problems"], arguments].concat()).expect_code(2);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+        assert!(run.stderr.contains(hint), "{}", run.stderr);
+        assert_eq!(run.stdout, "");
+    };
+    refused(
+        &["--problems", "list.txt"],
+        "failed to read the problem of `list.txt:2`: failed to accept the problem: batchsize is 0",
+        "hint: sizes, strides, dilations and groups are from 1",
+    );
+    refused(&["resnet51"], "failed to find the network `resnet51`", "hint: `resnet50` is there");
+    refused(&["inception-v3", "--size", "9x9"], "failed to follow `inception-v3`", "--size");
+    refused(&[], "required", "--list");
+    refused(&["--problems", "list.txt", "--batch", "2"], "required", "NETWORK");
+    refused(&["resnet50", "--batch", "0"], "invalid value '0'", "--help");
+    fs::write(project.path().join("nothing.txt"), "# nothing\n").unwrap();
+    refused(
+        &["--problems", "nothing.txt"],
+        "failed to find a problem in `nothing.txt`",
+        "MIOPEN_ENABLE_LOGGING_CMD",
+    );
+}
+
+#[test]
+fn every_network_that_is_listed_has_problems_and_a_source() {
+    let project = Project::new();
+    let json = project.run(&["problems", "--list", "--message-format", "json"]).expect_code(0);
+    let networks = json.of_type("network");
+    assert!(networks.len() >= 16);
+    for network in &networks {
+        assert!(
+            network["source"].as_str().is_some_and(|source| source.contains("arXiv:")),
+            "{network}"
+        );
+        let name = network["name"].as_str().expect("a name");
+        let run = project.run(&["problems", name, "--operation", "conv"]).expect_code(0);
+        assert!(run.stdout.lines().count() >= 2, "{name}: {}", run.stdout);
+    }
+    let listed = project.run(&["problems", "--list"]).expect_code(0).stdout;
+    assert!(listed.contains("resnet50              ResNet-50 v1.5, 3x224x224\n"), "{listed}");
+}
