@@ -22,7 +22,7 @@ int WANTS(void);
 #endif
 
 /* Asks for a kernel as MIOpen does; 0 where it is there. */
-static int load(const char *name, const char *arguments) {
+int fake_load(const char *name, const char *arguments) {
   char sql[1024];
   void *db, *statement, *module, *function;
   int found;
@@ -47,6 +47,19 @@ static int load(const char *name, const char *arguments) {
   return !found;
 }
 
+/* Asks for a kernel that has the names of the environment's variables for
+ * arguments. */
+int fake_load_environment(void) {
+  extern char **environ;
+  char names[900] = "";
+  char **variable;
+  for (variable = environ; *variable; variable++) {
+    strcat(names, " ");
+    strncat(names, *variable, strcspn(*variable, "="));
+  }
+  return fake_load("environment.cpp.o", names);
+}
+
 /* The process that is the parent of that one. */
 static int parent_of(int process) {
   char path[64];
@@ -61,10 +74,9 @@ static int parent_of(int process) {
 }
 
 static int compute(size_t images, const char *mode) {
-  char name[64], arguments[256];
-  const char *path = getenv("PATH");
+  char name[64];
 #ifndef SILENT
-  if (load("naive_conv.cpp.o", mode))
+  if (fake_load("naive_conv.cpp.o", mode))
     return 7;
 #endif
   switch (images) {
@@ -85,14 +97,18 @@ static int compute(size_t images, const char *mode) {
   case 605: /* kills the process that workers are forked from */
     kill(parent_of(getppid()), SIGKILL);
     break;
+  case 607:
+    return fake_load_environment();
   case 606: /* leaves its own directory */
     if (chdir("/") || access("user.ukdb", F_OK) == 0)
       return 8;
     break;
   }
+#ifdef WRITES
+  fclose(fopen(WRITES, "w"));
+#endif
   snprintf(name, sizeof name, "kernel%zu.cpp.o", images);
-  snprintf(arguments, sizeof arguments, "%s path=%s", mode, path ? path : "none");
-  return load(name, arguments);
+  return fake_load(name, mode);
 }
 
 int miopenGetVersion(size_t *major, size_t *minor, size_t *patch) {
@@ -164,7 +180,7 @@ int miopenConvolutionBackwardBias() { return 0; }
     return 0;                                                                                     \
   }                                                                                               \
   int miopenConvolution##NAME##CompileSolution() {                                                \
-    return load("immediate.cpp.o", " " #NAME);                                                    \
+    return fake_load("immediate.cpp.o", " " #NAME);                                                    \
   }                                                                                               \
   int miopenConvolution##NAME##Immediate() { return 0; }
 

@@ -16,7 +16,8 @@ pub fn probe() -> PathBuf {
 }
 
 /// A library that behaves as `fake_miopen.c` says, compiled with that
-/// definition, and the directory that holds it.
+/// definition, the directory that holds it, and a MIOpenDriver as in
+/// `fake_driver.c`.
 ///
 /// # Panics
 /// Where there is no C compiler.
@@ -24,11 +25,19 @@ pub fn probe() -> PathBuf {
 pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("libMIOpen.so.1");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fake_miopen.c");
-    let mut cc = command("cc");
-    cc.args(["-shared", "-fPIC", "-Wno-deprecated-non-prototype", "-o"]).arg(&file).arg(source);
-    let status = cc.args(definition.map(|name| format!("-D{name}"))).status();
-    assert!(status.expect("cc starts").success(), "the library could not be compiled");
+    let compile = |source: &str, out: &Path, options: &[&str]| {
+        let mut cc = command("cc");
+        cc.arg("-o").arg(out);
+        cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(source)).args(options);
+        assert!(cc.status().expect("cc starts").success(), "`{source}` could not be compiled");
+    };
+    let definition = definition.map(|name| format!("-D{name}"));
+    let mut options = vec!["-shared", "-fPIC", "-Wno-deprecated-non-prototype"];
+    options.extend(["-Wl,-soname,libMIOpen.so.1"].into_iter().chain(definition.as_deref()));
+    compile("fake_miopen.c", &file, &options);
+    let library = file.to_str().expect("a path in UTF-8");
+    let options = [library, "-Wl,--unresolved-symbols=ignore-in-shared-libs"];
+    compile("fake_driver.c", &directory.path().join("MIOpenDriver"), &options);
     let library = locate(&LibrarySource::Path(file), directory.path()).expect("a libMIOpen");
     (directory, library)
 }

@@ -9,6 +9,7 @@ use gfxpack_miopen::{
     Answers, AskError, AskEvent, AskOptions, Failure, Library, Problem, ask,
 };
 use gfxpack_tests::miopen::{convolution, entries, fake_library, probe};
+use gfxpack_tests::project::{Project, binary, command, finish};
 
 fn options(scratch: &std::path::Path) -> AskOptions {
     let mut options = AskOptions::new("gfx906_60".parse().unwrap(), probe(), scratch);
@@ -107,13 +108,150 @@ fn uses_choose_the_kernels() {
     assert!(names("hit").is_empty(), "there is no find database");
 }
 
+/// What the library is told by the environment, and how it is found.
+const ENVIRONMENT: &str = "HOME LC_ALL LD_LIBRARY_PATH MIOPEN_COMPILE_PARALLEL_LEVEL \
+    MIOPEN_CUSTOM_CACHE_DIR MIOPEN_EXPERIMENTAL_GCN_ASM_PATH MIOPEN_LOG_LEVEL \
+    MIOPEN_SYSTEM_DB_PATH MIOPEN_USER_DB_PATH TMPDIR";
+
 #[test]
 fn nothing_of_the_callers_environment_reaches_the_library() {
+    let (directory, _library) = fake_library(None);
+    let project = Project::new();
+    project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(607, 1)));
+    let library = directory.path().to_str().unwrap();
+    let words = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", library];
+    let mut command = project.command(&words);
+    for name in ["MIOPEN_FIND_MODE", "MIOPEN_DISABLE_CACHE", "MIOPEN_DEBUG_CONV_GEMM", "HSA_XNACK"] {
+        command.env(name, "1");
+    }
+    let run = finish(command).expect_code(0);
+    let keys: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names = |problem: &str| -> BTreeSet<String> {
+        let of_problem = |key: &&serde_json::Value| {
+            key["kernel_name"] == "environment.cpp.o"
+                && key["problems"][0].as_str().unwrap().starts_with(problem)
+        };
+        let key = keys.iter().find(of_problem).unwrap();
+        key["kernel_args"].as_str().unwrap().split_ascii_whitespace().map(str::to_owned).collect()
+    };
+    let expected = |more: &[&str]| -> BTreeSet<String> {
+        ENVIRONMENT.split_ascii_whitespace().chain(more.iter().copied()).map(str::to_owned).collect()
+    };
+    assert_eq!(names("conv"), expected(&["MIOPEN_DEBUG_FIND_ONLY_SOLVER"]));
+    let preload = ["GFXPACK_PRELOAD_DEVICE", "GFXPACK_PRELOAD_NOTES", "LD_PRELOAD"];
+    assert_eq!(names("dropout"), expected(&preload));
+}
+
+/// Asks in a namespace that has no network and where files can be written to
+/// in memory only; the files that were left there. None where namespaces are
+/// not permitted.
+#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
+fn asked_apart(definition: Option<&str>) -> Option<(Vec<String>, String)> {
+    let (directory, _library) = fake_library(definition);
+    let project = Project::new();
+    project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(5, 1)));
+    let apart = |words: &[&str]| {
+        let mut bwrap = command("bwrap");
+        bwrap.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]);
+        bwrap.args(["--dev", "/dev", "--proc", "/proc"]);
+        for place in ["/tmp", "/var/tmp", "/run", "/dev/shm", "/home"] {
+            bwrap.args(["--tmpfs", place]);
+        }
+        bwrap.arg("--ro-bind").args([project.path(), project.path()]);
+        bwrap.arg("--ro-bind").args([directory.path(), directory.path()]);
+        bwrap.arg("--ro-bind").args([binary().parent().unwrap(), binary().parent().unwrap()]);
+        bwrap.arg("--chdir").arg(project.path()).args(["--setenv", "HOME", "/home"]).args(words);
+        finish(bwrap)
+    };
+    let possible = apart(&["true"]);
+    if possible.code != Some(0) {
+        eprintln!("skipped: no namespace can be made: {}", possible.stderr);
+        return None;
+    }
+    let script = "\"$@\" || exit; echo; find /tmp /var/tmp /run /dev/shm /home -xdev -type f";
+    let library = directory.path().to_str().unwrap();
+    let ask = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", library];
+    let gfxpack = binary().to_str().unwrap();
+    let run = apart(&[&["sh", "-c", script, "sh", gfxpack][..], &ask].concat()).expect_code(0);
+    let (keys, files) = run.stdout.split_once("\n\n").unwrap();
+    Some((files.lines().map(str::to_owned).collect(), keys.to_owned()))
+}
+
+#[test]
+fn no_network_is_needed_and_no_file_is_left() {
+    let Some((files, keys)) = asked_apart(None) else { return };
+    assert_eq!(files, [""; 0]);
+    for kernel in ["kernel5.cpp.o", "environment.cpp.o"] {
+        assert!(keys.contains(kernel), "{keys}");
+    }
+    let (files, _) = asked_apart(Some("WRITES=\"/var/tmp/left\"")).unwrap();
+    assert_eq!(files, ["/var/tmp/left"], "the test sees it");
+}
+
+/// An operation that the driver answers with its environment.
+const DROPOUT: &str = "dropout -d 64";
+
+#[test]
+fn other_primitives_are_run_one_by_one_and_told_apart() {
     let (_directory, library) = fake_library(None);
-    assert!(std::env::vars_os().any(|(name, _)| name == "PATH"), "there is something to keep out");
-    let answers = ask_all(&library, &[convolution(5, 1)], 1);
-    let mut arguments = answers.keys.iter().map(|asked| &asked.key.kernel_args);
-    assert!(arguments.any(|arguments| arguments == " find Forward path=none"), "{answers:?}");
+    let lines =
+        ["activ -n 2", "adam -d 1", "cat -d 1", "ctc -n 1", "gemm -m 1", "glu -D 1", "rope -X 1"];
+    let mut problems: Vec<Problem> = lines.iter().map(|line| line.parse().unwrap()).collect();
+    problems.push(convolution(5, 1));
+    let answers = ask_all(&library, &problems, 2);
+    let failed: BTreeMap<String, &Failure> = answers
+        .failures
+        .iter()
+        .map(|one| (answers.problems[one.problem as usize].to_string(), &one.failure))
+        .collect();
+    let said = |words: &str| Failure::Probe(format!("MIOpenDriver said: {words}"));
+    let expected = [
+        ("adam -d 1", Failure::Killed(11)),
+        ("cat -d 1", Failure::Overdue),
+        ("ctc -n 1", said("MIOpen Error: ctc.cpp:1: no")),
+        ("gemm -m 1", Failure::NothingAsked),
+        ("glu -D 1", said("MIOpenDriver glu")),
+        ("rope -X 1", said("Input Flag: Q Not Found !")),
+    ];
+    let expected: BTreeMap<String, &Failure> =
+        expected.iter().map(|(line, failure)| ((*line).to_owned(), failure)).collect();
+    assert_eq!(failed, expected);
+    let of_driver: Vec<_> = answers
+        .keys
+        .iter()
+        .filter(|asked| asked.key.kernel_name == "driver.cpp.o")
+        .map(|asked| (asked.key.kernel_args.as_str(), asked.functions.len()))
+        .collect();
+    // What was asked for before a failure is kept.
+    assert_eq!(of_driver, [(" activ -n 2 -V 0 -i 1", 1), (" ctc -n 1 -V 0 -i 1", 1)]);
+    assert_eq!(own_kernels(&answers), ["kernel5.cpp.o"].into());
+}
+
+#[test]
+fn a_library_without_its_driver_computes_convolutions() {
+    let (_directory, mut library) = fake_library(None);
+    library.driver = None;
+    let answers = ask_all(&library, &[DROPOUT.parse().unwrap(), convolution(5, 1)], 1);
+    let [failed] = &answers.failures[..] else { panic!("{:?}", answers.failures) };
+    assert_eq!(failed.failure, Failure::NoDriver);
+    assert!(failed.failure.hint().unwrap().contains("libmiopen1-tests"));
+    assert_eq!(own_kernels(&answers), ["kernel5.cpp.o"].into());
+}
+
+#[test]
+fn a_probe_that_was_copied_alone_says_what_is_missing() {
+    let (_directory, library) = fake_library(None);
+    let alone = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut options = options(scratch.path());
+    options.probe = alone.path().join("gfxpack-miopen-probe");
+    std::fs::copy(probe(), &options.probe).unwrap();
+    let ask = |problem: Problem| ask(&library, &[problem], &options, &|| false, &mut |_| ());
+    assert_eq!(ask(convolution(5, 1)).unwrap().failures, []);
+    let error = ask(DROPOUT.parse().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("libgfxpack_miopen_preload.so"), "{error}");
+    assert!(error.hint().unwrap().contains("copy it too"), "{error}");
 }
 
 #[test]

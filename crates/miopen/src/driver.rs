@@ -2,10 +2,12 @@
 //! stand-ins preloaded.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,18 +15,22 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::error::AskError;
-use crate::library::{Library, file_of};
-use crate::probe::{Answer, End, is_sqlite, library_environment, stood_in, temporary_directory};
+use crate::library::{Library, Needs, file_of};
+use crate::probe::{
+    Answer, CANCELLED, End, Patient, is_sqlite, library_environment, stood_in, temporary_directory,
+};
 use crate::{elf, stubs};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
 /// What is appended to each line: nothing is verified, and once is enough.
 const ONCE: [&str; 4] = ["-V", "0", "-i", "1"];
-/// How often it is looked whether a run has ended.
+/// How long a line may take: a few fill gigabytes of the host's memory.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How often it is looked whether a run that says no more has ended.
 const TICK: Duration = Duration::from_millis(5);
 /// How much of what a run says is looked through.
-const MAX_OUTPUT: u64 = 64 << 10;
+const MAX_OUTPUT: usize = 64 << 10;
 
 /// MIOpenDriver, and what to start it with.
 #[derive(Debug)]
@@ -54,11 +60,6 @@ pub(crate) struct DriverSettings<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Where to find what is preloaded, for a probe.
-    pub(crate) fn preload(probe: &Path) -> PathBuf {
-        probe.with_file_name(PRELOAD)
-    }
-
     /// None where the library comes without MIOpenDriver.
     ///
     /// # Errors
@@ -66,10 +67,11 @@ impl<'a> Driver<'a> {
     pub(crate) fn prepare(settings: DriverSettings<'a>) -> Result<Option<Self>, AskError> {
         let library = settings.library;
         let Some(program) = library.driver.as_deref() else { return Ok(None) };
-        let preload = Self::preload(settings.probe);
+        let preload = settings.probe.with_file_name(PRELOAD);
         if !preload.is_file() {
-            return Err(AskError::Start { probe: preload, source: io::ErrorKind::NotFound.into() });
+            return Err(AskError::NoPreload { path: preload });
         }
+        check_needs(program, library, &preload)?;
         let directory = temporary_directory(settings.scratch)?;
         for name in ["stubs", "tmp", "no-databases"] {
             let path = directory.path().join(name);
@@ -88,7 +90,7 @@ impl<'a> Driver<'a> {
             device: format!("{} {}", settings.architecture, settings.compute_units),
             databases: settings.databases,
             sqlite: sqlite.filter(|_| settings.real_kernels),
-            time_limit: settings.time_limit,
+            time_limit: settings.time_limit.min(TIME_LIMIT),
             runs: AtomicUsize::new(0),
             directory,
         }))
@@ -108,16 +110,13 @@ impl<'a> Driver<'a> {
         let place = self.directory.path().join(format!("run-{number}"));
         let scratch = |source| AskError::Scratch { path: place.clone(), source };
         fs::create_dir(&place).map_err(scratch)?;
-        let said = place.join("output");
-        let output = File::create(&said).map_err(scratch)?;
         let mut command = self.command(&place);
-        command.args(line.split_ascii_whitespace()).args(ONCE);
-        command.stdin(Stdio::null()).stdout(output.try_clone().map_err(scratch)?).stderr(output);
-        let ended = wait(command, self.time_limit, cancelled)?;
-        let end = match ended {
-            Ended::Overdue => End::Overdue,
-            Ended::Failed(reason) => End::Failed(reason),
-            Ended::With(status) => end(status, &said),
+        command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
+        let end = match run(command, self.time_limit, cancelled) {
+            Ok((Some(status), output)) => end(status, &output),
+            Ok((None, _)) => End::Overdue,
+            Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+            Err(error) => End::Failed(format!("MIOpenDriver did not run: {error}")),
         };
         let mut answer = match File::open(place.join("notes")) {
             // Notes have no end of their own.
@@ -160,55 +159,134 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// How a run ended.
-enum Ended {
-    With(ExitStatus),
-    Overdue,
-    Failed(String),
+/// A process that is killed when nobody waits for it any more.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-fn wait(
+/// How the program ended, none where that took too long, and what it said.
+fn run(
     mut command: Command,
     limit: Duration,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Ended, AskError> {
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return Ok(Ended::Failed(format!("MIOpenDriver did not start: {error}"))),
-    };
+) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
     let deadline = Instant::now() + limit;
+    let (ours, theirs) = UnixStream::pair()?;
+    command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
+    let mut child = Running(command.spawn()?);
+    // The command holds the other end of the socket.
+    drop(command);
+    let mut output = Vec::new();
+    match read(&mut Patient::new(&ours, deadline, cancelled)?, &mut output) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok((None, output)),
+        read => read?,
+    }
+    // It has closed its output, and so is as good as gone.
     loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(Ended::With(status)),
-            Err(error) => return Ok(Ended::Failed(error.to_string())),
-            Ok(None) => {}
+        if let Some(status) = child.0.try_wait()? {
+            return Ok((Some(status), output));
         }
-        let overdue = Instant::now() >= deadline;
-        let stopped = cancelled();
-        if overdue || stopped {
-            let _ = child.kill();
-            let _ = child.wait();
-            return if stopped { Err(AskError::Cancelled) } else { Ok(Ended::Overdue) };
+        if cancelled() {
+            return Err(CANCELLED.into());
+        }
+        if Instant::now() >= deadline {
+            return Ok((None, output));
         }
         thread::sleep(TICK);
     }
 }
 
+/// Reads to the end, and keeps the first of it.
+fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let bytes = from.read(&mut buffer)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let room = MAX_OUTPUT - output.len();
+        output.extend(&buffer[..bytes.min(room)]);
+    }
+}
+
 /// MIOpenDriver also ends with 0 where MIOpen fails, or an option is unknown
 /// to it.
-fn end(status: ExitStatus, said: &Path) -> End {
+///
+/// Source: ROCm/MIOpen 2d1fd997a, driver/main.cpp and `InputFlags::Parse` in
+/// driver/InputFlags.cpp.
+fn end(status: ExitStatus, output: &[u8]) -> End {
     if let Some(signal) = status.signal() {
         return End::Killed(signal);
     }
-    let mut output = Vec::new();
-    let _ = File::open(said).and_then(|file| file.take(MAX_OUTPUT).read_to_end(&mut output));
-    let output = String::from_utf8_lossy(&output);
-    let is_complaint = |line: &&str| {
-        line.contains("MIOpen Error") || (line.contains("Input Flag:") && line.contains("Not Found"))
+    let output = String::from_utf8_lossy(output);
+    let complains = |line: &&str| {
+        line.contains("MIOpen Error") || line.contains("Not Found !") || line.contains(" FAILED")
     };
-    match (output.lines().find(is_complaint), status.code()) {
+    // What the dynamic loader says comes alone.
+    let last = || output.lines().last().filter(|_| status.code() != Some(0));
+    match (output.lines().find(complains).or_else(last), status.code()) {
         (Some(line), _) => End::Failed(format!("MIOpenDriver said: {}", line.trim())),
         (None, Some(0)) => End::Done,
         (None, code) => End::Exited(code.unwrap_or(-1)),
+    }
+}
+
+/// Compares what the program wants with what is preloaded.
+fn check_needs(program: &Path, library: &Library, preload: &Path) -> Result<(), AskError> {
+    let needs = Needs::of(program, &library.search_path)?;
+    let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));
+    let sonames: Vec<String> = missing.collect();
+    if !sonames.is_empty() {
+        return Err(AskError::MissingLibraries { sonames });
+    }
+    let there = elf::Library::open(preload)?.shared_object()?.defined;
+    let symbols: Vec<String> =
+        needs.symbols.into_iter().filter(|name| !there.contains(name)).collect();
+    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_well_and_complains_has_failed() {
+        let check = |status: i32, output: &str, expected: End| {
+            assert_eq!(end(ExitStatus::from_raw(status), output.as_bytes()), expected, "{output}");
+        };
+        let said = |line: &str| End::Failed(format!("MIOpenDriver said: {line}"));
+        check(0, "MIOpenDriver bnorm\nForward\n", End::Done);
+        check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", said("MIOpen Error: a.cpp:1: no"));
+        check(0, "Input Flag: t Not Found !", said("Input Flag: t Not Found !"));
+        check(0, "Long Name: forward Not Found !", said("Long Name: forward Not Found !"));
+        check(127 << 8, "MIOpenDriver: no symbol x\n", said("MIOpenDriver: no symbol x"));
+        check(1 << 8, "", End::Exited(1));
+        check(11, "MIOpen Error", End::Killed(11));
+    }
+
+    fn shell(script: &str, limit: Duration) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
+        #[expect(clippy::disallowed_methods, reason = "a program that behaves as the test wants")]
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command, limit, &|| false)
+    }
+
+    #[test]
+    fn a_run_is_told_by_its_end_and_its_words() {
+        let (status, output) = shell("echo one; echo two >&2; exit 3", TIME_LIMIT).unwrap();
+        assert_eq!(status.unwrap().code(), Some(3));
+        assert_eq!(output, b"one\ntwo\n");
+        let (status, output) = shell("yes | head -c 1000000", TIME_LIMIT).unwrap();
+        assert!(status.unwrap().success());
+        assert_eq!(output.len(), MAX_OUTPUT);
+        for hangs in ["exec sleep 1000", "exec sleep 1000 >&- 2>&-"] {
+            let (status, _) = shell(hangs, Duration::from_millis(200)).unwrap();
+            assert_eq!(status, None, "{hangs}");
+        }
     }
 }

@@ -274,17 +274,17 @@ impl Worker {
 
 /// The error of a read that is not wanted any more; one that `BufRead` does
 /// not take for a reason to try again.
-const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+pub(crate) const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Reads from a socket, until a time or until it is not wanted any more.
-struct Patient<'a> {
+pub(crate) struct Patient<'a> {
     socket: &'a UnixStream,
     deadline: Instant,
     cancelled: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Patient<'a> {
-    fn new(
+    pub(crate) fn new(
         socket: &'a UnixStream,
         deadline: Instant,
         cancelled: &'a dyn Fn() -> bool,

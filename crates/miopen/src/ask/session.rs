@@ -19,8 +19,6 @@ use crate::stage::{self, DatabaseFile, Staged};
 
 /// The kernel that every version asks for in a search, whatever the device.
 const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
-/// Why a problem of another primitive is not asked.
-const NO_DRIVER: &str = "needs MIOpenDriver, which is not there";
 /// A problem that every version computes.
 const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 
@@ -252,7 +250,7 @@ impl<'a> Session<'a> {
                     pool.ask(connection, &request, cancelled)
                 }
                 (Means::Driver(line), Some(driver)) => driver.run(line, cancelled),
-                (Means::Driver(_), None) => Ok(Answer::ended(End::Failed(NO_DRIVER.to_owned()))),
+                (Means::Driver(_), None) => Ok(Answer::ended(End::NoDriver)),
             },
             &mut |number, answer| each(tasks[number], answer),
         )

@@ -46,6 +46,8 @@ pub(crate) enum End {
     Failed(String),
     /// The process that answers is gone.
     Gone,
+    /// There is no MIOpenDriver.
+    NoDriver,
 }
 
 /// What is known of a key in an answer.
