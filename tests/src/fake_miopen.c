@@ -80,8 +80,8 @@ static int compute(size_t images, const char *mode) {
     return 7;
 #endif
   switch (images) {
-  case 600: /* crashes */
-    raise(SIGSEGV);
+  case 600: /* crashes, which a signal that is only sent would not do: Rust handles this one */
+    *(volatile char *)images = 0;
     break;
   case 601: /* hangs */
     for (;;)
@@ -97,10 +97,10 @@ static int compute(size_t images, const char *mode) {
   case 605: /* kills the process that workers are forked from */
     kill(parent_of(getppid()), SIGKILL);
     break;
-  case 607:
+  case 700: /* tells what it is started with */
     return fake_load_environment();
   case 606: /* leaves its own directory */
-    if (chdir("/") || access("user.ukdb", F_OK) == 0)
+    if (chdir("/"))
       return 8;
     break;
   }

@@ -5,9 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gfxpack_miopen::{
-    Answers, AskError, AskEvent, AskOptions, Failure, Library, Problem, ask,
-};
+use gfxpack_miopen::{Answers, AskError, AskEvent, AskOptions, Failure, Library, Problem, ask};
 use gfxpack_tests::miopen::{convolution, entries, fake_library, probe};
 use gfxpack_tests::project::{Project, binary, command, finish};
 
@@ -117,11 +115,12 @@ const ENVIRONMENT: &str = "HOME LC_ALL LD_LIBRARY_PATH MIOPEN_COMPILE_PARALLEL_L
 fn nothing_of_the_callers_environment_reaches_the_library() {
     let (directory, _library) = fake_library(None);
     let project = Project::new();
-    project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(607, 1)));
+    project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(700, 1)));
     let library = directory.path().to_str().unwrap();
     let words = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", library];
     let mut command = project.command(&words);
-    for name in ["MIOPEN_FIND_MODE", "MIOPEN_DISABLE_CACHE", "MIOPEN_DEBUG_CONV_GEMM", "HSA_XNACK"] {
+    for name in ["MIOPEN_FIND_MODE", "MIOPEN_DISABLE_CACHE", "MIOPEN_DEBUG_CONV_GEMM", "HSA_XNACK"]
+    {
         command.env(name, "1");
     }
     let run = finish(command).expect_code(0);
@@ -136,7 +135,11 @@ fn nothing_of_the_callers_environment_reaches_the_library() {
         key["kernel_args"].as_str().unwrap().split_ascii_whitespace().map(str::to_owned).collect()
     };
     let expected = |more: &[&str]| -> BTreeSet<String> {
-        ENVIRONMENT.split_ascii_whitespace().chain(more.iter().copied()).map(str::to_owned).collect()
+        ENVIRONMENT
+            .split_ascii_whitespace()
+            .chain(more.iter().copied())
+            .map(str::to_owned)
+            .collect()
     };
     assert_eq!(names("conv"), expected(&["MIOPEN_DEBUG_FIND_ONLY_SOLVER"]));
     let preload = ["GFXPACK_PRELOAD_DEVICE", "GFXPACK_PRELOAD_NOTES", "LD_PRELOAD"];

@@ -245,9 +245,13 @@ fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(|| shown(path), |name| shown(name))
 }
 
-/// Says which problems MIOpen failed on.
+/// Says which problems MIOpen failed on, once for all databases.
 pub(crate) fn report_failures(asked: &Asked, output: &Output) {
+    let mut told = HashSet::new();
     for (target, failure) in &asked.failures {
+        if !told.insert((target, failure.problem, &failure.failure)) {
+            continue;
+        }
         let problem = &asked.problems[failure.problem as usize];
         output.message(
             "problem-failed",

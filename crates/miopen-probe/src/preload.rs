@@ -59,7 +59,8 @@ extern "C" fn start() {
     if let Some(sqlite) = variable("GFXPACK_PRELOAD_SQLITE") {
         match gfxpack_standin::load_sqlite(Path::new(&sqlite)) {
             Ok(()) => {
-                let stops = variable("GFXPACK_PRELOAD_MISSES").is_some_and(|misses| misses == "stop");
+                let stops =
+                    variable("GFXPACK_PRELOAD_MISSES").is_some_and(|misses| misses == "stop");
                 let (stop, go_on) = (KernelDatabases::Real, KernelDatabases::RealThenAnswered);
                 gfxpack_standin::kernel_databases(if stops { stop } else { go_on });
             }

@@ -101,11 +101,7 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// [`AskError::Cancelled`] where `cancelled` says so meanwhile,
     /// [`AskError::Scratch`] where files can't be written.
-    pub(crate) fn run(
-        &self,
-        line: &str,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Answer, AskError> {
+    pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let place = self.directory.path().join(format!("run-{number}"));
         let scratch = |source| AskError::Scratch { path: place.clone(), source };

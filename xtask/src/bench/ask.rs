@@ -134,14 +134,17 @@ impl Ask {
         }
         let places: Vec<PathBuf> = paths(&facts["search_path"]);
         let is_there = |soname: &String| places.iter().any(|dir| dir.join(soname).is_file());
-        let sqlite = places.iter().map(|dir| dir.join("libsqlite3.so.0")).find(|file| file.is_file());
+        let sqlite =
+            places.iter().map(|dir| dir.join("libsqlite3.so.0")).find(|file| file.is_file());
         let stubs = dir.join("stubs");
         fs::create_dir_all(&stubs)?;
         for soname in &sonames {
             // Those of the GPU, and SQLite, whose place the preloaded library takes.
             if !is_there(soname) || soname.starts_with("libsqlite3.so") {
                 let out = stubs.join(soname);
-                cmd!(sh, "cc -shared -x c /dev/null -Wl,-soname,{soname} -o {out}").quiet().run()?;
+                cmd!(sh, "cc -shared -x c /dev/null -Wl,-soname,{soname} -o {out}")
+                    .quiet()
+                    .run()?;
             }
         }
         Ok(Library {
@@ -168,10 +171,13 @@ impl Ask {
         let mut seconds = Vec::new();
         for _ in 0..self.rounds {
             let started = Instant::now();
-            cmd!(sh, "{gfxpack} ask --problems {list} --miopen {miopen} --target {target} -o {out}")
-                .quiet()
-                .ignore_stderr()
-                .run()?;
+            cmd!(
+                sh,
+                "{gfxpack} ask --problems {list} --miopen {miopen} --target {target} -o {out}"
+            )
+            .quiet()
+            .ignore_stderr()
+            .run()?;
             seconds.push(started.elapsed().as_secs_f64());
             say(&format!("{name}: {:.1} s", median(&seconds)));
         }
@@ -213,7 +219,8 @@ impl Library {
         let search_path = std::env::join_paths(search_path)?;
         let sh = Shell::new()?;
         let (loader, driver, preload) = (file("loader"), file("driver"), &self.preload);
-        let program = cmd!(sh, "{loader} --preload {preload} --library-path {search_path} {driver}");
+        let program =
+            cmd!(sh, "{loader} --preload {preload} --library-path {search_path} {driver}");
         let mut command = Command::from(program);
         command.args(line.split_ascii_whitespace()).args(["-V", "0", "-i", "1"]);
         command.env_clear().current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null());
@@ -229,7 +236,8 @@ impl Library {
             .env("GFXPACK_PRELOAD_NOTES", "/dev/null")
             .env("GFXPACK_PRELOAD_SQLITE", &self.sqlite)
             .env("GFXPACK_PRELOAD_MISSES", "stop");
-        let mut child = command.stderr(Stdio::piped()).spawn().context("failed to start MIOpenDriver")?;
+        let mut child =
+            command.stderr(Stdio::piped()).spawn().context("failed to start MIOpenDriver")?;
         let log = BufReader::new(child.stderr.take().context("stderr is piped")?);
         let mut keys = BTreeSet::new();
         for line in log.split(b'\n') {

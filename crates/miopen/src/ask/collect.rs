@@ -72,7 +72,7 @@ pub struct ProblemFailure {
 }
 
 /// What can go wrong with a problem.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Failure {
     /// MIOpen could not compute it.

@@ -106,7 +106,12 @@ impl Work {
             (Wording::Convolution { weights, .. }, _) if phase.is_primed() => {
                 weights.as_deref().map(Means::Probe)
             }
-            (Wording::Convolution { whole, .. }, _) => Some(Means::Probe(whole)),
+            (Wording::Convolution { whole, .. }, Problem::Convolution(convolution)) => {
+                let directions = convolution.directions;
+                let biased =
+                    convolution.bias && (directions.forward || directions.backward_weights);
+                (biased || !phase.is_bias()).then_some(Means::Probe(whole))
+            }
             (Wording::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
                 Some(Means::Driver(line))
             }
@@ -189,9 +194,21 @@ impl Phase {
         }
     }
 
+    /// Adding biases, where there are some. That is no convolution's solver's work, and a search
+    /// among all of these is one among no others.
+    pub(crate) fn bias() -> Self {
+        let runs = vec![vec![Step::Bias]];
+        Self { database: None, solvers: Solvers::Natural, runs, stems: Vec::new() }
+    }
+
+    /// Whether this is [`Self::bias`].
+    fn is_bias(&self) -> bool {
+        self.runs == [[Step::Bias]]
+    }
+
     /// Whether this is [`Self::natural`].
     pub(crate) fn is_natural(&self) -> bool {
-        self.solvers == Solvers::Natural
+        self.solvers == Solvers::Natural && !self.is_bias()
     }
 
     /// Whether this is [`Self::primed`].
@@ -230,8 +247,20 @@ mod tests {
         assert_eq!(tasks.len(), PRIMERS.len());
         assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
-        let Some(Means::Probe(wording)) = work.means(&primed, tasks[0]) else { panic!("{tasks:?}") };
+        let Some(Means::Probe(wording)) = work.means(&primed, tasks[0]) else {
+            panic!("{tasks:?}")
+        };
         assert_eq!(wording.split(' ').nth(5), Some("4"), "backward weights only");
+    }
+
+    #[test]
+    fn biases_are_added_where_there_are_some() {
+        let lines = ["conv -c 8 -k 8 -b 1 -F 1", "conv -c 4 -k 8 -b 1 -F 2", "conv -c 2 -k 8"];
+        let work = Work::new(&problems(&lines));
+        let tasks = work.tasks(&Phase::bias());
+        let [task] = tasks[..] else { panic!("{tasks:?}") };
+        assert_eq!(work.problems[task.problem as usize], lines[0].parse().unwrap());
+        assert!(!Phase::bias().is_natural() && Phase::natural(None).is_natural());
     }
 
     #[test]

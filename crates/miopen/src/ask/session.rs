@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
             Lookup::Real { go_on, .. } => go_on,
         };
         let pool = match lookup {
-            Lookup::Answered if !phase.is_primed() => self.start_tried(phase)?,
+            Lookup::Answered if phase.solvers == Solvers::All => self.start_tried(phase)?,
             _ => self.start(phase, lookup)?,
         };
         self.version = pool.version();

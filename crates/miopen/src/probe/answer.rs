@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Mode(u8),
     /// What a program does that searches nothing.
     Unprepared,
+    /// Adding the bias.
+    Bias,
 }
 
 impl Step {
@@ -31,6 +33,7 @@ impl Step {
             Self::Hit => "hit".to_owned(),
             Self::Mode(mode) => format!("mode-{mode}"),
             Self::Unprepared => "unprepared".to_owned(),
+            Self::Bias => "bias".to_owned(),
         }
     }
 }

@@ -156,7 +156,11 @@ impl Checks<'_> {
         if missed.len() > SHOWN {
             output.say(&format!("{target}: and {} more", missed.len() - SHOWN));
         }
+        let mut told = BTreeSet::new();
         for failure in &report.failures {
+            if !told.insert((failure.problem, &failure.failure)) {
+                continue;
+            }
             let problem = &report.problems[failure.problem as usize];
             output.warn(&format!("{target}: `{problem}`: {}", failure.failure));
         }
