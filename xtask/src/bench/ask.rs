@@ -222,7 +222,8 @@ impl Library {
         let program =
             cmd!(sh, "{loader} --preload {preload} --library-path {search_path} {driver}");
         let mut command = Command::from(program);
-        command.args(line.split_ascii_whitespace()).args(["-V", "0", "-i", "1"]);
+        let words = line.split_ascii_whitespace().skip_while(|word| *word == "MIOpenDriver");
+        command.args(words).args(["-V", "0", "-i", "1"]);
         command.env_clear().current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null());
         for place_of in ["HOME", "TMPDIR", "MIOPEN_SYSTEM_DB_PATH", "MIOPEN_USER_DB_PATH"] {
             command.env(place_of, place.path());
