@@ -242,7 +242,7 @@ pub(crate) fn read(paths: &[PathBuf], cancel: &Cancel, output: &Output) -> anyho
 
 /// The file's name; a list's directory is nobody's business.
 fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(|| shown(path), |name| shown(name))
+    path.file_name().map_or_else(|| shown(path), shown)
 }
 
 /// Says which problems MIOpen failed on, once for all databases.
