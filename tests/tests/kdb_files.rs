@@ -249,6 +249,46 @@ fn more_files_are_merged_than_may_be_open_at_first() {
     assert!(run.stderr.contains("ulimit -n"), "{}", run.stderr);
 }
 
+/// Every command that reads kdbs, with a limit that no row keeps to.
+#[test]
+fn no_larger_object_is_taken_than_is_allowed() {
+    const FILE: &str = "gfx906_60.kdb";
+    const KEY: [&str; 2] = ["kernel0001.cl.o", " -mcpu=gfx906"];
+    let project = Project::new();
+    kdb(&project.path().join(FILE), 3);
+    let lookup = ["lookup", "--target", "gfx906_60", "--system-dir", ".", KEY[0], KEY[1]];
+    let missing = ["plan", "--keys", "keys", "--source-dir", ".", "-t", "gfx906_60"];
+    fs::write(project.path().join("keys"), "").unwrap();
+    tool("tar", &["-czf", "kernels.tar.gz", FILE], project.path());
+    let cases: &[(&[&str], i32)] = &[
+        (&["verify", "kernels.tar.gz"], 101),
+        (&["kdb", "verify", FILE], 101),
+        (&["kdb", "info", FILE], 2),
+        (&["kdb", "list", FILE], 2),
+        (&["kdb", "stats", FILE], 2),
+        (&["kdb", "diff", FILE, FILE], 2),
+        (&["kdb", "get", FILE, KEY[0], KEY[1], "-o", "object"], 2),
+        (&["kdb", "merge", FILE, "-o", "out.kdb"], 2),
+        (&["kdb", "convert", FILE, "-o", "out.kdb"], 2),
+        (&["kdb", "split", FILE, "--by", "kernel", "-o", "parts"], 2),
+        (&["kdb", "repair", FILE, "-o", "out.kdb"], 101),
+        (&["harvest", FILE, "-o", "keys.jsonl"], 2),
+        (&["package", FILE, "--out", "packages"], 101),
+        (&[&missing[..], &["--missing-from", FILE]].concat(), 2),
+        (&lookup, 3),
+        (&[&["explain"], &lookup[1..]].concat(), 0),
+    ];
+    for (words, code) in cases {
+        let run = project.run(&[*words, &["--max-object", "2kB"]].concat()).expect_code(*code);
+        let said = run.stdout + &run.stderr;
+        assert!(said.contains("the limit is 2000"), "{words:?}: {said}");
+        if !matches!(words[0], "package" | "plan") {
+            let run = project.run(words);
+            assert_eq!(run.code, Some(0), "{words:?}: {}", run.stderr);
+        }
+    }
+}
+
 #[test]
 fn a_database_of_performance_that_loses_rows_says_so() {
     let project = Project::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_debian::{Archive, DebianError, Event, Keyring, Lock, Options, Progress, Proxies};
 use gfxpack_miopen::{Library, LibraryError, LibrarySource, Sources};
 use gfxpack_tests::archive;
-use gfxpack_tests::project::command;
+use gfxpack_tests::project::{Project, command};
 use tempfile::TempDir;
 
 /// Warnings that were heard.
@@ -354,4 +354,54 @@ fn debians_own_library_can_be_fetched() {
     assert_eq!(sources.unnamed, [""; 0]);
     assert!(sources.kernels.contains_key("naive_conv.cpp"));
     assert!(sources.kernels.keys().all(|name| !gfxpack_miopen::is_left_out_by_debian(name)));
+}
+
+#[test]
+fn the_command_says_what_a_library_is_and_takes_its_sources_out() {
+    let build = Libraries::new();
+    let tree = tree(&[("lib/libMIOpen.so.1", &build.miopen("3.4.0"))]);
+    let dir = tree.path().to_str().unwrap();
+    let project = Project::new();
+    let run = project.run(&["miopen", "--miopen", dir, "--sources", "texts"]).expect_code(0);
+    for words in ["libMIOpen 3.4.0", "libamdhip64.so.6", "1 kernel, 1 include", "libfoo.so.1"] {
+        assert!(run.stdout.contains(words), "`{words}` is not in:\n{}", run.stdout);
+    }
+    assert!(run.stderr.contains("`MIOPEN_KERNEL_NAMELESS` is left out"), "{}", run.stderr);
+    assert!(project.path().join("texts/naive_conv.cpp").is_file());
+    let json = project.run(&["miopen", "--miopen", dir, "--message-format", "json"]);
+    let [miopen] = &json.expect_code(0).of_type("miopen")[..] else { panic!("one message") };
+    assert_eq!(
+        (&miopen["version"], &miopen["missing"][0]),
+        (&"3.4.0".into(), &"libfoo.so.1".into())
+    );
+}
+
+#[test]
+fn a_library_that_is_not_to_be_had_is_told_with_what_helps() {
+    let archive = published(&Libraries::new());
+    let project = Project::new();
+    let check = |arguments: &[&str], code: i32, says: &[&str]| {
+        let run = project.run(&[&["miopen"], arguments].concat()).expect_code(code);
+        for words in says {
+            assert!(run.stderr.contains(words), "`{words}` is not in:\n{}", run.stderr);
+        }
+    };
+    let debian = ["--miopen", "debian:sid", "--debian-mirror"];
+    // Somebody else's archive, however well it is signed.
+    let root = archive.root().display().to_string();
+    check(&[&debian[..], &[&root]].concat(), 101, &["failed to verify", "by a known key"]);
+    // The port that nobody listens on.
+    let nobody = [&debian[..], &["http://127.0.0.1:9/debian"]].concat();
+    check(&nobody, 1, &["failed to fetch", "--miopen PATH", "--manifest FILE"]);
+    check(&[&debian[..], &["mirror.example"]].concat(), 2, &["is no mirror", "hint: "]);
+    check(&["--miopen", "/nonexistent"], 2, &["failed to read `/nonexistent`"]);
+    check(&["--miopen", &root], 2, &["found no libMIOpen in", "/opt/rocm"]);
+    check(&["--miopen", "debian:"], 2, &["as the place of a libMIOpen"]);
+    check(
+        &["--miopen", &root, "--lock", "x.lock"],
+        2,
+        &["only packages of Debian's", "debian:sid"],
+    );
+    check(&["--miopen", "lock:none.lock"], 2, &["failed to read `none.lock`", "--lock"]);
+    assert!(!project.path().join("x.lock").exists());
 }

@@ -198,3 +198,33 @@ fn a_file_that_was_read_by_a_relative_path_makes_its_object_out_of_date() {
     project.write("secret.h", "#define N 4\n");
     assert_eq!(compiled("hipcc", "c").0, 1);
 }
+
+/// The real hipcc, but for the list of files that were read.
+const LISTS_NOTHING: &str = r#"#!/bin/sh
+drop=
+for word in "$@"; do
+    shift
+    case $drop$word in
+        -MD) ;;
+        -MF) drop=next: ;;
+        next:*) drop= ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+exec hipcc "$@"
+"#;
+
+#[test]
+fn what_a_compiler_makes_that_lists_nothing_is_for_one_build() {
+    let project = Project::with_compiler(LISTS_NOTHING, &[""]);
+    let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
+                 --message-format json --out o";
+    let build: Vec<&str> = build.split_ascii_whitespace().collect();
+    let mut trees = Vec::new();
+    for _ in 0..2 {
+        let run = project.run(&build).expect_code(0);
+        assert_eq!(run.of_type("build-finished")[0]["compiled"], 1);
+        trees.push(project.tree("o/kdb"));
+    }
+    assert!(trees[0] == trees[1] && trees[0].len() == 1);
+}

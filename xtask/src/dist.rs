@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the built-in kernels as packages, by running
-//! `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
+//! `cargo xtask dist`: what MIOpen asks for to run well-known networks, as
+//! packages, by running `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
 //! .debs; with `--source`, the source tarball that distributions build from;
 //! with `--recipes`, what they build from it.
 
@@ -20,10 +20,11 @@ use crate::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 
-/// Build the packages of the built-in kernels, by `gfxpack dist`
+/// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`
 ///
 /// All other words are passed on to `gfxpack dist`. Unless among them, this
-/// adds the built-in manifest, `--out target/dist` and a few targets.
+/// adds a network's problems, the libMIOpen that packaging/miopen.lock pins,
+/// `--check`, `--out target/dist` and a few targets.
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
                             cargo xtask dist [--setup] --tool\n       \
@@ -78,6 +79,12 @@ const TOOL_NEEDS: &[Need] = &[
     },
 ];
 
+/// What is built where nothing is named: the networks' problems, a list for
+/// each. All of it takes minutes on two cores; other batches and training take
+/// longer.
+const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
+/// How these networks are run, as `gfxpack problems` takes it.
+const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
 /// What `--setup` installs; a version fixed here, since the .deb is its output.
 const CARGO_DEB: &str = "3.8.0";
@@ -114,9 +121,19 @@ impl Dist {
             .args(["--package", "gfxpack", "--package", "gfxpack-miopen-probe"])
             .run()?;
         let args = complete(passed, &root);
-        let run =
-            cmd!(sh, "cargo run --quiet --release --manifest-path {manifest} --package gfxpack");
-        let mut command = Command::from(run.arg("--").arg("dist").args(args));
+        let gfxpack = || {
+            let run = cmd!(sh, "cargo run --quiet --release --manifest-path {manifest}");
+            run.args(["--package", "gfxpack", "--"])
+        };
+        for network in NETWORKS {
+            let list = problems(&root, network);
+            if args.contains(&list) {
+                sh.create_dir(root.join("target/problems"))?;
+                let words = ["problems", network, "--quiet"];
+                gfxpack().args(words).args(SELECTION.split(' ')).arg("--out").arg(list).run()?;
+            }
+        }
+        let mut command = Command::from(gfxpack().arg("dist").args(args));
         Err(command.exec()).context("failed to start `cargo run`")
     }
 
@@ -271,17 +288,31 @@ fn has(passed: &[OsString], flag: &str) -> bool {
     })
 }
 
+/// Where a network's problems are written. Reports and packages name the file.
+fn problems(root: &Path, network: &str) -> OsString {
+    root.join(format!("target/problems/{network}-fp32-fp16-batch-1-forward.txt")).into()
+}
+
 /// The words for `gfxpack dist`: those given, then what was left open.
 fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
     let given = |flags: &[&str]| flags.iter().any(|flag| has(&passed, flag));
     let mut added: Vec<OsString> = Vec::new();
-    if !given(&["--manifest", "--keys", "--problems"]) {
-        added.extend(["--manifest".into(), root.join("packaging/kernels/kernels.toml").into()]);
+    let looks_only = given(&["--help", "-h", "--plan"]);
+    if !looks_only && !given(&["--manifest", "--keys", "--problems"]) {
+        let lists = NETWORKS.iter().map(|network| problems(root, network));
+        added.extend(lists.flat_map(|list| ["--problems".into(), list]));
+        if !given(&["--miopen"]) {
+            let lock = root.join("packaging/miopen.lock");
+            added.extend(["--miopen".into(), format!("lock:{}", lock.display()).into()]);
+        }
+        if !given(&["--check"]) {
+            added.push("--check".into());
+        }
     }
     if !given(&["--out"]) {
         added.extend(["--out".into(), root.join("target/dist").into()]);
     }
-    if !given(&["--target", "-t", "--help", "-h"]) {
+    if !looks_only && !given(&["--target", "-t"]) {
         say(&format!("no --target is given: building for {}", DEFAULT_TARGETS.join(", ")));
         added.extend(DEFAULT_TARGETS.iter().flat_map(|target| ["--target".into(), target.into()]));
     }
@@ -316,16 +347,27 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_filled_in() {
+        let lists = NETWORKS.map(|network| {
+            format!(" --problems /checkout/target/problems/{network}-fp32-fp16-batch-1-forward.txt")
+        });
+        let lists = lists.concat();
+        let lock = "lock:/checkout/packaging/miopen.lock";
         check(
             "",
-            "--manifest /checkout/packaging/kernels/kernels.toml --out /checkout/target/dist \
-             --target gfx906_60 --target gfx90a@104 --target gfx1030",
+            &format!(
+                "{lists} --miopen {lock} --check --out /checkout/target/dist \
+                 --target gfx906_60 --target gfx90a@104 --target gfx1030"
+            ),
         );
         check(
-            "--target gfx900 --jobs 1",
-            "--target gfx900 --jobs 1 \
-             --manifest /checkout/packaging/kernels/kernels.toml --out /checkout/target/dist",
+            "--target gfx900 --jobs 1 --miopen /opt/rocm",
+            &format!(
+                "--target gfx900 --jobs 1 --miopen /opt/rocm \
+                 {lists} --check --out /checkout/target/dist"
+            ),
         );
+        check("--plan p --out o", "--plan p --out o");
+        check("--manifest m -tgfx900", "--manifest m -tgfx900 --out /checkout/target/dist");
         check("--keys k.jsonl --target=gfx900 --out=o", "--keys k.jsonl --target=gfx900 --out=o");
         check("--manifest m -ta --out o", "--manifest m -ta --out o");
     }

@@ -242,7 +242,7 @@ fn attempt(
         End::Exited(0) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
                 let read = read_outside(engine, job, stage, &deps_file, started)?;
-                let OutsideDeps { mut deps, fresh } = read.unwrap_or_default();
+                let OutsideDeps { mut deps, fresh } = read.unwrap_or_else(OutsideDeps::unknown);
                 // A header that changed since it was precompiled.
                 let now: HashMap<&OsStr, Digest> =
                     deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
@@ -463,6 +463,14 @@ pub(crate) struct OutsideDeps {
     /// Those that changed while the compiler ran or shortly before, as they
     /// are now.
     pub(crate) fresh: Vec<Fresh>,
+}
+
+impl OutsideDeps {
+    /// Of a compiler that does not list what it read: what it made is for this
+    /// build alone.
+    fn unknown() -> Self {
+        Self { deps: vec![(PathBuf::from("/"), absent())], ..Self::default() }
+    }
 }
 
 /// A file that has just changed.

@@ -144,9 +144,11 @@ impl<'a> Archive<'a> {
             Err(error) => return Err(error),
         };
         let list = self.list(name, &release)?;
+        // Open, since the next list of this suite takes the place of its file.
+        let list = File::open(&list).map_err(DebianError::io("read", &list))?;
         write(&kept, &bytes)?;
         let sha256 = release.packages.1.sha256;
-        Ok(Suite { name: name.to_owned(), date: release.date, sha256, list, url })
+        Ok(Suite { name: name.to_owned(), date: release.date, sha256, list: list.into(), url })
     }
 
     /// The directory of a package's files, fetched and unpacked where it is
@@ -160,7 +162,7 @@ impl<'a> Archive<'a> {
             return Ok(dir);
         }
         if self.mirror.get().is_none() && self.options.mirror.is_none() {
-            self.suite(suite)?;
+            self.fetch_release(suite)?;
         }
         let _lock = self.lock()?;
         if dir.is_dir() {

@@ -1,6 +1,7 @@
 //! Packages pinned by digest, as a file that people keep.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path};
 
 use gfxpack_plan::Digest;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DebianError;
 
-/// Bytes of such a file.
+/// Bytes of such a file that are read.
 const LOCK_MAX: u64 = 1 << 20;
 
 /// One file of the archive.
@@ -44,15 +45,16 @@ impl Lock {
     /// Reads a file that [`Self::write`] wrote.
     ///
     /// # Errors
-    /// [`DebianError::Lock`] for what is none, [`DebianError::Io`].
+    /// [`DebianError::Lock`] for what is none or cannot be read.
     pub fn read(path: &Path) -> Result<Self, DebianError> {
-        let size = fs::metadata(path).map_err(DebianError::io("read", path))?.len();
-        let damaged = |reason: String| DebianError::Lock { path: path.to_owned(), reason };
-        if size > LOCK_MAX {
-            return Err(damaged(format!("it has more than {LOCK_MAX} bytes")));
-        }
-        let text = fs::read_to_string(path).map_err(DebianError::io("read", path))?;
-        Self::parse(&text).map_err(damaged)
+        let read = || {
+            let mut text = String::new();
+            let file = File::open(path).map_err(|error| error.to_string())?;
+            let read = file.take(LOCK_MAX).read_to_string(&mut text);
+            read.map_err(|error| error.to_string())?;
+            Self::parse(&text)
+        };
+        read().map_err(|reason| DebianError::Lock { path: path.to_owned(), reason })
     }
 
     fn parse(text: &str) -> Result<Self, String> {

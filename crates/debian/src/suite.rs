@@ -1,8 +1,8 @@
 //! A suite of the archive and the packages that it lists.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::PathBuf;
+use std::io::{BufReader, Read, Seek};
+use std::sync::Arc;
 
 use gfxpack_plan::Digest;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -35,7 +35,7 @@ pub struct Suite {
     pub date: String,
     /// SHA-256 of its list of packages.
     pub sha256: Digest,
-    pub(crate) list: PathBuf,
+    pub(crate) list: Arc<File>,
     pub(crate) url: String,
 }
 
@@ -47,7 +47,8 @@ impl Suite {
     /// [`DebianError`], for a list that cannot be read.
     pub fn packages(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Package>, DebianError> {
         let format = |reason: String| DebianError::Format { url: self.url.clone(), reason };
-        let file = File::open(&self.list).map_err(DebianError::io("read", &self.list))?;
+        let mut file = &*self.list;
+        file.rewind().map_err(|error| format(error.to_string()))?;
         let stream = Stream::new_stream_decoder(MEMORY_MAX, CONCATENATED);
         let stream = stream.map_err(|error| format(error.to_string()))?;
         let file = BufReader::with_capacity(256 << 10, file);

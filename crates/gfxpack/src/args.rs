@@ -189,6 +189,10 @@ pub(crate) struct Dist {
     pub(crate) build: Build,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
+    /// Have the libMIOpen that was asked look for every kernel in what was
+    /// made, as `gfxpack kdb check` does
+    #[arg(long, requires = "problems", help_heading = "MIOpen")]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -75,9 +75,9 @@ impl LiveKdb {
     /// their locks.
     ///
     /// # Errors
-    /// [`ReadError::Io`], with `NotFound` where there is no log;
-    /// [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`]; and as for
-    /// [`Reader::open`], of the copy.
+    /// [`ReadError::Io`], with `NotFound` where there is no log, and of
+    /// `temp_dir`; [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`];
+    /// and as for [`Reader::open`], of the copy.
     pub fn copy(
         path: &Path,
         temp_dir: &Path,
@@ -85,8 +85,7 @@ impl LiveKdb {
         now: u64,
     ) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
-        // SQLite follows no link on the way to a copy's log.
-        let temp_dir = std::fs::canonicalize(temp_dir).map_err(io)?;
+        let no_copy = |source| ReadError::Io { path: temp_dir.to_owned(), source };
         for _ in 0..ATTEMPTS {
             let stamps = stamps(path).map_err(io)?;
             let size = stamps[0].size.saturating_add(stamps[1].size);
@@ -96,7 +95,7 @@ impl LiveKdb {
             }
             let mut private = tempfile::Builder::new();
             private.prefix("gfxpack-").permissions(Permissions::from_mode(0o700));
-            let private = private.tempdir_in(&temp_dir).map_err(io)?;
+            let private = private.tempdir_in(temp_dir).map_err(no_copy)?;
             let copy = private.path().join("copy");
             for (from, to, stamp) in [
                 (path.to_owned(), copy.clone(), stamps[0]),

@@ -11,9 +11,10 @@
 //! `lockBtree`, `pagerOpenWal` and `sqlite3PagerSetJournalMode` of SQLite
 //! 3.54.1.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
-use rusqlite::{Connection, Error, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Error, ErrorCode};
 
 use crate::turn;
 
@@ -22,6 +23,35 @@ const TAKE: &str = "SELECT 1 FROM sqlite_schema LIMIT 1";
 
 /// Takes the lock of a transaction that writes into MIOpen's table.
 pub(crate) const WRITE: &str = "DELETE FROM kern_db WHERE 0";
+
+/// A transaction, which is undone unless it is committed. Unlike rusqlite's, it
+/// has its statements prepared once: there is one for each kernel.
+pub(crate) struct Transaction<'a>(&'a Connection);
+
+impl Deref for Transaction<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.0
+    }
+}
+
+impl Transaction<'_> {
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        // What can't be committed is undone.
+        self.prepare_cached("COMMIT")?.execute(()).map(drop)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.is_autocommit()
+            && let Ok(mut undo) = self.prepare_cached("ROLLBACK")
+        {
+            undo.execute(()).ok();
+        }
+    }
+}
 
 /// Has the connection keep each lock that it takes, until a transaction ends
 /// that [`begin`] began. To be called before anything is read by a new
@@ -91,7 +121,8 @@ pub(crate) fn begin_writing<'a>(
 /// As [`begin`]; none where the file is in WAL mode.
 fn try_begin(connection: &Connection) -> Result<Option<Transaction<'_>>, Error> {
     hold(connection)?;
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+    connection.prepare_cached("BEGIN")?.execute(())?;
+    let transaction = Transaction(connection);
     connection.prepare_cached(TAKE)?.query(())?.next()?;
     // With a log's index in its own memory, the connection stays as it is.
     let mode: String =

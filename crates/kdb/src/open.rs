@@ -162,6 +162,7 @@ pub(crate) fn connect_to_write(
     let mut connection = Connection::open_with_flags(path, flags)?;
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
+    keep_in_memory(&connection)?;
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
@@ -203,6 +204,7 @@ pub(crate) fn connect_to_look(
     let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
     turn::install(&mut connection)?;
     lock::hold(&connection)?;
+    keep_in_memory(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
@@ -238,6 +240,12 @@ pub(crate) fn connect_to_bytes(
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
+/// Has SQLite make no files of its own: a variable would say in which
+/// directory, TMPDIR or SQLITE_TMPDIR. What is done to a user's kdb needs little.
+fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
 /// Sets what holds for every file that somebody else may have written.
 fn harden(
     mut connection: Connection,
@@ -252,8 +260,6 @@ fn harden(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
-    // Else a variable would say in which directory SQLite makes its own files.
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok((connection, budget))

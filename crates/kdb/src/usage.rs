@@ -1,7 +1,7 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use gfxpack_plan::KernelKey;
 
@@ -153,10 +153,11 @@ struct Bytes {
 
 impl Bytes {
     fn of(reader: &Reader) -> Result<Self, rusqlite::Error> {
-        Self::within(&lock::begin(reader.connection())?)
+        let transaction = lock::begin(reader.connection())?;
+        Self::within(&transaction)
     }
 
-    fn within(transaction: &Transaction<'_>) -> Result<Self, rusqlite::Error> {
+    fn within(transaction: &Connection) -> Result<Self, rusqlite::Error> {
         let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let size = pragma("page_size")?;
         let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);

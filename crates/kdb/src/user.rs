@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_plan::KernelKey;
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use crate::codec;
 use crate::error::{ReadError, WriteError};
 use crate::fault::{Fault, of_sqlite};
 use crate::header::{Header, Journal};
-use crate::lock::{self, WRITE};
+use crate::lock::{self, Transaction, WRITE};
 use crate::open::{self, Budget, Look, sqlite_error};
 use crate::read::{ReadOptions, Reader, missing_column};
 use crate::schema::{

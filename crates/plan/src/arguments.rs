@@ -1,6 +1,8 @@
 //! What a compiler is told for one kernel: the options MIOpen adds after the
 //! key was formed, and what makes the bytes independent of where they are made.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -53,7 +55,9 @@ const MAX_HIPCC_WORDS: usize = MAX_WORD - (16 << 10);
 const PLACE_OF_WORD: usize = 16;
 
 /// Splits the options of a key into words, dropping `-mcpu=`, which gfxpack
-/// gives in the language's own way.
+/// gives in the language's own way, and a macro's definition that stands there
+/// already: MIOpen's immediate mode asks for each kernel with the options of
+/// the data type twice, which are the same object.
 ///
 /// # Errors
 /// [`Problem::Options`] for an unclosed quote, [`Problem::ForbiddenOption`]
@@ -72,10 +76,29 @@ pub fn words(language: Language, options: &str) -> Result<Words, Problem> {
         rest = &rest[count..];
     }
     check_length(language, &all)?;
-    if all.iter().any(|word| word.starts_with("-mcpu=")) {
-        return Ok(words.iter().filter(|word| !word.starts_with("-mcpu=")).collect());
+    let mut kept = without_repetitions(&all);
+    kept.retain(|word| !word.starts_with("-mcpu="));
+    Ok(if kept.len() == all.len() { words } else { kept.into_iter().collect() })
+}
+
+/// The words without macros' definitions that change nothing: the same stands
+/// before, and the macro is neither defined otherwise nor undefined between.
+///
+/// Source: ISO/IEC 9899:2018, 6.10.3, paragraph 2; clang,
+/// lib/Frontend/InitPreprocessor.cpp, `InitializePreprocessor`: each word is a
+/// line, in the order of the words.
+fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    // A line that ends in this trigraph, a backslash, takes the next one along.
+    if words.iter().any(|word| word.ends_with("??/")) {
+        return words.to_vec();
     }
-    Ok(words)
+    let mut latest: HashMap<&str, &str> = HashMap::new();
+    let changes = |word: &&&'a str| {
+        let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
+        let name = text.and_then(|text| text.split(['=', '(']).next());
+        name.is_none_or(|name| latest.insert(name, word) != Some(word))
+    };
+    words.iter().filter(changes).copied().collect()
 }
 
 /// Whether a compiler can be started with the words, in each of the ways in
@@ -302,6 +325,27 @@ mod tests {
     }
 
     #[test]
+    fn a_definition_that_changes_nothing_is_dropped() {
+        let check = |options: &str, kept: &str| {
+            let words = words(Language::Hip, options).unwrap();
+            assert_eq!(words.iter().collect::<Vec<_>>().join(" "), kept, "{options}");
+        };
+        check(" -DA=1 -DB -O2 -DA=1 -DB -mcpu=gfx906", "-DA=1 -DB -O2");
+        for all_count in [
+            "-DA=1 -DA=2 -DA=1",
+            "-DA=1 -UA -DA=1",
+            "-DA=1 -DAB=1 -DA",
+            "-DA(x)=x -DA=1 -DA(x)=x",
+            "-O2 -DA=1 -O2",
+            "-I. -I.",
+            // The second is a part of `B`, and keeps `C` from being one.
+            "-DA=1 -DB=??/ -DA=1 -DC=1",
+        ] {
+            check(all_count, all_count);
+        }
+    }
+
+    #[test]
     fn options_are_split_like_a_shells_words_and_checked_one_by_one() {
         let words = |options| words(Language::OpenclC, options);
         for (options, named) in
@@ -332,7 +376,9 @@ mod tests {
             "{long}"
         );
         assert_eq!(check(Language::OpenclC, &define("x", MAX_WORD)), Ok(1));
-        let many = |count| define("x", 100_000).repeat(count);
+        let many = |count| -> String {
+            ["x", "y", "x", "y", "x", "y"][..count].iter().map(|x| define(x, 100_000)).collect()
+        };
         assert_eq!(check(Language::Assembly, " -DA=x -UA"), Ok(2));
         assert_eq!(check(Language::OpenclC, &many(5)), Ok(5));
         assert!(matches!(check(Language::OpenclC, &many(6)), Err(Problem::LongOptions { .. })));

@@ -27,8 +27,9 @@ impl Clock {
         let (weekday, time) = (date.weekday(), date.time());
         let words = [
             "-Wno-builtin-macro-redefined".to_owned(),
-            // A macro of the options that ends in a backslash takes the line
-            // of the next one along: of this, which is no loss.
+            // A macro of the options that ends in a backslash, which a
+            // trigraph may be, takes the line of the next one along: of this,
+            // which is no loss.
             "-U__DATE__".to_owned(),
             format!("-D__DATE__=\"{month} {day:2} {year}\""),
             format!("-D__TIME__=\"{time}\""),

@@ -5,11 +5,12 @@ use std::mem;
 use std::sync::Mutex;
 
 use crate::file_system::Identity;
-use crate::{gate, lock};
+use crate::gate::Gate;
+use crate::lock;
 
-/// Idle connections to one file. They are taken, given and closed inside the
-/// [`gate`].
+/// Idle connections to one file. They are taken and given inside the gate.
 pub(crate) struct Pool<T> {
+    gate: &'static Gate,
     idle: Mutex<Idle<T>>,
 }
 
@@ -20,8 +21,8 @@ struct Idle<T> {
 }
 
 impl<T> Pool<T> {
-    pub(crate) fn new() -> Self {
-        Self { idle: Mutex::new(Idle { file: None, connections: Vec::new() }) }
+    pub(crate) fn new(gate: &'static Gate) -> Self {
+        Self { gate, idle: Mutex::new(Idle { file: None, connections: Vec::new() }) }
     }
 
     /// An idle connection to that very file. Those to one that had its name
@@ -52,7 +53,7 @@ impl<T> Pool<T> {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         let connections = mem::take(&mut lock(&self.idle).connections);
-        let inside = gate::enter();
+        let inside = self.gate.enter();
         drop(connections);
         drop(inside);
     }

@@ -9,6 +9,7 @@ use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader};
 use gfxpack_plan::{KernelKey, Target};
 
 use crate::file_system::Identity;
+use crate::gate::{self, Gate};
 use crate::hashed::HashedRows;
 use crate::miss::MissReason;
 use crate::pool::Pool;
@@ -53,6 +54,7 @@ pub(crate) fn files<'a>(
 pub(crate) struct SystemFile {
     path: PathBuf,
     max_object_bytes: u64,
+    gate: &'static Gate,
     readers: Pool<Reader>,
     /// What was wrong with the file as a whole, and which version of it.
     fault: Mutex<Option<(Identity, Arc<ReadError>)>>,
@@ -63,10 +65,12 @@ pub(crate) struct SystemFile {
 
 impl SystemFile {
     pub(crate) fn new(path: PathBuf, max_object_bytes: u64) -> Self {
+        let gate = gate::of_process();
         Self {
             path,
             max_object_bytes,
-            readers: Pool::new(),
+            gate,
+            readers: Pool::new(gate),
             fault: Mutex::new(None),
             hashed: HashedRows::default(),
             rest_seconds: REST_SECONDS,
@@ -96,12 +100,16 @@ impl SystemFile {
         {
             return Err(MissReason::Unreadable(Arc::clone(error)));
         }
+        let Some(inside) = self.gate.enter() else {
+            return Err(MissReason::Unreadable(Arc::new(gate::forked(self.path.clone()))));
+        };
         let reader = match self.readers.take(file) {
             Some(reader) => reader,
             None => self.open().map_err(|error| self.remember(file, error))?,
         };
         let answer = reader.get_unhashed(key, |row| self.hashed.has(file, row));
         self.readers.give(file, reader);
+        drop(inside);
         match answer {
             Ok(Some(Fetched { code_object, hashed_row, .. })) => {
                 if let Some(row) = hashed_row {

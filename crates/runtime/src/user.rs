@@ -17,12 +17,13 @@ use gfxpack_plan::KernelKey;
 use gfxpack_plan::digest::Hasher;
 
 use crate::file_system::{self, Identity};
+use crate::gate::{self, Gate};
 use crate::key_lock::KeyLock;
 use crate::miss::MissReason;
 use crate::patience::Patience;
 use crate::pool::Pool;
 use crate::trust::{self, GroupWrite, Untrusted};
-use crate::{clock, gate, lock};
+use crate::{clock, lock};
 use busy::{BusySince, To};
 use damage::{SecondLook, is_damage};
 
@@ -51,6 +52,7 @@ pub(crate) struct UserFile {
     directory: PathBuf,
     name: String,
     settings: UserSettings,
+    gate: &'static Gate,
     connections: Pool<Connection>,
     /// Read as long as another program has the file open in WAL mode.
     copy: Mutex<Option<LiveKdb>>,
@@ -87,11 +89,13 @@ pub(crate) enum StoreError {
 
 impl UserFile {
     pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
+        let gate = gate::of_process();
         Self {
             directory,
             name,
             settings,
-            connections: Pool::new(),
+            gate,
+            connections: Pool::new(gate),
             copy: Mutex::default(),
             used: Mutex::default(),
             busy_since: Mutex::default(),
@@ -130,7 +134,7 @@ impl UserFile {
         if matches!(&answer, Err(Trouble::Read(error)) if is_live(error, &path)) {
             match self.ask_new_copy(key) {
                 // The other program has closed it just now.
-                Err(Trouble::Read(error)) if error.is_absent() => {
+                Err(Trouble::Read(_)) if !LiveKdb::has_log(&path) => {
                     answer = self.ask(file, key, wait);
                 }
                 // What is wrong with a copy says nothing of the file.
@@ -150,7 +154,7 @@ impl UserFile {
         key: &KernelKey,
         wait: Duration,
     ) -> Result<Option<Vec<u8>>, Trouble> {
-        let _inside = gate::enter().ok_or_else(|| self.forked())?;
+        let _inside = self.gate.enter().ok_or_else(|| gate::forked(self.path()))?;
         let connection = match self.take(file, wait) {
             Some(connection) => connection,
             None => self.open(&self.check()?, wait)?,
@@ -258,7 +262,9 @@ impl UserFile {
         code_object: &[u8],
         wait: Duration,
     ) -> Result<(), StoreError> {
-        let Some(_inside) = gate::enter() else { return Err(StoreError::Open(self.forked())) };
+        let Some(_inside) = self.gate.enter() else {
+            return Err(StoreError::Open(gate::forked(self.path())));
+        };
         let pooled = Identity::of_name(path).ok().and_then(|file| self.take(file, wait));
         let connection = match pooled {
             Some(connection) => connection,
@@ -364,16 +370,11 @@ impl UserFile {
         }
         Some(Connection::Write(kdb))
     }
-
-    fn forked(&self) -> ReadError {
-        let why = "this process was forked while another thread was reading or writing a kdb";
-        ReadError::Io { path: self.path(), source: io::Error::other(why) }
-    }
 }
 
 impl Drop for UserFile {
     fn drop(&mut self) {
-        let Some(_inside) = gate::enter() else { return };
+        let Some(_inside) = self.gate.enter() else { return };
         lock(&self.copy).take();
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
         if used.is_empty() {

@@ -68,23 +68,25 @@ impl Kdb {
     fn measure(&self, sh: &Shell, kdb: &Path, rows: u32) -> anyhow::Result<(Table, Table)> {
         let out = super::dir().join("assembled");
         let assemble = root().join("target/release/examples/assemble");
-        let words = |program: &[&Path], mode: Option<&str>| -> Vec<String> {
+        let words = |program: &[&Path], mode: &str| -> Vec<String> {
             let mut words: Vec<String> =
                 program.iter().map(|path| path.display().to_string()).collect();
             words.push(kdb.display().to_string());
             words.push(rows.to_string());
             words.push(out.display().to_string());
-            words.extend(mode.map(str::to_owned));
+            words.push(mode.to_owned());
             words
         };
         let script = root().join("xtask/src/bench/plain.py");
+        let python = [Path::new("python3"), script.as_path()];
         let way = |name, words| Way { name, words, measured: Vec::new() };
         let mut ways = [
-            way("the codec alone, one core", words(&[&assemble], Some("codec"))),
-            way("Python, row by row", words(&[Path::new("python3"), &script], None)),
-            way("gfxpack, bz2", words(&[&assemble], Some("bz2"))),
-            way("writing the bytes alone", words(&[&assemble], Some("disk"))),
-            way("gfxpack, raw", words(&[&assemble], Some("raw"))),
+            way("the codec alone, one core", words(&[&assemble], "codec")),
+            way("Python, row by row", words(&python, "bz2")),
+            way("gfxpack, bz2", words(&[&assemble], "bz2")),
+            way("writing the bytes alone", words(&[&assemble], "disk")),
+            way("Python, row by row", words(&python, "raw")),
+            way("gfxpack, raw", words(&[&assemble], "raw")),
         ];
         for _ in 0..self.rounds {
             for way in &mut ways {

@@ -1,10 +1,14 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
+use std::path::PathBuf;
+
 use gfxpack_compile::{Cancel, Summary};
+use gfxpack_miopen::Uses;
 use gfxpack_plan::Target;
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
+use super::kdb::check::Checks;
 use super::plan;
 use crate::args::{Build, Packaging};
 use crate::asking;
@@ -20,10 +24,12 @@ use crate::shards::{self, Stored};
 use crate::signing::Signer;
 use crate::{packages, record, writers};
 
-/// Runs the main job; without `packaging`, up to the kdbs.
+/// Runs the main job; without `packaging`, up to the kdbs. With `check`, the
+/// libMIOpen that was asked looks for its kernels in them.
 pub(crate) fn run(
     args: &Build,
     packaging: Option<&Packaging>,
+    check: bool,
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
@@ -137,6 +143,21 @@ pub(crate) fn run(
         }
     }
     prepared.cache.shrink(output);
+    if let (true, Some(asked), Some(facts)) = (check, &prepared.asked, &prepared.library.asked) {
+        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let library = &args.inputs.asking.library;
+        let checks = Checks {
+            library: &asked.library,
+            problems: &asked.problems,
+            files: &files,
+            without_source: &facts.without_source,
+            databases: asking::library::databases(library, &asked.library)?,
+            uses: library.uses.unwrap_or(Uses::ALL),
+            jobs: build::jobs(args),
+            max_object: args.inputs.max_object,
+        };
+        checks.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), cancel, output)?;
+    }
     if !allowed {
         let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
         let total = kernels as usize + refused;

@@ -3,8 +3,11 @@
 mod databases;
 mod files;
 mod hardware;
+mod library;
 mod places;
 mod user;
+
+use std::path::Path;
 
 use gfxpack_runtime::Environment;
 use serde_json::json;
@@ -15,11 +18,12 @@ use crate::fail::Outcome;
 use crate::output::Output;
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(args: &Doctor, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> anyhow::Result<()> {
     let environment = Environment::read();
     let mut checks = Checks { output, max_object: args.asked.max_object, problems: 0 };
     let targets = hardware::check(args, &environment, &mut checks)?;
     variables(&environment, &mut checks);
+    library::check(rocm, &mut checks);
     let places = lookup::places(&args.asked, &environment, output)?;
     places::check(&places, &mut checks);
     files::check(&places, &targets, args.deep, &mut checks);

@@ -46,10 +46,11 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
     match args.command {
         Command::Dist(dist) => {
             let cancel = cancel_on_signal(output)?;
-            dist::run(&dist.build, Some(&dist.packaging), environment, &cancel, output)
+            let packaging = Some(&dist.packaging);
+            dist::run(&dist.build, packaging, dist.check, environment, &cancel, output)
         }
         Command::Build(build) => {
-            dist::run(&build, None, environment, &cancel_on_signal(output)?, output)
+            dist::run(&build, None, false, environment, &cancel_on_signal(output)?, output)
         }
         Command::Ask(ask) => ask::run(&ask, environment, &cancel_on_signal(output)?, output),
         Command::Miopen(miopen) => {
@@ -90,7 +91,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
-        Command::Doctor(doctor) => doctor::run(&doctor, output),
+        Command::Doctor(doctor) => doctor::run(&doctor, environment.rocm_path.as_deref(), output),
         Command::Env(version) => {
             env::run(&version, output);
             Ok(())

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use gfxpack_compile::{Cancel, FileDigests, Listed, Toolchain, Toolchains};
+use gfxpack_miopen::{Library, LibraryError};
 use gfxpack_plan::Language;
 use serde_json::{Value, json};
 
+use super::miopen;
 use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
 use crate::environment::Environment;
 use crate::fail;
@@ -30,6 +32,23 @@ pub(crate) fn run(
             }
             print(listed, output);
         }
+    }
+    library(environment, output)
+}
+
+/// The libMIOpen that is asked which kernels problems want.
+fn library(environment: &Environment, output: &Output) -> anyhow::Result<()> {
+    let found = Library::installed(environment.rocm_path.as_deref());
+    if !output.json {
+        output.data("");
+    }
+    match found {
+        Ok(library) => miopen::print(&library, None, output)?,
+        Err(LibraryError::NotInstalled { .. }) if !output.json => output.data(
+            "libMIOpen: none is installed; `gfxpack miopen --miopen debian:sid` fetches Debian's",
+        ),
+        Err(LibraryError::NotInstalled { .. }) => {}
+        Err(error) => output.warn(&fail::in_full(&error)),
     }
     Ok(())
 }

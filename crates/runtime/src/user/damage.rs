@@ -10,8 +10,7 @@ use super::{UserFile, missed};
 use crate::file_system::Identity;
 use crate::key_lock::KeyLock;
 use crate::miss::MissReason;
-use crate::trust;
-use crate::{aside, gate};
+use crate::{aside, trust};
 
 /// What a file that seemed damaged is at a second look.
 pub(super) enum SecondLook {
@@ -60,7 +59,7 @@ impl UserFile {
         let (name, wait) = (format!("{}.aside", self.name), self.settings.busy);
         let held = KeyLock::acquire(directory, &name, wait);
         // Closing the file drops the locks that this process has on it.
-        let alone = held.as_ref().and_then(|_| gate::alone());
+        let alone = held.as_ref().and_then(|_| self.gate.alone());
         if alone.is_none() {
             return Err(io(io::ErrorKind::TimedOut.into()));
         }

@@ -6,14 +6,14 @@ use gfxpack_kdb::{LiveKdb, ReadError};
 use gfxpack_plan::KernelKey;
 
 use super::{Trouble, UserFile};
-use crate::{clock, gate, lock};
+use crate::{clock, lock};
 
 impl UserFile {
     /// What the copy answers, if there is one of what the file is now.
     pub(super) fn ask_copy(&self, key: &KernelKey) -> Option<Result<Option<Vec<u8>>, Trouble>> {
         let mut copy = lock(&self.copy);
         copy.as_ref()?;
-        let _inside = gate::enter()?;
+        let _inside = self.gate.enter()?;
         copy.take_if(|copy| !copy.is_current());
         Some(copy.as_ref()?.get(key).map_err(Trouble::Read))
     }
@@ -22,7 +22,7 @@ impl UserFile {
     pub(super) fn ask_new_copy(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, Trouble> {
         let mut copy = lock(&self.copy);
         let path = self.check()?.join(&self.name);
-        let Some(_alone) = gate::alone() else {
+        let Some(_alone) = self.gate.alone() else {
             return Err(ReadError::Io { path, source: io::ErrorKind::TimedOut.into() }.into());
         };
         copy.take_if(|copy| !copy.is_current());

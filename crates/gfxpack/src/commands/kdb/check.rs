@@ -51,6 +51,7 @@ pub(super) fn run(
         library: &library,
         problems: &problems,
         files: &args.files,
+        without_source: &[],
         databases: library::databases(&args.asking.library, &library)?,
         uses: args.asking.library.uses.unwrap_or(Uses::ALL),
         jobs: build::processes(args.jobs),
@@ -65,6 +66,8 @@ pub(crate) struct Checks<'a> {
     pub(crate) problems: &'a [Problem],
     /// The kdbs.
     pub(crate) files: &'a [PathBuf],
+    /// Kernels that may be missing, since nobody could build them; sorted.
+    pub(crate) without_source: &'a [KernelKey],
     pub(crate) databases: Vec<PathBuf>,
     pub(crate) uses: Uses,
     pub(crate) jobs: usize,
@@ -99,10 +102,20 @@ impl Checks<'_> {
                 }
             };
             let cancelled = || cancel.is_cancelled();
-            let report =
+            let mut report =
                 check(self.library, self.problems, self.files, &options, &cancelled, &mut event)?;
             drop(bar);
-            self.report(&target, &report, output);
+            let mut without_source = BTreeSet::new();
+            for outcome in &mut report.outcomes {
+                outcome.missed.retain(|key| {
+                    let is_excused = self.without_source.binary_search(key).is_ok();
+                    if is_excused {
+                        without_source.insert(key.clone());
+                    }
+                    !is_excused
+                });
+            }
+            self.report(&target, &report, without_source.len(), output);
             hint = hint.or_else(|| report.failures.iter().find_map(|one| one.failure.hint()));
             if !report.is_complete() {
                 incomplete.insert(target.db_basename());
@@ -119,7 +132,13 @@ impl Checks<'_> {
         .into())
     }
 
-    fn report(&self, target: &Target, report: &CheckReport, output: &Output) {
+    fn report(
+        &self,
+        target: &Target,
+        report: &CheckReport,
+        without_source: usize,
+        output: &Output,
+    ) {
         let mut found: BTreeSet<&KernelKey> = BTreeSet::new();
         let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();
         let mut lacking = 0;
@@ -168,12 +187,18 @@ impl Checks<'_> {
             "kdb-checked",
             &json!({
                 "target": target, "problems": report.problems.len(), "found": found.len(),
-                "missed": missed.len(), "functions_missing": lacking, "compiles": compiles,
+                "missed": missed.len(), "without_source": without_source,
+                "functions_missing": lacking, "compiles": compiles,
                 "failures": report.failures.len(), "miopen_version": report.version,
             }),
         );
+        let without_source = match without_source {
+            0 => String::new(),
+            count => format!("; {count} more have no source here"),
+        };
         output.say(&format!(
-            "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for",
+            "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
+             {without_source}",
             report.version,
             counted(found.len(), "kernel"),
             counted(report.problems.len(), "problem"),
