@@ -25,6 +25,7 @@ const PROBLEMS: &[&str] = &[
     "convint8 -n 1 -c 32 -H 8 -W 8 -k 32 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1",
     "activ -n 2 -c 8 -H 8 -W 8 -m 3 -F 0",
     "bnorm -n 2 -c 8 -H 8 -W 8 -m 1 --forw 1 -b 0 -s 1 -r 1",
+    "bnormfp16fp32 -n 2 -c 8 -H 8 -W 8 -m 1 --forw 2 -b 0 -r 1",
     "groupnorm -n 8 -c 32 -D 14 -H 14 -W 14 -g 4 -F 1",
     "lrn -n 2 -c 8 -H 8 -W 8 -m cross -F 0",
     "pool -W 2x8x8x8,NCHW -y 2 -x 2 -p 0 -q 0 -v 2 -u 2 -m max -F 0",
