@@ -4,5 +4,6 @@ pub mod archive;
 pub mod casd;
 pub mod hip_stand_in;
 pub mod launch;
+pub mod miopen;
 pub mod opencl;
 pub mod project;

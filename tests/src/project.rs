@@ -39,6 +39,8 @@ pub fn binary() -> &'static Path {
         let mut cargo = command(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
         cargo.args(["--package", "gfxpack-miopen-probe", "--bin", "gfxpack-miopen-probe"]);
+        // What the probe preloads into MIOpenDriver.
+        cargo.arg("--lib");
         cargo.args(["--features", "gfxpack/remote,gfxpack/remote-cache"]);
         // Of these, build scripts of foreign crates make themselves dependent:
         // what the tests' own build made would be made again.

@@ -108,13 +108,6 @@ pub(crate) fn run(
     output: &Output,
 ) -> anyhow::Result<Asked> {
     let (problems, lists, problem_facts) = read(&asking.problems, cancel, output)?;
-    let others = problems.iter().filter(|one| matches!(one, Problem::Driver(_))).count();
-    if others > 0 {
-        output.warn(&format!(
-            "{} other than convolutions: MIOpen is asked for the kernels of convolutions only",
-            counted(others, "problem")
-        ));
-    }
     let library = library::locate(&asking.library, cache, environment, cancel, output)?;
     let databases = library::databases(&asking.library, &library)?;
     let uses = asking.library.uses.unwrap_or(Uses::ALL);
@@ -249,12 +242,16 @@ pub(crate) fn read(paths: &[PathBuf], cancel: &Cancel, output: &Output) -> anyho
 
 /// The file's name; a list's directory is nobody's business.
 fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(|| shown(path), |name| shown(name))
+    path.file_name().map_or_else(|| shown(path), shown)
 }
 
-/// Says which problems MIOpen failed on.
+/// Says which problems MIOpen failed on, once for all databases.
 pub(crate) fn report_failures(asked: &Asked, output: &Output) {
+    let mut told = HashSet::new();
     for (target, failure) in &asked.failures {
+        if !told.insert((target, failure.problem, &failure.failure)) {
+            continue;
+        }
         let problem = &asked.problems[failure.problem as usize];
         output.message(
             "problem-failed",
@@ -271,8 +268,9 @@ pub(crate) fn report_failures(asked: &Asked, output: &Output) {
 /// The outcome where problems failed; none where all went well.
 pub(crate) fn failed(asked: &Asked) -> Option<Outcome> {
     let failed: BTreeSet<u32> = asked.failures.iter().map(|(_, one)| one.problem).collect();
-    (!failed.is_empty())
-        .then(|| Outcome::ProblemsFailed { failed: failed.len(), total: asked.problems.len() })
+    let hint = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
+    let (failed, total) = (failed.len(), asked.problems.len());
+    (failed > 0).then_some(Outcome::ProblemsFailed { failed, total, hint })
 }
 
 /// Whose the texts in a library are, by their own heads; none where a head

@@ -55,7 +55,7 @@ pub(crate) enum Outcome {
     },
     /// MIOpen failed on problems, which may want kernels that nobody knows.
     #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
-    ProblemsFailed { failed: usize, total: usize },
+    ProblemsFailed { failed: usize, total: usize, hint: Option<&'static str> },
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused { shard: Shard, failed: usize, total: usize },
@@ -220,13 +220,16 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         };
                         (REFUSED, Some(format!("{why}; {partial}")))
                     }
-                    Outcome::ProblemsFailed { .. } => (
+                    Outcome::ProblemsFailed { hint, .. } => (
                         REFUSED,
-                        Some(
-                            "each is named above; take them out of the list, or go on without \
-                             their kernels by --allow-partial"
-                                .to_owned(),
-                        ),
+                        Some(hint.map_or_else(
+                            || {
+                                "each is named above; take them out of the list, or go on without \
+                                 their kernels by --allow-partial"
+                                    .to_owned()
+                            },
+                            str::to_owned,
+                        )),
                     ),
                     Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
                         SHARD_REFUSED,
@@ -361,7 +364,9 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<AskError>() {
                 let code = match error {
                     AskError::Cancelled => INTERRUPTED,
-                    AskError::ComputeUnits(_) | AskError::NoKernelDatabase { .. } => USAGE,
+                    AskError::ComputeUnits(_)
+                    | AskError::NoKernelDatabase { .. }
+                    | AskError::NoPreload { .. } => USAGE,
                     _ => INTERNAL,
                 };
                 Some((code, error.hint()))

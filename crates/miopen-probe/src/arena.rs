@@ -5,6 +5,8 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::notes::Paper;
+
 /// Room for the notes on one problem; only what is written takes memory.
 const BYTES: usize = 256 << 20;
 /// The length of the notes stands in front of them.
@@ -20,10 +22,6 @@ pub(crate) struct Arena {
 unsafe impl Sync for Arena {}
 // SAFETY: the mapping belongs to no thread.
 unsafe impl Send for Arena {}
-
-/// There is no room left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
 
 impl Arena {
     /// # Errors
@@ -56,26 +54,28 @@ impl Arena {
         self.length().store(0, Ordering::Release);
     }
 
-    /// Appends bytes, all or none; only one thread of one process at a time.
-    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), Full> {
+    /// What was appended.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let length = self.length().load(Ordering::Acquire).min(BYTES - HEADER);
+        // SAFETY: so many bytes were written, and are not written again before `clear`.
+        unsafe { slice::from_raw_parts(self.start.add(HEADER), length) }
+    }
+}
+
+impl Paper for Arena {
+    /// Only one thread of one process may append at a time.
+    fn append(&self, bytes: &[u8]) -> bool {
         let length = self.length().load(Ordering::Acquire);
         let end = length + bytes.len();
         if end > BYTES - HEADER {
-            return Err(Full);
+            return false;
         }
         // SAFETY: the range lies in the mapping, and nobody reads past the length.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(HEADER + length), bytes.len());
         }
         self.length().store(end, Ordering::Release);
-        Ok(())
-    }
-
-    /// What was appended.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        let length = self.length().load(Ordering::Acquire).min(BYTES - HEADER);
-        // SAFETY: so many bytes were written, and are not written again before `clear`.
-        unsafe { slice::from_raw_parts(self.start.add(HEADER), length) }
+        true
     }
 }
 
@@ -93,10 +93,9 @@ mod tests {
     #[test]
     fn notes_are_kept_in_order_up_to_the_end() {
         let arena = Arena::new().unwrap();
-        arena.append(b"one\n").unwrap();
-        arena.append(b"two\n").unwrap();
+        assert!(arena.append(b"one\n") && arena.append(b"two\n"));
         assert_eq!(arena.bytes(), b"one\ntwo\n");
-        assert_eq!(arena.append(&vec![0; BYTES]), Err(Full));
+        assert!(!arena.append(&vec![0; BYTES]));
         assert_eq!(arena.bytes(), b"one\ntwo\n");
         arena.clear();
         assert_eq!(arena.bytes(), b"");

@@ -38,7 +38,7 @@ pub(crate) fn run(
     asker: RawFd,
 ) -> io::Result<End> {
     arena.clear();
-    fs::create_dir(DIRECTORY)?;
+    loaded.make_directory(DIRECTORY)?;
     let child = fork(|| {
         close(asker);
         notes::begin(arena);

@@ -6,6 +6,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub(crate) struct Loaded {
     stems: Vec<(Vec<Step>, Convolution)>,
     limit: Duration,
     real_kernels: bool,
+    /// Directories that the library made in the user's: it believes that they are there from then
+    /// on, whichever directory that is.
+    made: Vec<PathBuf>,
 }
 
 /// Each step that needs one has a handle of its own, since a handle looks a
@@ -79,6 +83,7 @@ impl Loaded {
             stems: settings.stems,
             limit: settings.limit,
             real_kernels: settings.real_kernels,
+            made: Vec::new(),
         };
         loaded.warm_up(&settings.solvers).map_err(|error| failed(&error.to_string()))?;
         // What was warmed up may come from the stand-in; what is asked for later does not.
@@ -98,7 +103,12 @@ impl Loaded {
             &[Step::Search, Step::Immediate]
         };
         self.make_handles();
-        self.in_directory("warm-up", || steps::run(self, &problem, steps))?;
+        let mut made = Ok(Vec::new());
+        self.in_directory("warm-up", || {
+            steps::run(self, &problem, steps);
+            made = directories();
+        })?;
+        self.made = made?;
         for handle in self.handles.drain(..) {
             // SAFETY: the handle is one that the library created, and not used any more.
             unsafe { (self.api.destroy)(handle) };
@@ -110,11 +120,17 @@ impl Loaded {
     /// Does something in a directory of its own, which the library takes for
     /// the user's.
     pub(crate) fn in_directory(&self, name: &str, act: impl FnOnce()) -> io::Result<()> {
-        fs::create_dir(name)?;
+        self.make_directory(name)?;
         env::set_current_dir(name)?;
         act();
         env::set_current_dir("..")?;
         fs::remove_dir_all(name)
+    }
+
+    /// Makes a directory that the library takes for the user's.
+    pub(crate) fn make_directory(&self, name: &str) -> io::Result<()> {
+        fs::create_dir(name)?;
+        self.made.iter().try_for_each(|made| fs::create_dir(Path::new(name).join(made)))
     }
 
     fn make_handles(&mut self) {
@@ -157,6 +173,18 @@ impl Loaded {
         unsafe { (self.api.version)(&raw mut major, &raw mut minor, &raw mut patch) };
         format!("{major}.{minor}.{patch}")
     }
+}
+
+/// Directories in the current one.
+fn directories() -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(".")? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.file_name().into());
+        }
+    }
+    Ok(found)
 }
 
 /// Lets a search try the solvers that are wanted. The library reads this when

@@ -7,6 +7,7 @@
 mod arena;
 mod child;
 mod convolution;
+mod escape;
 mod find_db;
 mod library;
 mod miopen;

@@ -6,16 +6,21 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gfxpack_standin::{Event, Key, Recorder};
 
-use crate::arena::{Arena, Full};
-use crate::protocol::escape;
+use crate::escape::escape;
 
-/// How a child ends that has more to note than there is room for.
+/// How a process ends that has more to note than there is room for.
 pub(crate) const FULL: i32 = 99;
 
+/// Where notes go: whole lines, one after the other.
+pub(crate) trait Paper: Sync {
+    /// Appends a line; `false` where there is no room.
+    fn append(&self, line: &[u8]) -> bool;
+}
+
 /// Who takes the notes: nobody, until [`begin`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Notebook {
-    open: OnceLock<&'static Arena>,
+    open: OnceLock<&'static dyn Paper>,
     noted: Mutex<Noted>,
 }
 
@@ -36,8 +41,9 @@ pub(crate) fn recorder() -> &'static Notebook {
 }
 
 /// Takes notes from now on, in this process.
-pub(crate) fn begin(arena: &'static Arena) {
-    recorder().open.set(arena).expect("a process works on one problem");
+pub(crate) fn begin(paper: &'static dyn Paper) {
+    let first = recorder().open.set(paper).is_ok();
+    assert!(first, "a process works on one problem");
 }
 
 /// Notes a line.
@@ -58,7 +64,7 @@ pub(crate) fn step(name: &str, direction: char) {
 impl Notebook {
     /// The caller holds the lock on `noted`.
     fn write(&self, fields: &[&[u8]]) {
-        let Some(arena) = self.open.get() else { return };
+        let Some(paper) = self.open.get() else { return };
         let mut line = Vec::with_capacity(fields.iter().map(|field| field.len() + 2).sum());
         for (at, field) in fields.iter().enumerate() {
             if at > 0 {
@@ -67,7 +73,7 @@ impl Notebook {
             escape(field, &mut line);
         }
         line.push(b'\n');
-        if arena.append(&line) == Err(Full) {
+        if !paper.append(&line) {
             process::exit(FULL);
         }
     }

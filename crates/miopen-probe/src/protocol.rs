@@ -38,6 +38,8 @@
 
 use std::io::{self, Write};
 
+use crate::escape::escape;
+
 /// Writes a line.
 pub(crate) fn write_line(to: &mut impl Write, fields: &[Vec<u8>]) -> io::Result<()> {
     let mut line = Vec::new();
@@ -49,18 +51,6 @@ pub(crate) fn write_line(to: &mut impl Write, fields: &[Vec<u8>]) -> io::Result<
     }
     line.push(b'\n');
     to.write_all(&line)
-}
-
-/// Appends a field, escaped.
-pub(crate) fn escape(field: &[u8], line: &mut Vec<u8>) {
-    for &byte in field {
-        match byte {
-            b'\t' => line.extend(b"\\t"),
-            b'\n' => line.extend(b"\\n"),
-            b'\\' => line.extend(b"\\\\"),
-            byte => line.push(byte),
-        }
-    }
 }
 
 /// The fields of a line.

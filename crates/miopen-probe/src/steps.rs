@@ -25,6 +25,8 @@ pub(crate) enum Step {
     Mode(c_int),
     /// `unprepared`: what a program that searches nothing does.
     Unprepared,
+    /// `bias`: adding the bias, for which no solver of convolutions will do.
+    Bias,
 }
 
 /// Bytes of workspace that are offered: more than any solver asks for.
@@ -48,6 +50,7 @@ impl Step {
             b"immediate" => Self::Immediate,
             b"hit" => Self::Hit,
             b"unprepared" => Self::Unprepared,
+            b"bias" => Self::Bias,
             _ => Self::Mode(crate::settings::number(text.strip_prefix(b"mode-")?)?),
         })
     }
@@ -103,10 +106,8 @@ pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
                 let handle = loaded.new_handle();
                 problem.each("unprepared", |direction| problem.immediate(handle, direction, 1));
             }
+            Step::Bias => problem.bias(),
         }
-    }
-    if convolution.bias {
-        problem.bias();
     }
 }
 

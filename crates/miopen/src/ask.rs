@@ -63,6 +63,7 @@ fn phases(session: &Session<'_>) -> Vec<Phase> {
             phases.push(Phase::exhaustive(Some(number), uses, staged.find_db.is_some()));
         }
     }
+    phases.push(Phase::bias());
     phases.push(Phase::primed());
     phases
 }

@@ -156,7 +156,7 @@ impl Run {
                 let suffix = if suffix == "fp16" { "fp16fp32" } else { "" };
                 let line = |way: &str| format!("bnorm{suffix} {} -m 1 {way}", sizes(*shape));
                 match (forward, backward) {
-                    (true, false) => vec![line("--forw 2 -b 0")],
+                    (true, false) => vec![line("--forw 2 -b 0 -r 1")],
                     (true, true) => {
                         vec![line("--forw 1 -b 0 -s 1 -r 1"), line("--forw 0 -b 1 -s 1")]
                     }

@@ -118,6 +118,7 @@ fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
             phases.push((Phase::natural(database), false));
         }
     }
+    phases.push((Phase::bias(), true));
     phases.push((Phase::primed(), true));
     phases
 }

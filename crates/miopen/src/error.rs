@@ -49,6 +49,12 @@ pub enum AskError {
         /// The cause.
         source: io::Error,
     },
+    /// What is preloaded into MIOpenDriver is not beside the probe.
+    #[error("failed to find `{path}`, which MIOpenDriver is run with")]
+    NoPreload {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The probe is one of another version of gfxpack.
     #[error("failed to use `{probe}`: it belongs to gfxpack {version}")]
     ProbeVersion {
@@ -111,6 +117,11 @@ impl AskError {
             }
             Self::Start { .. } | Self::ProbeVersion { .. } => {
                 "install gfxpack-miopen-probe of the same version beside gfxpack".to_owned()
+            }
+            Self::NoPreload { .. } => {
+                "it comes with gfxpack's packages, and `cargo build` makes it beside gfxpack: copy it \
+                 too"
+                .to_owned()
             }
             Self::NoKernelDatabase { target } => format!(
                 "MIOpen reads {} on such a device, and only where that is missing {}.kdb",

@@ -4,6 +4,7 @@
 mod ask;
 mod calls;
 mod check;
+mod driver;
 mod elf;
 mod error;
 mod library;

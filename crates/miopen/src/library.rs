@@ -4,6 +4,7 @@ mod debian;
 mod needs;
 mod tree;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -264,6 +265,16 @@ impl Library {
             dirs.extend(others.into_iter().filter(|dir| Some(dir.as_path()) != file.parent()));
         }
         describe(path, dirs, &[root], None)
+    }
+
+    /// Where the loader looks, behind a directory: `DIR:DIR`.
+    pub(crate) fn search_path_behind(&self, first: &Path) -> OsString {
+        let mut search_path = first.as_os_str().to_owned();
+        for path in &self.search_path {
+            search_path.push(":");
+            search_path.push(path);
+        }
+        search_path
     }
 
     /// What the library needs from others, and what of it nobody here

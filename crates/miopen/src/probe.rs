@@ -5,7 +5,6 @@ mod answer;
 mod protocol;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, IoSlice, Read, Write as _};
 use std::mem::MaybeUninit;
@@ -275,17 +274,17 @@ impl Worker {
 
 /// The error of a read that is not wanted any more; one that `BufRead` does
 /// not take for a reason to try again.
-const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+pub(crate) const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Reads from a socket, until a time or until it is not wanted any more.
-struct Patient<'a> {
+pub(crate) struct Patient<'a> {
     socket: &'a UnixStream,
     deadline: Instant,
     cancelled: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Patient<'a> {
-    fn new(
+    pub(crate) fn new(
         socket: &'a UnixStream,
         deadline: Instant,
         cancelled: &'a dyn Fn() -> bool,
@@ -347,7 +346,7 @@ impl ProbeSettings<'_> {
 }
 
 /// Libraries among these that the probe takes the place of.
-fn stood_in(needed: &[String]) -> BTreeSet<String> {
+pub(crate) fn stood_in(needed: &[String]) -> BTreeSet<String> {
     let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
     needed.iter().filter(stands_in).cloned().collect()
 }
@@ -358,7 +357,7 @@ pub(crate) fn is_sqlite(soname: &str) -> bool {
 }
 
 /// A directory of the probe's own, in memory where there is room.
-fn temporary_directory(scratch: &Path) -> Result<TempDir, AskError> {
+pub(crate) fn temporary_directory(scratch: &Path) -> Result<TempDir, AskError> {
     let create = |place: &Path| tempfile::Builder::new().prefix("gfxpack-probe-").tempdir_in(place);
     if is_in_memory(Path::new(SHARED_MEMORY))
         && let Ok(directory) = create(Path::new(SHARED_MEMORY))
@@ -382,12 +381,7 @@ fn is_in_memory(path: &Path) -> bool {
 /// The probe's command line and all of its environment.
 fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
     let library = settings.library;
-    let stubs = directory.join("stubs");
-    let mut search_path = OsString::from(&stubs);
-    for path in &library.search_path {
-        search_path.push(":");
-        search_path.push(path);
-    }
+    let search_path = library.search_path_behind(&directory.join("stubs"));
     #[expect(clippy::disallowed_methods, reason = "the probe is a part of gfxpack")]
     let mut command = match &library.loader {
         Some(loader) => {
@@ -401,15 +395,27 @@ fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
     if library.loader.is_none() {
         command.env("LD_LIBRARY_PATH", &search_path);
     }
-    let no_databases = directory.join("no-databases");
+    let databases = settings.databases.clone();
+    let databases = databases.unwrap_or_else(|| directory.join("no-databases"));
+    library_environment(&mut command, directory, &databases, settings.probe);
+    command.current_dir(directory);
+    command
+}
+
+/// What the library is told by the environment: nothing else reaches it.
+pub(crate) fn library_environment(
+    command: &mut Command,
+    directory: &Path,
+    databases: &Path,
+    some_file: &Path,
+) {
     // The current directory is that of each process: what the library keeps of a user lies there.
     let user = "/proc/self/cwd";
     command
-        .current_dir(directory)
         .env("HOME", directory)
         .env("TMPDIR", directory.join("tmp"))
         .env("LC_ALL", "C")
-        .env("MIOPEN_SYSTEM_DB_PATH", settings.databases.as_ref().unwrap_or(&no_databases))
+        .env("MIOPEN_SYSTEM_DB_PATH", databases)
         .env("MIOPEN_USER_DB_PATH", user)
         .env("MIOPEN_CUSTOM_CACHE_DIR", user)
         .env("MIOPEN_LOG_LEVEL", "1")
@@ -417,6 +423,5 @@ fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
         .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
         // Some builds find no assembler, and then no solver in assembly applicable. The file is
         // only looked for.
-        .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", settings.probe);
-    command
+        .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", some_file);
 }

@@ -72,7 +72,7 @@ pub struct ProblemFailure {
 }
 
 /// What can go wrong with a problem.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Failure {
     /// MIOpen could not compute it.
@@ -102,6 +102,22 @@ pub enum Failure {
     Compiled(String),
     /// It asked for no kernel.
     NothingAsked,
+    /// MIOpenDriver computes it, and is not there.
+    NoDriver,
+}
+
+impl Failure {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoDriver => Some(
+                "install MIOpenDriver of the same version beside the library (Debian has it in \
+                 libmiopen1-tests), or let both be fetched, as --miopen debian:sid",
+            ),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -125,6 +141,7 @@ impl fmt::Display for Failure {
             Self::Probe(reason) => f.write_str(reason),
             Self::Compiled(what) => write!(f, "started a compiler: `{what}`"),
             Self::NothingAsked => f.write_str("asked for no kernel"),
+            Self::NoDriver => f.write_str("needs MIOpenDriver, which is not there"),
         }
     }
 }
@@ -261,6 +278,7 @@ pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
         End::Full => Some(Failure::TooMuch),
         End::Failed(reason) => Some(Failure::Probe(reason.clone())),
         End::Gone => Some(Failure::Lost),
+        End::NoDriver => Some(Failure::NoDriver),
     });
     failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
     // Many problems are none for the one solver that is asked behind primers.

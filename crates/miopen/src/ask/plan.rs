@@ -51,6 +51,15 @@ enum Wording {
     Invalid(Failure),
 }
 
+/// How a problem is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means<'a> {
+    /// By the probe, which is told this.
+    Probe(&'a str),
+    /// By MIOpenDriver, with these arguments.
+    Driver(&'a str),
+}
+
 /// One way in which the library is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phase {
@@ -90,12 +99,23 @@ impl Work {
         })
     }
 
-    /// What the probe is told of a task's problem.
-    pub(crate) fn wording(&self, phase: &Phase, task: Task) -> Option<&str> {
-        match &self.wording[task.problem as usize] {
-            Wording::Convolution { weights, .. } if phase.is_primed() => weights.as_deref(),
-            Wording::Convolution { whole, .. } => Some(whole),
-            Wording::Driver | Wording::Invalid(_) => None,
+    /// What is done with a task's problem in a phase, if anything is.
+    pub(crate) fn means(&self, phase: &Phase, task: Task) -> Option<Means<'_>> {
+        let number = task.problem as usize;
+        match (&self.wording[number], &self.problems[number]) {
+            (Wording::Convolution { weights, .. }, _) if phase.is_primed() => {
+                weights.as_deref().map(Means::Probe)
+            }
+            (Wording::Convolution { whole, .. }, Problem::Convolution(convolution)) => {
+                let directions = convolution.directions;
+                let biased =
+                    convolution.bias && (directions.forward || directions.backward_weights);
+                (biased || !phase.is_bias()).then_some(Means::Probe(whole))
+            }
+            (Wording::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
+                Some(Means::Driver(line))
+            }
+            _ => None,
         }
     }
 
@@ -107,7 +127,7 @@ impl Work {
         stems
             .flat_map(|stem| runs().map(move |run| (stem, run)))
             .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
-            .filter(|task| self.wording(phase, *task).is_some())
+            .filter(|task| self.means(phase, *task).is_some())
             .collect()
     }
 }
@@ -174,9 +194,21 @@ impl Phase {
         }
     }
 
+    /// Adding biases, where there are some. That is no convolution's solver's work, and a search
+    /// among all of these is one among no others.
+    pub(crate) fn bias() -> Self {
+        let runs = vec![vec![Step::Bias]];
+        Self { database: None, solvers: Solvers::Natural, runs, stems: Vec::new() }
+    }
+
+    /// Whether this is [`Self::bias`].
+    fn is_bias(&self) -> bool {
+        self.runs == [[Step::Bias]]
+    }
+
     /// Whether this is [`Self::natural`].
     pub(crate) fn is_natural(&self) -> bool {
-        self.solvers == Solvers::Natural
+        self.solvers == Solvers::Natural && !self.is_bias()
     }
 
     /// Whether this is [`Self::primed`].
@@ -208,14 +240,27 @@ mod tests {
         let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
         let work = Work::new(&problems(&lines));
         let all = Phase::exhaustive(None, Uses::ALL, false);
-        assert_eq!(work.tasks(&all).len(), 2);
+        assert_eq!(work.tasks(&all).len(), 3);
+        assert_eq!(work.tasks(&Phase::natural(None)).len(), 2 * (FIND_MODES.len() + 1));
         let primed = Phase::primed();
         let tasks = work.tasks(&primed);
         assert_eq!(tasks.len(), PRIMERS.len());
         assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
-        let wording = work.wording(&primed, tasks[0]).unwrap();
+        let Some(Means::Probe(wording)) = work.means(&primed, tasks[0]) else {
+            panic!("{tasks:?}")
+        };
         assert_eq!(wording.split(' ').nth(5), Some("4"), "backward weights only");
+    }
+
+    #[test]
+    fn biases_are_added_where_there_are_some() {
+        let lines = ["conv -c 8 -k 8 -b 1 -F 1", "conv -c 4 -k 8 -b 1 -F 2", "conv -c 2 -k 8"];
+        let work = Work::new(&problems(&lines));
+        let tasks = work.tasks(&Phase::bias());
+        let [task] = tasks[..] else { panic!("{tasks:?}") };
+        assert_eq!(work.problems[task.problem as usize], lines[0].parse().unwrap());
+        assert!(!Phase::bias().is_natural() && Phase::natural(None).is_natural());
     }
 
     #[test]

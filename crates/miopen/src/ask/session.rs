@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::options::{AskEvent, AskOptions};
-use super::plan::{Phase, Task, Work};
+use super::plan::{Means, Phase, Task, Work};
 use super::pool::{Connection, Pool, in_parallel};
+use crate::driver::{Driver, DriverSettings};
 use crate::elf;
 use crate::error::AskError;
 use crate::library::Library;
-use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
+use crate::probe::{Answer, End, ProbeSettings, Request, Solvers, Step, worded};
 use crate::problem::Problem;
 use crate::stage::{self, DatabaseFile, Staged};
 
@@ -91,33 +92,34 @@ impl<'a> Session<'a> {
         Staged::lay_out(&self.options.databases[number], &self.options.target, models, &to)
     }
 
-    /// Sets the library up for a phase.
-    fn start<'p>(&self, phase: &'p Phase, lookup: Lookup<'_>) -> Result<Pool<'p>, AskError>
-    where
-        'a: 'p,
-    {
+    /// Where the library finds databases in a phase.
+    fn databases(&self, phase: &Phase, lookup: Lookup<'_>) -> Result<Option<PathBuf>, AskError> {
         let staged = phase.database.and_then(|number| self.staged[number].as_ref());
         // A search reads no find database, and problems are looked up in it one by one.
         let databases = staged.map(|staged| match phase.solvers {
             Solvers::Natural => staged.complete.clone(),
             Solvers::All | Solvers::Only(_) => staged.directory.clone(),
         });
-        let databases = match lookup {
-            Lookup::Answered => databases,
-            Lookup::Real { kernels, .. } => {
-                let to = self.scratch.path().join("kernels");
-                let _ = fs::remove_dir_all(&to);
-                stage::link_together(databases.as_deref(), kernels, &to)?;
-                Some(to)
-            }
-        };
+        let Lookup::Real { kernels, .. } = lookup else { return Ok(databases) };
+        let to = self.scratch.path().join("kernels");
+        let _ = fs::remove_dir_all(&to);
+        stage::link_together(databases.as_deref(), kernels, &to)?;
+        Ok(Some(to))
+    }
+
+    /// Sets the library up for a phase.
+    fn start<'p>(&self, phase: &'p Phase, lookup: Lookup<'_>) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
+        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
         let settings = ProbeSettings {
             library: self.library,
             probe: &self.options.probe,
             scratch: &self.options.scratch,
             architecture: self.options.target.id().to_string(),
             compute_units: self.compute_units,
-            databases,
+            databases: self.databases(phase, lookup)?,
             find_db: staged.and_then(|staged| staged.find_db.clone()),
             real_kernels: matches!(lookup, Lookup::Real { .. }),
             solvers: phase.solvers,
@@ -125,6 +127,20 @@ impl<'a> Session<'a> {
             time_limit: self.options.time_limit,
         };
         Pool::start(settings, self.cancel)
+    }
+
+    /// MIOpenDriver, set up for a phase; none where the library comes without.
+    fn driver(&self, phase: &Phase, lookup: Lookup<'_>) -> Result<Option<Driver<'a>>, AskError> {
+        Driver::prepare(DriverSettings {
+            library: self.library,
+            probe: &self.options.probe,
+            scratch: &self.options.scratch,
+            architecture: self.options.target.id().to_string(),
+            compute_units: self.compute_units,
+            databases: self.databases(phase, lookup)?,
+            real_kernels: matches!(lookup, Lookup::Real { .. }),
+            time_limit: self.options.time_limit,
+        })
     }
 
     /// Sets the library up for a phase that finds every kernel, and tries it
@@ -214,24 +230,27 @@ impl<'a> Session<'a> {
             Lookup::Real { go_on, .. } => go_on,
         };
         let pool = match lookup {
-            Lookup::Answered if !phase.is_primed() => self.start_tried(phase)?,
+            Lookup::Answered if phase.solvers == Solvers::All => self.start_tried(phase)?,
             _ => self.start(phase, lookup)?,
         };
         self.version = pool.version();
+        let means = |number: usize| work.means(phase, tasks[number]).expect("a task has some");
+        let driven = (0..tasks.len()).any(|number| matches!(means(number), Means::Driver(_)));
+        let driver = if driven { self.driver(phase, lookup)? } else { None };
         in_parallel(
             tasks.len(),
             self.options.workers,
             self.cancel,
             &Connection::default,
-            &|connection, number, cancelled| {
-                let task = tasks[number];
-                let request = Request {
-                    stem: task.stem,
-                    go_on,
-                    steps: &phase.runs[task.run],
-                    problem: work.wording(phase, task).expect("a task has one"),
-                };
-                pool.ask(connection, &request, cancelled)
+            &|connection, number, cancelled| match (means(number), &driver) {
+                (Means::Probe(problem), _) => {
+                    let task = tasks[number];
+                    let steps = &phase.runs[task.run];
+                    let request = Request { stem: task.stem, go_on, steps, problem };
+                    pool.ask(connection, &request, cancelled)
+                }
+                (Means::Driver(line), Some(driver)) => driver.run(line, cancelled),
+                (Means::Driver(_), None) => Ok(Answer::ended(End::NoDriver)),
             },
             &mut |number, answer| each(tasks[number], answer),
         )

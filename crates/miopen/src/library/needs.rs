@@ -51,7 +51,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    pub(super) fn of(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
+    pub(crate) fn of(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
         let mut needs = Self::default();
         let object = elf::Library::open(file)?.shared_object()?;
         let others = closure(

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Mode(u8),
     /// What a program does that searches nothing.
     Unprepared,
+    /// Adding the bias.
+    Bias,
 }
 
 impl Step {
@@ -31,6 +33,7 @@ impl Step {
             Self::Hit => "hit".to_owned(),
             Self::Mode(mode) => format!("mode-{mode}"),
             Self::Unprepared => "unprepared".to_owned(),
+            Self::Bias => "bias".to_owned(),
         }
     }
 }
@@ -46,6 +49,8 @@ pub(crate) enum End {
     Failed(String),
     /// The process that answers is gone.
     Gone,
+    /// There is no MIOpenDriver.
+    NoDriver,
 }
 
 /// What is known of a key in an answer.

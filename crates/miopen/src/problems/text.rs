@@ -191,9 +191,10 @@ fn without_comment(line: &[u8]) -> &[u8] {
 fn is_bare(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let operation = words.next().and_then(|word| str::from_utf8(word).ok());
+    // Tensors of `cat` have the options `-1` to `-8`.
     let is_option = |word: &[u8]| match word {
         [b'-', b'-', rest @ ..] | [b'-', rest @ ..] => {
-            rest.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+            rest.first().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
         }
         _ => false,
     };

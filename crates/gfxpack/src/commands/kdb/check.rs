@@ -20,6 +20,10 @@ use crate::{build, cache, packages};
 /// So many missing kernels are shown with the nearest one that is there.
 const SHOWN: usize = 20;
 
+/// What to do about kernels that are missing.
+const BUILD_IT: &str =
+    "build what is missing: the same --problems, --miopen and --miopen-db with `dist`";
+
 /// Checks the kdbs with every device that their names say.
 pub(super) fn run(
     args: &CheckKdb,
@@ -84,6 +88,7 @@ impl Checks<'_> {
         let probe = library::probe()?;
         let scratch = fail::temporary_dir()?;
         let mut incomplete = BTreeSet::new();
+        let mut hint = None;
         let exact = targets.iter().map(asking::exact).collect::<anyhow::Result<Vec<_>>>()?;
         for target in exact.into_iter().flatten() {
             let mut options = AskOptions::new(target.clone(), &probe, scratch.path());
@@ -111,6 +116,7 @@ impl Checks<'_> {
                 });
             }
             self.report(&target, &report, without_source.len(), output);
+            hint = hint.or_else(|| report.failures.iter().find_map(|one| one.failure.hint()));
             if !report.is_complete() {
                 incomplete.insert(target.db_basename());
             }
@@ -121,9 +127,7 @@ impl Checks<'_> {
         let names: Vec<String> = incomplete.into_iter().collect();
         Err(Outcome::Unverified {
             what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
-            hint:
-                "build what is missing: the same --problems, --miopen and --miopen-db with `dist`"
-                    .to_owned(),
+            hint: hint.unwrap_or(BUILD_IT).to_owned(),
         }
         .into())
     }
@@ -171,7 +175,11 @@ impl Checks<'_> {
         if missed.len() > SHOWN {
             output.say(&format!("{target}: and {} more", missed.len() - SHOWN));
         }
+        let mut told = BTreeSet::new();
         for failure in &report.failures {
+            if !told.insert((failure.problem, &failure.failure)) {
+                continue;
+            }
             let problem = &report.problems[failure.problem as usize];
             output.warn(&format!("{target}: `{problem}`: {}", failure.failure));
         }

@@ -1,0 +1,83 @@
+//! The stand-ins as a library that is preloaded into an unmodified program,
+//! which is linked to libMIOpen: MIOpenDriver.
+//!
+//! The environment tells what to do:
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `GFXPACK_PRELOAD_DEVICE` | the device to claim: architecture, blank, compute units |
+//! | `GFXPACK_PRELOAD_NOTES` | the file that notes are appended to |
+//! | `GFXPACK_PRELOAD_SQLITE` | the real SQLite; without it, the stand-in has every kernel |
+//! | `GFXPACK_PRELOAD_MISSES` | `stop`: the library goes on without kernels that no database has |
+//!
+//! Notes are as in the `protocol` module of the probe.
+#![expect(unsafe_code, reason = "runs when it is loaded, before the program itself")]
+
+mod escape;
+mod notes;
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use gfxpack_standin::{Claim, KernelDatabases};
+
+use crate::notes::Paper;
+
+/// The file that notes go to.
+struct Notes(File);
+
+impl Paper for Notes {
+    fn append(&self, line: &[u8]) -> bool {
+        (&self.0).write_all(line).is_ok()
+    }
+}
+
+/// Run by the dynamic loader.
+#[used]
+// SAFETY: the section holds functions without parameters that are run before `main`.
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+/// A program that the library was preloaded into by mistake runs without a
+/// device, and nobody is told of anything.
+extern "C" fn start() {
+    static NOTES: OnceLock<Notes> = OnceLock::new();
+    let Some(claim) = variable("GFXPACK_PRELOAD_DEVICE").and_then(|device| claim(&device)) else {
+        return;
+    };
+    let Some(path) = variable("GFXPACK_PRELOAD_NOTES") else { return };
+    let Ok(file) = File::options().append(true).create(true).open(path) else { return };
+    // SAFETY: asks for a signal when the thread ends that waits for this program.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    gfxpack_standin::set_claim(claim);
+    gfxpack_standin::set_recorder(notes::recorder());
+    notes::begin(NOTES.get_or_init(|| Notes(file)));
+    notes::step("driver", '-');
+    if let Some(sqlite) = variable("GFXPACK_PRELOAD_SQLITE") {
+        match gfxpack_standin::load_sqlite(Path::new(&sqlite)) {
+            Ok(()) => {
+                let stops =
+                    variable("GFXPACK_PRELOAD_MISSES").is_some_and(|misses| misses == "stop");
+                let (stop, go_on) = (KernelDatabases::Real, KernelDatabases::RealThenAnswered);
+                gfxpack_standin::kernel_databases(if stops { stop } else { go_on });
+            }
+            Err(reason) => notes::note(&[b"unanswered", reason.as_bytes()]),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one module of this library that reads them")]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+fn claim(device: &OsString) -> Option<Claim> {
+    let (architecture, count) = device.to_str()?.split_once(' ')?;
+    Some(Claim {
+        architecture: CString::new(architecture).ok()?,
+        compute_units: count.parse().ok()?,
+    })
+}

@@ -1,0 +1,326 @@
+//! Problems of other primitives: MIOpenDriver computes them, with the
+//! stand-ins preloaded.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::error::AskError;
+use crate::library::{Library, Needs, file_of};
+use crate::probe::{
+    Answer, CANCELLED, End, Patient, is_sqlite, library_environment, stood_in, temporary_directory,
+};
+use crate::{elf, stubs};
+
+/// The library to preload, beside the probe.
+const PRELOAD: &str = "libgfxpack_miopen_preload.so";
+/// What is appended to each line: nothing is verified, and once is enough.
+const ONCE: [&str; 4] = ["-V", "0", "-i", "1"];
+/// How long a line may take: a few fill gigabytes of the host's memory.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How often it is looked whether a run that says no more has ended.
+const TICK: Duration = Duration::from_millis(5);
+/// How much of what a run says is looked through.
+const MAX_OUTPUT: usize = 64 << 10;
+
+/// MIOpenDriver, and what to start it with.
+#[derive(Debug)]
+pub(crate) struct Driver<'a> {
+    library: &'a Library,
+    program: &'a Path,
+    preload: PathBuf,
+    device: String,
+    databases: Option<PathBuf>,
+    sqlite: Option<PathBuf>,
+    time_limit: Duration,
+    runs: AtomicUsize,
+    directory: TempDir,
+}
+
+/// What a driver is started for.
+#[derive(Debug)]
+pub(crate) struct DriverSettings<'a> {
+    pub(crate) library: &'a Library,
+    pub(crate) probe: &'a Path,
+    pub(crate) scratch: &'a Path,
+    pub(crate) architecture: String,
+    pub(crate) compute_units: u32,
+    pub(crate) databases: Option<PathBuf>,
+    pub(crate) real_kernels: bool,
+    pub(crate) time_limit: Duration,
+}
+
+impl<'a> Driver<'a> {
+    /// None where the library comes without MIOpenDriver.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub(crate) fn prepare(settings: DriverSettings<'a>) -> Result<Option<Self>, AskError> {
+        let library = settings.library;
+        let Some(program) = library.driver.as_deref() else { return Ok(None) };
+        let preload = settings.probe.with_file_name(PRELOAD);
+        if !preload.is_file() {
+            return Err(AskError::NoPreload { path: preload });
+        }
+        check_needs(program, library, &preload)?;
+        let directory = temporary_directory(settings.scratch)?;
+        for name in ["stubs", "tmp", "no-databases"] {
+            let path = directory.path().join(name);
+            fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
+        }
+        let object = elf::Library::open(&library.file)?.shared_object()?;
+        let needed = [object.needed.clone(), elf::Library::open(program)?.shared_object()?.needed];
+        let stubs = directory.path().join("stubs");
+        stubs::write(&stubs, object.machine, &stood_in(&needed.concat()))
+            .map_err(|source| AskError::Scratch { path: stubs, source })?;
+        let sqlite = file_of(&object, &library.search_path, is_sqlite);
+        Ok(Some(Self {
+            library,
+            program,
+            preload,
+            device: format!("{} {}", settings.architecture, settings.compute_units),
+            databases: settings.databases,
+            sqlite: sqlite.filter(|_| settings.real_kernels),
+            time_limit: settings.time_limit.min(TIME_LIMIT),
+            runs: AtomicUsize::new(0),
+            directory,
+        }))
+    }
+
+    /// Computes one problem, in a process of its own.
+    ///
+    /// # Errors
+    /// [`AskError::Cancelled`] where `cancelled` says so meanwhile,
+    /// [`AskError::Scratch`] where files can't be written.
+    pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
+        let answer = self.run_once(line, cancelled)?;
+        let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
+            return Ok(answer);
+        };
+        let other = self.run_once(&other, cancelled)?;
+        let is_the_same = other.end == End::Done
+            && !other.keys.is_empty()
+            && other.keys.keys().all(|key| key.kernel_args.contains(mark));
+        Ok(if is_the_same { other } else { answer })
+    }
+
+    fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
+        let place = self.directory.path().join(format!("run-{number}"));
+        let scratch = |source| AskError::Scratch { path: place.clone(), source };
+        fs::create_dir(&place).map_err(scratch)?;
+        let mut command = self.command(&place);
+        command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
+        let end = match run(command, self.time_limit, cancelled) {
+            Ok((Some(status), output)) => end(status, &output),
+            Ok((None, _)) => End::Overdue,
+            Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+            Err(error) => End::Failed(format!("MIOpenDriver did not run: {error}")),
+        };
+        let mut answer = match File::open(place.join("notes")) {
+            // Notes have no end of their own.
+            Ok(notes) => Answer::read(&mut BufReader::new(notes)).map_err(scratch)?,
+            Err(_) => Answer::ended(End::Gone),
+        };
+        answer.end = end;
+        fs::remove_dir_all(&place).map_err(scratch)?;
+        Ok(answer)
+    }
+
+    fn command(&self, place: &Path) -> Command {
+        let stubs = self.directory.path().join("stubs");
+        let search_path = self.library.search_path_behind(&stubs);
+        #[expect(clippy::disallowed_methods, reason = "MIOpenDriver is asked as the probe is")]
+        let mut command = match &self.library.loader {
+            Some(loader) => {
+                let mut command = Command::new(loader);
+                command.arg("--preload").arg(&self.preload);
+                command.arg("--library-path").arg(&search_path).arg(self.program);
+                command
+            }
+            None => Command::new(self.program),
+        };
+        command.env_clear();
+        if self.library.loader.is_none() {
+            command.env("LD_PRELOAD", &self.preload).env("LD_LIBRARY_PATH", &search_path);
+        }
+        let databases = self.databases.clone();
+        let databases = databases.unwrap_or_else(|| self.directory.path().join("no-databases"));
+        library_environment(&mut command, self.directory.path(), &databases, &self.preload);
+        command
+            .current_dir(place)
+            .env("GFXPACK_PRELOAD_DEVICE", &self.device)
+            .env("GFXPACK_PRELOAD_NOTES", place.join("notes"));
+        if let Some(sqlite) = &self.sqlite {
+            command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
+        }
+        command
+    }
+}
+
+/// What the driver of some releases calls a batch normalization of 16-bit
+/// tensors with 32-bit scales, and the define that all of its kernels have.
+/// MIOpen logs `bnormfp16fp32`; from 3.4 on, the scales of that are half as
+/// wide in MIOpenDriver, which no solver takes, and those of `bnormfp16` are
+/// 32 bits wide.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `BnDataType` in src/driver_arguments.cpp;
+/// what MIOpenDriver 3.4.0 and 3.5.1 of Debian do.
+fn other_name(line: &str) -> Option<(String, &'static str)> {
+    let names = [
+        ("bnormfp16fp32 ", "bnormfp16 ", "-DMIOPEN_USE_FPMIX=1 "),
+        ("bnormbfp16fp32 ", "bnormbfp16 ", "-DMIOPEN_USE_BFPMIX=1 "),
+    ];
+    names.iter().find_map(|(name, other, mark)| {
+        line.strip_prefix(name).map(|rest| (format!("{other}{rest}"), *mark))
+    })
+}
+
+/// A process that is killed when nobody waits for it any more.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How the program ended, none where that took too long, and what it said.
+fn run(
+    mut command: Command,
+    limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
+    let deadline = Instant::now() + limit;
+    let (ours, theirs) = UnixStream::pair()?;
+    command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
+    let mut child = Running(command.spawn()?);
+    // The command holds the other end of the socket.
+    drop(command);
+    let mut output = Vec::new();
+    match read(&mut Patient::new(&ours, deadline, cancelled)?, &mut output) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok((None, output)),
+        read => read?,
+    }
+    // It has closed its output, and so is as good as gone.
+    loop {
+        if let Some(status) = child.0.try_wait()? {
+            return Ok((Some(status), output));
+        }
+        if cancelled() {
+            return Err(CANCELLED.into());
+        }
+        if Instant::now() >= deadline {
+            return Ok((None, output));
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// Reads to the end, and keeps the first of it.
+fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let bytes = from.read(&mut buffer)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let room = MAX_OUTPUT - output.len();
+        output.extend(&buffer[..bytes.min(room)]);
+    }
+}
+
+/// MIOpenDriver also ends with 0 where MIOpen fails, or an option is unknown
+/// to it.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, driver/main.cpp and `InputFlags::Parse` in
+/// driver/InputFlags.cpp.
+fn end(status: ExitStatus, output: &[u8]) -> End {
+    if let Some(signal) = status.signal() {
+        return End::Killed(signal);
+    }
+    let output = String::from_utf8_lossy(output);
+    let complains = |line: &&str| {
+        line.contains("MIOpen Error") || line.contains("Not Found !") || line.contains(" FAILED")
+    };
+    // What the dynamic loader says comes alone.
+    let last = || output.lines().last().filter(|_| status.code() != Some(0));
+    match (output.lines().find(complains).or_else(last), status.code()) {
+        (Some(line), _) => End::Failed(format!("MIOpenDriver said: {}", line.trim())),
+        (None, Some(0)) => End::Done,
+        (None, code) => End::Exited(code.unwrap_or(-1)),
+    }
+}
+
+/// Compares what the program wants with what is preloaded.
+fn check_needs(program: &Path, library: &Library, preload: &Path) -> Result<(), AskError> {
+    let needs = Needs::of(program, &library.search_path)?;
+    let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));
+    let sonames: Vec<String> = missing.collect();
+    if !sonames.is_empty() {
+        return Err(AskError::MissingLibraries { sonames });
+    }
+    let there = elf::Library::open(preload)?.shared_object()?.defined;
+    let symbols: Vec<String> =
+        needs.symbols.into_iter().filter(|name| !there.contains(name)).collect();
+    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_well_and_complains_has_failed() {
+        let check = |status: i32, output: &str, expected: End| {
+            assert_eq!(end(ExitStatus::from_raw(status), output.as_bytes()), expected, "{output}");
+        };
+        let said = |line: &str| End::Failed(format!("MIOpenDriver said: {line}"));
+        check(0, "MIOpenDriver bnorm\nForward\n", End::Done);
+        check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", said("MIOpen Error: a.cpp:1: no"));
+        check(0, "Input Flag: t Not Found !", said("Input Flag: t Not Found !"));
+        check(0, "Long Name: forward Not Found !", said("Long Name: forward Not Found !"));
+        check(127 << 8, "MIOpenDriver: no symbol x\n", said("MIOpenDriver: no symbol x"));
+        check(1 << 8, "", End::Exited(1));
+        check(11, "MIOpen Error", End::Killed(11));
+    }
+
+    #[test]
+    fn batch_normalization_has_two_names() {
+        let other = |line| other_name(line).map(|(line, _)| line);
+        assert_eq!(other("bnormfp16fp32 -n 2").as_deref(), Some("bnormfp16 -n 2"));
+        assert_eq!(other("bnormbfp16fp32 -n 2").as_deref(), Some("bnormbfp16 -n 2"));
+        assert_eq!(other("bnormfp16 -n 2"), None);
+    }
+
+    fn shell(script: &str, limit: Duration) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
+        #[expect(clippy::disallowed_methods, reason = "a program that behaves as the test wants")]
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command, limit, &|| false)
+    }
+
+    #[test]
+    fn a_run_is_told_by_its_end_and_its_words() {
+        let (status, output) = shell("echo one; echo two >&2; exit 3", TIME_LIMIT).unwrap();
+        assert_eq!(status.unwrap().code(), Some(3));
+        assert_eq!(output, b"one\ntwo\n");
+        let (status, output) = shell("yes | head -c 1000000", TIME_LIMIT).unwrap();
+        assert!(status.unwrap().success());
+        assert_eq!(output.len(), MAX_OUTPUT);
+        for hangs in ["exec sleep 1000", "exec sleep 1000 >&- 2>&-"] {
+            let (status, _) = shell(hangs, Duration::from_millis(200)).unwrap();
+            assert_eq!(status, None, "{hangs}");
+        }
+    }
+}

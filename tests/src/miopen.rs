@@ -1,0 +1,104 @@
+//! libMIOpens to ask, and the probe that asks them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_debian::{Archive, DebianError, Event, Keyring, Options, Progress, Proxies};
+use gfxpack_miopen::{Library, LibraryError, LibrarySource, Problem};
+use tempfile::TempDir;
+
+use crate::project::{binary, command};
+
+/// The probe, built as these tests were.
+#[must_use]
+pub fn probe() -> PathBuf {
+    binary().with_file_name("gfxpack-miopen-probe")
+}
+
+/// A library that behaves as `fake_miopen.c` says, compiled with that
+/// definition, the directory that holds it, and a MIOpenDriver as in
+/// `fake_driver.c`.
+///
+/// # Panics
+/// Where there is no C compiler.
+#[must_use]
+pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("libMIOpen.so.1");
+    let compile = |source: &str, out: &Path, options: &[&str]| {
+        let mut cc = command("cc");
+        cc.arg("-o").arg(out);
+        cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(source)).args(options);
+        assert!(cc.status().expect("cc starts").success(), "`{source}` could not be compiled");
+    };
+    let definition = definition.map(|name| format!("-D{name}"));
+    let mut options = vec!["-shared", "-fPIC", "-Wno-deprecated-non-prototype"];
+    options.extend(["-Wl,-soname,libMIOpen.so.1"].into_iter().chain(definition.as_deref()));
+    compile("fake_miopen.c", &file, &options);
+    let library = file.to_str().expect("a path in UTF-8");
+    let options = [library, "-Wl,--unresolved-symbols=ignore-in-shared-libs"];
+    compile("fake_driver.c", &directory.path().join("MIOpenDriver"), &options);
+    let library = locate(&LibrarySource::Path(file), directory.path()).expect("a libMIOpen");
+    (directory, library)
+}
+
+/// Debian's library of that suite, fetched into the cache; none where Debian's
+/// archive can't be reached.
+///
+/// # Panics
+/// Where the archive is reached, and has none for this machine.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
+pub fn debian_library(suite: &str, cache: &Path) -> Option<Library> {
+    let source = LibrarySource::Debian { suite: suite.to_owned(), version: None };
+    match locate(&source, cache) {
+        Ok(library) => Some(library),
+        Err(LibraryError::Debian(error)) if error.is_unreachable() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(LibraryError::Debian(error @ DebianError::Architecture { .. })) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Nobody is told of how fetching goes.
+struct Quiet;
+
+impl Progress for Quiet {
+    fn event(&self, _event: Event<'_>) {}
+}
+
+fn locate(source: &LibrarySource, cache: &Path) -> Result<Library, LibraryError> {
+    let options = Options {
+        mirror: None,
+        apt: PathBuf::from("/etc/apt"),
+        keyring: Keyring::debian().expect("the keyring that is shipped"),
+        proxies: Proxies::default(),
+        architecture: None,
+    };
+    Library::locate(source, None, &Archive::new(cache, options, &Quiet))
+}
+
+/// A convolution of so many images.
+///
+/// # Panics
+/// Never: the line is one.
+#[must_use]
+pub fn convolution(images: u32, directions: u8) -> Problem {
+    let sizes = "-c 8 -H 8 -W 8 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -g 1";
+    format!("conv -n {images} {sizes} -F {directions}").parse().expect("a convolution")
+}
+
+/// What is left in a directory.
+///
+/// # Panics
+/// Where it can't be read.
+#[must_use]
+pub fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").path()).collect()
+}
