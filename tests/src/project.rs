@@ -39,7 +39,7 @@ pub fn binary() -> &'static Path {
         let mut cargo = command(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
         cargo.args(["--package", "gfxpack-miopen-probe", "--bin", "gfxpack-miopen-probe"]);
-        cargo.args(["--features", "gfxpack/remote,gfxpack/remote-cache"]);
+        cargo.args(["--features", "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache"]);
         // Of these, build scripts of foreign crates make themselves dependent:
         // what the tests' own build made would be made again.
         for (name, _) in std::env::vars_os() {

@@ -1,4 +1,6 @@
-//! `gfxpack problems`: lines out of networks, logs and databases.
+//! `gfxpack problems`: lines out of networks, models, logs and databases.
+
+mod onnx;
 
 use std::fs;
 
