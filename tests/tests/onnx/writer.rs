@@ -111,11 +111,6 @@ impl Graph {
         self.add(5, tensor)
     }
 
-    /// Weights with values.
-    pub(crate) fn values(&mut self, text: &str, bytes: &[u8]) -> &mut Self {
-        self.add(5, tensor(text, self.data_type).bytes(9, bytes))
-    }
-
     pub(crate) fn integers(&mut self, name: &str, values: &[i64]) -> &mut Self {
         let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.add(5, tensor(&format!("{name}:{}", values.len()), INT64).bytes(9, &raw))
@@ -128,6 +123,13 @@ impl Graph {
     /// A layer, as [`node`] has it.
     pub(crate) fn node(&mut self, line: &str, attributes: &[&str]) -> &mut Self {
         self.add(1, node(line, attributes))
+    }
+
+    /// Many of the same layer.
+    pub(crate) fn nodes(&mut self, line: &str, count: usize) -> &mut Self {
+        let one = Message::default().message(1, node(line, &[])).0;
+        self.graph.0.extend(one.repeat(count));
+        self
     }
 
     /// A layer with graphs inside of it.
@@ -159,9 +161,8 @@ impl Graph {
 fn tensor(text: &str, data_type: i64) -> Message {
     let (name, sizes) = text.split_once(':').expect("a name and sizes");
     let sizes = sizes.split(',').filter(|size| !size.is_empty());
-    let tensor = sizes.fold(Message::default(), |tensor, size| {
-        tensor.number(1, size.parse().expect("a size"))
-    });
+    let tensor = sizes
+        .fold(Message::default(), |tensor, size| tensor.number(1, size.parse().expect("a size")));
     tensor.number(2, data_type).text(8, name)
 }
 

@@ -190,7 +190,12 @@ impl Model {
         let known: HashSet<String> =
             graph.initializer.iter().map(|tensor| tensor.name.clone()).collect();
         let missing = used.iter().filter(|name| !known.contains(*name));
+        let outer: HashMap<&str, &ValueInfoProto> =
+            self.graph().input.iter().map(|input| (&*input.name, input)).collect();
         graph.input.extend(missing.map(|name| {
+            if let Some(input) = outer.get(&**name) {
+                return ValueInfoProto::clone(input);
+            }
             let sizes = shapes.of(name).map(|sizes| sizes.iter().map(|size| *size as i64));
             let sizes = sizes.map(Iterator::collect::<Vec<_>>);
             let data_type = self.types.get(name).copied().or_else(|| shapes.element(name));

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer, onnx_problems};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{data_types, layouts};
 use crate::args::ProblemsCommand;
 use crate::fail;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 
-/// Address space of the process that reads a model: ten times what the largest
-/// models take without their weights.
-const MAX_MEMORY: u64 = 4 << 30;
+/// Address space of the process that reads a model: several times what the
+/// largest models take without their weights.
+const MAX_MEMORY: u64 = 2 << 30;
 /// Seconds of a processor that it may take.
 const MAX_SECONDS: u64 = 60;
 /// How often it is looked at.
@@ -53,17 +53,18 @@ pub(super) fn add(
         Answer::Read { problems, unresolved, convolutions } => (problems, unresolved, convolutions),
         Answer::Failed { message, hint } => return Err(fail::usage(message, hint)),
     };
-    for layer in &unresolved {
+    for (at, layer) in unresolved.iter().enumerate() {
+        let UnresolvedLayer { name: layer, operation, reason, hint, .. } = layer;
         let body = json!({
-            "model": name, "layer": layer.name, "operation": layer.operation,
-            "reason": layer.reason, "hint": layer.hint,
+            "model": name, "layer": layer, "operation": operation, "reason": reason, "hint": hint,
         });
         output.message("unresolved-layer", &body);
         if !output.json {
-            let UnresolvedLayer { name: layer, operation, reason, hint, .. } = layer;
-            output.warn(&format!(
-                "{name}: `{layer}` ({operation}) is left out: {reason}\nhint: {hint}"
-            ));
+            output.warn(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
+            // Once for all layers that it helps.
+            if unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
+                output.stderr(&format!("hint: {}", harmless(hint)));
+            }
         }
     }
     let body = json!({
@@ -126,7 +127,9 @@ fn ended(name: &str, status: ExitStatus) -> anyhow::Error {
         Some(signal) if signal == Signal::XCPU.as_raw() => {
             format!("it took more than {MAX_SECONDS} s")
         }
-        Some(signal) => format!("it took more than {} GiB, or crashed (signal {signal})", MAX_MEMORY >> 30),
+        Some(signal) => {
+            format!("it took more than {} GiB, or crashed (signal {signal})", MAX_MEMORY >> 30)
+        }
         None => return fail::defect(),
     };
     fail::usage(
@@ -143,7 +146,14 @@ pub(crate) fn read_model(model: &Path, output: &Output) -> anyhow::Result<()> {
         (Resource::Cpu, MAX_SECONDS, MAX_SECONDS + 5),
         (Resource::Core, 0, 0),
     ] {
-        let limit = Rlimit { current: Some(current), maximum: Some(maximum) };
+        // A process has no right to more than it was given.
+        let given = getrlimit(resource);
+        let least =
+            |given: Option<u64>, most: u64| Some(given.map_or(most, |given| most.min(given)));
+        let limit = Rlimit {
+            current: least(given.current, current),
+            maximum: least(given.maximum, maximum),
+        };
         setrlimit(resource, limit)
             .map_err(|errno| fail::io("limit", Path::new("this process"))(errno.into()))?;
     }

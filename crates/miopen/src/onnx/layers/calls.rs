@@ -69,6 +69,7 @@ fn pool(operation: &str, read: &Attributes<'_>, shape: Shape) -> Option<Pool> {
     let even = axes.pads.iter().all(|[begin, end]| begin == end) && axes.dilations == [1, 1];
     let rounded_up = read.int("ceil_mode").unwrap_or(0) != 0;
     // MIOpen rounds down; what is rounded up is computed otherwise.
-    let fits = pool.output(false).is_some_and(|down| !rounded_up || pool.output(true) == Some(down));
+    let fits =
+        pool.output(false).is_some_and(|down| !rounded_up || pool.output(true) == Some(down));
     (even && fits).then_some(pool)
 }
