@@ -198,6 +198,7 @@ fn the_batch_stands_for_what_is_open_of_the_first_axis() {
     };
     wrong(&["--batch", "8"], "`model.onnx` have a fixed one", "hint: leave --batch out");
     wrong(&["--symbol", "height=5"], "failed to bind `height`", "hint: they have `batch`");
+    wrong(&["--size", "8x8"], "failed to use --size", "hint: say by --symbol");
     wrong(&["--symbol", "height"], "a name and a number are expected", "--help");
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> a
     if args.list {
         return list(output);
     }
+    check(args)?;
     let cancelled = || cancel.is_cancelled();
     let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
     let read = read_problems(&args.problems, options)?;
@@ -47,6 +48,20 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> a
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
         return Err(Outcome::Unresolved(unresolved).into());
+    }
+    Ok(())
+}
+
+/// Refuses options that nothing of what is named takes.
+fn check(args: &ProblemsCommand) -> anyhow::Result<()> {
+    if !args.symbol.is_empty() && !args.names.iter().any(|name| is_model(name)) {
+        return Err(fail::usage("failed to bind --symbol: no model is given", "name a MODEL.onnx"));
+    }
+    if args.size.is_some() && args.names.iter().all(|name| is_model(name)) {
+        return Err(fail::usage(
+            "failed to use --size: no network is given",
+            "say by --symbol what is open in a model's inputs",
+        ));
     }
     Ok(())
 }

@@ -99,10 +99,10 @@ fn note(shapes: &mut Shapes, name: String, graph: &InferenceModel, outlet: Outle
     if let Some(data_type) = fact.datum_type.concretize() {
         shapes.types.insert(name.clone(), data_type);
     }
-    if let Some(value) = fact.value.concretize().filter(|value| value.len() == 1) {
-        if let Ok(value) = value.cast_to_scalar::<f32>() {
-            shapes.scalars.insert(name.clone(), value);
-        }
+    if let Some(value) = fact.value.concretize().filter(|value| value.len() == 1)
+        && let Ok(value) = value.cast_to_scalar::<f32>()
+    {
+        shapes.scalars.insert(name.clone(), value);
     }
     if let Some(sizes) = concrete(fact) {
         shapes.sizes.insert(name, sizes);
