@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer, onnx_problems};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -123,15 +123,12 @@ fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> anyhow::Result<Ans
 /// What is told of a process that came to no end.
 fn ended(name: &str, status: ExitStatus) -> anyhow::Error {
     use std::os::unix::process::ExitStatusExt as _;
-    let why = match status.signal() {
-        Some(signal) if signal == Signal::XCPU.as_raw() => {
-            format!("it took more than {MAX_SECONDS} s")
-        }
-        Some(signal) => {
-            format!("it took more than {} GiB, or crashed (signal {signal})", MAX_MEMORY >> 30)
-        }
-        None => return fail::defect(),
-    };
+    // Which of its limits it was cannot be told: all end it by signals.
+    let Some(signal) = status.signal() else { return fail::defect() };
+    let most = MAX_MEMORY >> 30;
+    let why = format!(
+        "it took more than {most} GiB or {MAX_SECONDS} s, or than ulimit allows (signal {signal})"
+    );
     fail::usage(
         format!("failed to infer the shapes of `{name}`: {why}"),
         "export the model with fixed sizes, or list its convolutions in a file for --problems",
@@ -140,7 +137,8 @@ fn ended(name: &str, status: ExitStatus) -> anyhow::Error {
 
 /// `read-model`: reads a model within limits, for [`add`].
 pub(crate) fn read_model(model: &Path, output: &Output) -> anyhow::Result<()> {
-    // At the first limit of its time a process is told why it ends.
+    // At the first limit of its time a process is asked to end, at the second
+    // it is ended.
     for (resource, current, maximum) in [
         (Resource::As, MAX_MEMORY, MAX_MEMORY),
         (Resource::Cpu, MAX_SECONDS, MAX_SECONDS + 5),
