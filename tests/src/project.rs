@@ -41,7 +41,7 @@ pub fn binary() -> &'static Path {
         cargo.args(["--package", "gfxpack-miopen-probe", "--bin", "gfxpack-miopen-probe"]);
         // What the probe preloads into MIOpenDriver.
         cargo.arg("--lib");
-        cargo.args(["--features", "gfxpack/remote,gfxpack/remote-cache"]);
+        cargo.args(["--features", "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache"]);
         // Of these, build scripts of foreign crates make themselves dependent:
         // what the tests' own build made would be made again.
         for (name, _) in std::env::vars_os() {

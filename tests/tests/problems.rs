@@ -1,4 +1,6 @@
-//! `gfxpack problems`: lines out of networks, logs and databases.
+//! `gfxpack problems`: lines out of networks, models, logs and databases.
+
+mod onnx;
 
 use std::fs;
 
@@ -78,6 +80,7 @@ fn what_cannot_be_read_is_told_with_its_place_and_what_to_do() {
     refused(&["inception-v3", "--size", "9x9"], "failed to follow `inception-v3`", "--size");
     refused(&[], "required", "--list");
     refused(&["--problems", "list.txt", "--batch", "2"], "required", "NETWORK");
+    refused(&["resnet50", "--symbol", "H=2"], "no model is given", "hint: name a MODEL.onnx");
     refused(&["resnet50", "--batch", "0"], "invalid value '0'", "--help");
     fs::write(project.path().join("nothing.txt"), "# nothing\n").unwrap();
     refused(

@@ -139,9 +139,13 @@ pub(crate) enum Command {
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),
-    /// Print what networks, logs and databases ask MIOpen to compute, as
-    /// MIOpenDriver's commands
+    /// Print what networks, models in ONNX, logs and databases ask MIOpen to
+    /// compute, as MIOpenDriver's commands
     Problems(Box<ProblemsCommand>),
+    /// Read a model for `problems`, which limits this process
+    #[cfg(feature = "onnx")]
+    #[command(hide = true)]
+    ReadModel { model: PathBuf },
     /// Have MIOpen tune for what programs computed
     #[command(subcommand)]
     Tune(Tune),

@@ -56,6 +56,9 @@ pub(crate) enum Outcome {
     /// MIOpen failed on problems, which may want kernels that nobody knows.
     #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
     ProblemsFailed { failed: usize, total: usize, hint: Option<&'static str> },
+    /// Layers of models whose problems are not known.
+    #[error("failed to resolve {}", counted(*.0, "layer"))]
+    Unresolved(usize),
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused { shard: Shard, failed: usize, total: usize },
@@ -230,6 +233,10 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                             },
                             str::to_owned,
                         )),
+                    ),
+                    Outcome::Unresolved(_) => (
+                        REFUSED,
+                        Some("each is named above, with what would resolve it".to_owned()),
                     ),
                     Outcome::ShardRefused { .. } | Outcome::ShardsRefused(_) => (
                         SHARD_REFUSED,

@@ -3,7 +3,7 @@
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
 
 /// A call. Sizes are of one image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
     Convolution(Filter),
     BatchNorm(Shape),
@@ -42,20 +42,23 @@ pub(crate) struct Pool {
 pub(crate) enum PoolKind {
     Max,
     /// Of the elements that are there.
-    #[expect(dead_code, reason = "models have it, the networks of the tables do not")]
+    #[cfg_attr(
+        not(feature = "onnx"),
+        expect(dead_code, reason = "models have it, the networks of the tables do not")
+    )]
     Average,
     /// Of those and of the padding.
     AverageWithPadding,
 }
 
 /// A function of each element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Activation {
     Relu,
     /// Cut off at 6.
     Relu6,
-    /// A tenth of what is negative.
-    Leaky,
+    /// That part of what is negative.
+    Leaky(f32),
     Sigmoid,
 }
 
@@ -166,10 +169,10 @@ impl Run {
             Call::Pool(pool) => vec![self.pool(pool, suffix, way)],
             Call::Activation(shape, activation) => {
                 let mode = match activation {
-                    Activation::Sigmoid => "-m 1",
-                    Activation::Relu => "-m 3",
-                    Activation::Relu6 => "-m 7 -A 6",
-                    Activation::Leaky => "-m 8 -A 0.1",
+                    Activation::Sigmoid => "-m 1".to_owned(),
+                    Activation::Relu => "-m 3".to_owned(),
+                    Activation::Relu6 => "-m 7 -A 6".to_owned(),
+                    Activation::Leaky(slope) => format!("-m 8 -A {slope}"),
                 };
                 vec![format!("activ{suffix} {} {mode} -F {way}", sizes(*shape))]
             }

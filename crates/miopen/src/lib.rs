@@ -9,6 +9,8 @@ mod elf;
 mod error;
 mod library;
 mod networks;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod probe;
 mod problem;
 mod problems;
@@ -24,6 +26,8 @@ pub use elf::ElfError;
 pub use error::AskError;
 pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
+#[cfg(feature = "onnx")]
+pub use onnx::{OnnxError, OnnxOptions, OnnxProblems, UnresolvedLayer, onnx_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
 pub use problems::{
     BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,

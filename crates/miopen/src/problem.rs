@@ -8,6 +8,8 @@ mod line;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use check::MAX_SIZE;
 pub use error::ProblemError;
 pub(crate) use line::read_unchecked;
@@ -83,7 +85,7 @@ pub struct Convolution {
 }
 
 /// An element type that MIOpen convolves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DataType {
     /// 32-bit floating point (`conv`).
     Fp32,
@@ -96,7 +98,7 @@ pub enum DataType {
 }
 
 /// How a tensor lies in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Layout {
     /// Channels before the axes: NCHW, NCDHW.
     ChannelsFirst,
@@ -105,7 +107,7 @@ pub enum Layout {
 }
 
 /// Directions of a convolution: MIOpenDriver's `-F`, bits 1, 2 and 4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Directions {
     /// The output of an input (`F`).
     pub forward: bool,

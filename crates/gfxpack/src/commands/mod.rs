@@ -78,6 +78,8 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
         }
         Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
         Command::Problems(problems) => problems::run(&problems, &cancel_on_signal(output)?, output),
+        #[cfg(feature = "onnx")]
+        Command::ReadModel { model } => problems::read_model(&model, output),
         Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
         Command::Kdb(kdb) => kdb::run(kdb, environment, output),
         Command::Caches(caches) => caches::run(&caches, output),

@@ -1,4 +1,7 @@
-//! `problems`: what networks, logs and databases ask MIOpen to compute.
+//! `problems`: what networks, models, logs and databases ask MIOpen to compute.
+
+#[cfg(feature = "onnx")]
+mod model;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,29 +14,78 @@ use gfxpack_miopen::{
 use serde_json::json;
 
 use crate::args::ProblemsCommand;
-use crate::fail;
+use crate::fail::{self, Outcome};
 use crate::output::{Output, counted, shown, to_file};
+
+#[cfg(feature = "onnx")]
+pub(crate) use model::read_model;
 
 /// Runs `problems`.
 pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
     if args.list {
         return list(output);
     }
+    check(args)?;
     let cancelled = || cancel.is_cancelled();
     let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
     let read = read_problems(&args.problems, options)?;
     read.files.iter().for_each(|file| tell_file(file, output));
     let mut problems = read.problems;
+    let mut unresolved = 0;
     for name in &args.names {
-        problems.extend(network_problems(name, &selection(args))?);
+        if is_model(name) {
+            unresolved += add_model(name, args, cancel, &mut problems, output)?;
+        } else {
+            problems.extend(network_problems(name, &selection(args))?);
+        }
     }
     write(&problems, args, output)?;
     let body = json!({
         "file": to_file(args.out.as_ref()).map(shown), "problems": problems.len(),
+        "unresolved": unresolved,
     });
     output.message("problems", &body);
     output.say(&counted(problems.len(), "problem"));
+    if unresolved > 0 {
+        return Err(Outcome::Unresolved(unresolved).into());
+    }
     Ok(())
+}
+
+/// Refuses options that nothing of what is named takes.
+fn check(args: &ProblemsCommand) -> anyhow::Result<()> {
+    if !args.symbol.is_empty() && !args.names.iter().any(|name| is_model(name)) {
+        return Err(fail::usage("failed to bind --symbol: no model is given", "name a MODEL.onnx"));
+    }
+    if args.size.is_some() && args.names.iter().all(|name| is_model(name)) {
+        return Err(fail::usage(
+            "failed to use --size: no network is given",
+            "say by --symbol what is open in a model's inputs",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a name is that of a file with a model.
+fn is_model(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".onnx")
+}
+
+#[cfg(feature = "onnx")]
+use model::add as add_model;
+
+#[cfg(not(feature = "onnx"))]
+fn add_model(
+    name: &str,
+    _: &ProblemsCommand,
+    _: &Cancel,
+    _: &mut BTreeSet<Problem>,
+    _: &Output,
+) -> anyhow::Result<usize> {
+    Err(fail::usage(
+        format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
+        "build it with `cargo build --release --package gfxpack --features onnx`",
+    ))
 }
 
 /// The networks that are known.

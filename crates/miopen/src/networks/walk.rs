@@ -8,7 +8,7 @@ use super::words::Words;
 use crate::calls::{Activation, Call, Filter, Pool, PoolKind, Shape};
 
 /// What is computed in one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) call: Call,
     /// Whether it is there in training only.
@@ -228,7 +228,7 @@ impl<'a> Walker<'a> {
         for (word, activation) in [
             ("relu", Activation::Relu),
             ("relu6", Activation::Relu6),
-            ("leaky", Activation::Leaky),
+            ("leaky", Activation::Leaky(0.1)),
             ("sigmoid", Activation::Sigmoid),
         ] {
             if words.has(word) {
