@@ -1,0 +1,485 @@
+/* What a process asks of paths and does to them: the C library's functions,
+ * in all their forms, each with an entry in the record.
+ *
+ * Where a function is one system call, that is made here, which is the same
+ * with every version of the C library.
+ */
+#define _GNU_SOURCE
+#include "record.h"
+
+#if GFXPACK_WATCHES
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <utime.h>
+
+/* Forms that headers do not declare. */
+int __open(const char *, int, ...);
+int __open64(const char *, int, ...);
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+int openat2(int, const char *, const void *, size_t);
+int __xstat(int, const char *, struct stat *);
+int __xstat64(int, const char *, struct stat64 *);
+int __lxstat(int, const char *, struct stat *);
+int __lxstat64(int, const char *, struct stat64 *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+int __fxstatat64(int, int, const char *, struct stat64 *, int);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
+char *__realpath_chk(const char *, char *, size_t);
+int __xmknod(int, const char *, mode_t, dev_t *);
+int __xmknodat(int, int, const char *, mode_t, dev_t *);
+extern void __chk_fail(void) __attribute__((noreturn));
+
+static int failed(long result) {
+    return result < 0 ? errno : 0;
+}
+
+/* A function that is one system call, told by one entry. */
+#define CALL(type, number, a, b, c, d, e, ...)                                                     \
+    int on = enter();                                                                              \
+    type result = (type)RAW(number, a, b, c, d, e);                                                \
+    if (on) {                                                                                      \
+        put(&EVENT(.error = failed(result), __VA_ARGS__));                                         \
+        leave();                                                                                   \
+    }                                                                                              \
+    return result;
+
+/* Opening. */
+
+static int open_at(int dir, const char *path, int flags, mode_t mode) {
+    int on = enter();
+    int file = (int)RAW(SYS_openat, dir, path, flags, mode, 0);
+    if (on) {
+        put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .argument = (uint32_t)flags, .dir = dir,
+                   .first = path, .file = file));
+        leave();
+    }
+    return file;
+}
+
+#define OPEN_AT(dir)                                                                               \
+    mode_t mode = 0;                                                                               \
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {                              \
+        va_list rest;                                                                              \
+        va_start(rest, flags);                                                                     \
+        mode = va_arg(rest, mode_t);                                                               \
+        va_end(rest);                                                                              \
+    }                                                                                              \
+    return open_at(dir, path, flags, mode);
+
+PUBLIC int open(const char *path, int flags, ...) { OPEN_AT(AT_FDCWD) }
+PUBLIC int open64(const char *path, int flags, ...) { OPEN_AT(AT_FDCWD) }
+PUBLIC int __open(const char *path, int flags, ...) { OPEN_AT(AT_FDCWD) }
+PUBLIC int __open64(const char *path, int flags, ...) { OPEN_AT(AT_FDCWD) }
+PUBLIC int openat(int dir, const char *path, int flags, ...) { OPEN_AT(dir) }
+PUBLIC int openat64(int dir, const char *path, int flags, ...) { OPEN_AT(dir) }
+PUBLIC int __open_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+PUBLIC int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+PUBLIC int __openat_2(int dir, const char *path, int flags) { return open_at(dir, path, flags, 0); }
+PUBLIC int __openat64_2(int dir, const char *path, int flags) { return open_at(dir, path, flags, 0); }
+
+PUBLIC int creat(const char *path, mode_t mode) {
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+PUBLIC int creat64(const char *path, mode_t mode) {
+    return creat(path, mode);
+}
+
+#ifdef SYS_openat2
+PUBLIC int openat2(int dir, const char *path, const void *how, size_t size) {
+    int on = enter();
+    int file = (int)RAW(SYS_openat2, dir, path, how, size, 0);
+    if (on) {
+        /* Where a path leads by its rules, no path tells. */
+        const uint64_t *words = how;
+        if (size >= 3 * sizeof *words && words[2] != 0)
+            lack(LACK_UNTOLD);
+        put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .dir = dir, .first = path, .file = file,
+                   .argument = size >= sizeof *words ? (uint32_t)words[0] : 0));
+        leave();
+    }
+    return file;
+}
+#endif
+
+/* The flags that a stream's mode stands for. */
+static uint32_t flags_of(const char *mode) {
+    uint32_t flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : O_CREAT | O_APPEND;
+    return flags | (strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY);
+}
+
+static void put_stream(const char *path, const char *mode, FILE *stream) {
+    put(&EVENT(.kind = KIND_OPEN, .error = stream == NULL ? errno : 0, .argument = flags_of(mode),
+               .first = path, .file = stream == NULL ? -1 : fileno(stream)));
+}
+
+#define STREAM(name)                                                                               \
+    PUBLIC FILE *name(const char *path, const char *mode) {                                        \
+        int on = enter();                                                                          \
+        FILE *stream = NEXT(name)(path, mode);                                                     \
+        if (on) {                                                                                  \
+            put_stream(path, mode, stream);                                                        \
+            leave();                                                                               \
+        }                                                                                          \
+        return stream;                                                                             \
+    }
+#define STREAM_AGAIN(name)                                                                         \
+    PUBLIC FILE *name(const char *path, const char *mode, FILE *old) {                             \
+        int on = enter();                                                                          \
+        FILE *stream = NEXT(name)(path, mode, old);                                                \
+        if (on) {                                                                                  \
+            if (path != NULL)                                                                      \
+                put_stream(path, mode, stream);                                                    \
+            else                                                                                   \
+                lack(LACK_UNTOLD);                                                                 \
+            leave();                                                                               \
+        }                                                                                          \
+        return stream;                                                                             \
+    }
+STREAM(fopen)
+STREAM(fopen64)
+STREAM_AGAIN(freopen)
+STREAM_AGAIN(freopen64)
+
+/* A file whose name the function chooses. */
+#define TEMPORARY(name, parameters, arguments)                                                     \
+    PUBLIC int name parameters {                                                                   \
+        int on = enter();                                                                          \
+        int file = NEXT(name) arguments;                                                           \
+        if (on) {                                                                                  \
+            put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .first = path, .file = file,      \
+                       .argument = O_RDWR | O_CREAT | O_EXCL));                                    \
+            leave();                                                                               \
+        }                                                                                          \
+        return file;                                                                               \
+    }
+TEMPORARY(mkstemp, (char *path), (path))
+TEMPORARY(mkstemp64, (char *path), (path))
+TEMPORARY(mkostemp, (char *path, int flags), (path, flags))
+TEMPORARY(mkostemp64, (char *path, int flags), (path, flags))
+TEMPORARY(mkstemps, (char *path, int suffix), (path, suffix))
+TEMPORARY(mkstemps64, (char *path, int suffix), (path, suffix))
+TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
+TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
+
+PUBLIC char *mkdtemp(char *path) {
+    int on = enter();
+    char *made = NEXT(mkdtemp)(path);
+    if (on) {
+        put(&EVENT(.kind = KIND_MAKE, .error = made == NULL ? errno : 0, .first = path));
+        leave();
+    }
+    return made;
+}
+
+/* Looking. */
+
+/* Whether a path is given, not a descriptor alone; headers promise that it is. */
+static int names(const char *volatile path, int flags) {
+    const char *given = path;
+    return given != NULL && (given[0] != 0 || (flags & AT_EMPTY_PATH) == 0);
+}
+
+static int stat_at(int dir, const char *path, struct stat *file, int flags) {
+    int on = names(path, flags) && enter();
+    int result = (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
+    if (on) {
+        put(&EVENT(.kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT,
+                   .error = failed(result), .dir = dir, .first = path,
+                   .stat = result == 0 ? file : NULL));
+        leave();
+    }
+    return result;
+}
+
+#define STATS(suffix)                                                                              \
+    PUBLIC int stat##suffix(const char *path, struct stat##suffix *file) {                         \
+        return stat_at(AT_FDCWD, path, (struct stat *)file, 0);                                    \
+    }                                                                                              \
+    PUBLIC int lstat##suffix(const char *path, struct stat##suffix *file) {                        \
+        return stat_at(AT_FDCWD, path, (struct stat *)file, AT_SYMLINK_NOFOLLOW);                  \
+    }                                                                                              \
+    PUBLIC int fstatat##suffix(int dir, const char *path, struct stat##suffix *file, int flags) {  \
+        return stat_at(dir, path, (struct stat *)file, flags);                                     \
+    }                                                                                              \
+    PUBLIC int __xstat##suffix(int version, const char *path, struct stat##suffix *file) {         \
+        (void)version;                                                                             \
+        return stat_at(AT_FDCWD, path, (struct stat *)file, 0);                                    \
+    }                                                                                              \
+    PUBLIC int __lxstat##suffix(int version, const char *path, struct stat##suffix *file) {        \
+        (void)version;                                                                             \
+        return stat_at(AT_FDCWD, path, (struct stat *)file, AT_SYMLINK_NOFOLLOW);                  \
+    }                                                                                              \
+    PUBLIC int __fxstatat##suffix(int version, int dir, const char *path,                          \
+                                  struct stat##suffix *file, int flags) {                          \
+        (void)version;                                                                             \
+        return stat_at(dir, path, (struct stat *)file, flags);                                     \
+    }
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one form");
+STATS()
+STATS(64)
+
+#ifdef SYS_statx
+PUBLIC int statx(int dir, const char *restrict path, int flags, unsigned mask,
+                 struct statx *restrict file) {
+    int on = names(path, flags) && enter();
+    int result = (int)RAW(SYS_statx, dir, path, flags, mask, file);
+    if (on) {
+        put(&EVENT(.kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT,
+                   .error = failed(result), .dir = dir, .first = path));
+        leave();
+    }
+    return result;
+}
+#endif
+
+PUBLIC int access(const char *path, int mode) {
+    CALL(int, SYS_faccessat, AT_FDCWD, path, mode, 0, 0, .kind = KIND_ACCESS, .first = path,
+         .argument = (uint32_t)mode)
+}
+
+/* What it says rests on more than one call. */
+#define ACCESS(name, parameters, arguments, dir_)                                                  \
+    PUBLIC int name parameters {                                                                   \
+        int on = enter();                                                                          \
+        int result = NEXT(name) arguments;                                                         \
+        if (on) {                                                                                  \
+            put(&EVENT(.kind = KIND_ACCESS, .error = failed(result), .dir = dir_, .first = path,   \
+                       .argument = (uint32_t)mode));                                               \
+            leave();                                                                               \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+ACCESS(eaccess, (const char *path, int mode), (path, mode), AT_FDCWD)
+ACCESS(euidaccess, (const char *path, int mode), (path, mode), AT_FDCWD)
+ACCESS(faccessat, (int dir, const char *path, int mode, int flags), (dir, path, mode, flags), dir)
+
+static ssize_t readlink_at(int dir, const char *path, char *text, size_t size) {
+    int on = enter();
+    ssize_t result = (ssize_t)RAW(SYS_readlinkat, dir, path, text, size, 0);
+    if (on) {
+        put(&EVENT(.kind = KIND_READLINK, .error = failed(result), .dir = dir, .first = path,
+                   .second = result > 0 ? text : NULL,
+                   .second_length = result > 0 ? (size_t)result : 0));
+        leave();
+    }
+    return result;
+}
+
+PUBLIC ssize_t readlink(const char *path, char *text, size_t size) {
+    return readlink_at(AT_FDCWD, path, text, size);
+}
+
+PUBLIC ssize_t readlinkat(int dir, const char *path, char *text, size_t size) {
+    return readlink_at(dir, path, text, size);
+}
+
+PUBLIC ssize_t __readlink_chk(const char *path, char *text, size_t size, size_t room) {
+    if (size > room)
+        __chk_fail();
+    return readlink_at(AT_FDCWD, path, text, size);
+}
+
+PUBLIC ssize_t __readlinkat_chk(int dir, const char *path, char *text, size_t size, size_t room) {
+    if (size > room)
+        __chk_fail();
+    return readlink_at(dir, path, text, size);
+}
+
+static void put_real(const char *path, const char *real) {
+    put(&EVENT(.kind = KIND_REALPATH, .error = real == NULL ? errno : 0, .first = path,
+               .second = real));
+}
+
+PUBLIC char *realpath(const char *restrict path, char *restrict real) {
+    int on = names(path, 0) && enter();
+    char *result = NEXT(realpath)(path, real);
+    if (on) {
+        put_real(path, result);
+        leave();
+    }
+    return result;
+}
+
+PUBLIC char *__realpath_chk(const char *path, char *real, size_t room) {
+    int on = names(path, 0) && enter();
+    char *result = NEXT(__realpath_chk)(path, real, room);
+    if (on) {
+        put_real(path, result);
+        leave();
+    }
+    return result;
+}
+
+PUBLIC char *canonicalize_file_name(const char *path) {
+    return realpath(path, NULL);
+}
+
+PUBLIC DIR *opendir(const char *path) {
+    int on = enter();
+    DIR *dir = NEXT(opendir)(path);
+    if (on) {
+        put(&EVENT(.kind = KIND_LIST, .error = dir == NULL ? errno : 0, .first = path,
+                   .file = dir == NULL ? -1 : dirfd(dir)));
+        leave();
+    }
+    return dir;
+}
+
+PUBLIC DIR *fdopendir(int file) {
+    int on = enter();
+    DIR *dir = NEXT(fdopendir)(file);
+    if (on) {
+        put(&EVENT(.kind = KIND_LIST, .error = dir == NULL ? errno : 0, .dir = file, .first = "",
+                   .file = dir == NULL ? -1 : file));
+        leave();
+    }
+    return dir;
+}
+
+#define FILE_SYSTEM(name, type)                                                                    \
+    PUBLIC int name(const char *restrict path, struct type *restrict told) {                       \
+        int on = enter();                                                                          \
+        int result = NEXT(name)(path, told);                                                       \
+        if (on) {                                                                                  \
+            put(&EVENT(.kind = KIND_STATFS, .error = failed(result), .first = path));              \
+            leave();                                                                               \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+FILE_SYSTEM(statfs, statfs)
+FILE_SYSTEM(statfs64, statfs64)
+FILE_SYSTEM(statvfs, statvfs)
+FILE_SYSTEM(statvfs64, statvfs64)
+
+/* Changing. */
+
+static int unlink_at(int dir, const char *path, int flags) {
+    CALL(int, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_REMOVE, .dir = dir, .first = path)
+}
+
+PUBLIC int unlink(const char *path) { return unlink_at(AT_FDCWD, path, 0); }
+PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVEDIR); }
+PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
+
+PUBLIC int remove(const char *path) {
+    int on = enter();
+    int result = NEXT(remove)(path);
+    if (on) {
+        put(&EVENT(.kind = KIND_REMOVE, .error = failed(result), .first = path));
+        leave();
+    }
+    return result;
+}
+
+
+PUBLIC int renameat(int from, const char *old, int to, const char *new) {
+    CALL(int, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
+         .second_dir = to, .second = new)
+}
+
+PUBLIC int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
+    CALL(int, SYS_renameat2, from, old, to, new, flags, .kind = KIND_RENAME, .dir = from,
+         .first = old, .second_dir = to, .second = new)
+}
+
+PUBLIC int rename(const char *old, const char *new) {
+    return renameat(AT_FDCWD, old, AT_FDCWD, new);
+}
+
+PUBLIC int linkat(int from, const char *old, int to, const char *new, int flags) {
+    CALL(int, SYS_linkat, from, old, to, new, flags, .kind = KIND_LINK, .dir = to, .first = new,
+         .second_dir = from, .second = old)
+}
+
+PUBLIC int link(const char *old, const char *new) {
+    return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+
+/* What a symbolic link holds is no path of this process's. */
+PUBLIC int symlinkat(const char *text, int dir, const char *path) {
+    CALL(int, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
+         .second = text, .second_length = strlen(text))
+}
+
+PUBLIC int symlink(const char *text, const char *path) {
+    return symlinkat(text, AT_FDCWD, path);
+}
+
+PUBLIC int mkdirat(int dir, const char *path, mode_t mode) {
+    CALL(int, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+}
+
+PUBLIC int mkdir(const char *path, mode_t mode) {
+    return mkdirat(AT_FDCWD, path, mode);
+}
+
+PUBLIC int mknodat(int dir, const char *path, mode_t mode, dev_t device) {
+    CALL(int, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+}
+
+PUBLIC int mknod(const char *path, mode_t mode, dev_t device) {
+    return mknodat(AT_FDCWD, path, mode, device);
+}
+
+PUBLIC int __xmknod(int version, const char *path, mode_t mode, dev_t *device) {
+    (void)version;
+    return mknodat(AT_FDCWD, path, mode, *device);
+}
+
+PUBLIC int __xmknodat(int version, int dir, const char *path, mode_t mode, dev_t *device) {
+    (void)version;
+    return mknodat(dir, path, mode, *device);
+}
+
+PUBLIC int mkfifo(const char *path, mode_t mode) {
+    return mknodat(AT_FDCWD, path, mode | S_IFIFO, 0);
+}
+
+PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
+    return mknodat(dir, path, mode | S_IFIFO, 0);
+}
+
+/* The system's own, told as a change of the path. */
+#define CHANGE(name, parameters, arguments, dir_)                                                  \
+    PUBLIC int name parameters {                                                                   \
+        int on = enter();                                                                          \
+        int result = NEXT(name) arguments;                                                         \
+        if (on) {                                                                                  \
+            put(&EVENT(.kind = KIND_CHANGE, .error = failed(result), .dir = dir_, .first = path)); \
+            leave();                                                                               \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+CHANGE(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD)
+CHANGE(lchmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD)
+CHANGE(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags), dir)
+CHANGE(chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD)
+CHANGE(lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD)
+CHANGE(fchownat, (int dir, const char *path, uid_t user, gid_t group, int flags),
+       (dir, path, user, group, flags), dir)
+CHANGE(truncate, (const char *path, off_t length), (path, length), AT_FDCWD)
+CHANGE(truncate64, (const char *path, off64_t length), (path, length), AT_FDCWD)
+CHANGE(utime, (const char *path, const struct utimbuf *times), (path, times), AT_FDCWD)
+CHANGE(utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD)
+CHANGE(lutimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD)
+CHANGE(futimesat, (int dir, const char *path, const struct timeval times[2]), (dir, path, times), dir)
+CHANGE(utimensat, (int dir, const char *path, const struct timespec times[2], int flags),
+       (dir, path, times, flags), dir)
+
+#endif

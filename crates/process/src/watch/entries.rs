@@ -1,0 +1,537 @@
+//! A record as it is read: `record.h` beside this file says how it is written.
+//!
+//! Nothing is guessed and nothing skipped. Whatever does not read as one whole
+//! record of processes that all ended by themselves is an [`Unwatched`].
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Bytes before the first entry.
+pub(super) const HEAD: usize = 64;
+/// Bytes of an entry before its text.
+const ENTRY: usize = 72;
+const MAGIC: u64 = 0x6863_7461_772d_7867;
+const VERSION: u32 = 1;
+
+const LACK_ROOM: u32 = 1;
+const LACK_UNTOLD: u32 = 2;
+
+/// Why it is not known what a run asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Unwatched {
+    /// The record is longer than it may be.
+    #[error("the record is full")]
+    Full,
+    /// Something was done that a record has no form for.
+    #[error("something was done that a record can't tell: `{0}`")]
+    Untold(String),
+    /// A path or a command line could not be told.
+    #[error("a path could not be told")]
+    Unnamed,
+    /// A call was under way when its process ended.
+    #[error("{0} calls were cut short")]
+    CutShort(u32),
+    /// It is not a record, or not a whole one.
+    #[error("the record is damaged at byte {at}")]
+    Damaged {
+        /// Where.
+        at: usize,
+    },
+    /// A program was started and said nothing: it does not load libraries, or
+    /// not those that its parent wants it to.
+    #[error("`{}` was started and could not be watched", .0.display())]
+    Silent(PathBuf),
+    /// A process did not end by itself.
+    #[error("`{}` did not end by itself", .0.display())]
+    NoEnd(PathBuf),
+    /// No process wrote anything.
+    #[error("no process could be watched")]
+    Nothing,
+}
+
+/// What a process is, by its arguments: of drivers and scripts, what they
+/// start is recorded, and not what they ask of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// A driver, a script or whatever else.
+    Other,
+    /// `-cc1`.
+    Compiler,
+    /// `-cc1as`.
+    Assembler,
+    /// lld.
+    Linker,
+}
+
+/// One program that ran; a process that turned into another counts twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments, the program's name first.
+    pub arguments: Vec<OsString>,
+    /// What it is.
+    pub class: Class,
+    /// The libraries that it loaded, by the names that the loader found them
+    /// by; the one that watches is among them.
+    pub libraries: Vec<PathBuf>,
+}
+
+/// A file at the moment that it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileState {
+    /// Type and permissions, as `st_mode` has them.
+    pub mode: u32,
+    /// Device.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last modification, in nanoseconds since the epoch.
+    pub modified: i64,
+    /// Time of the last change of its inode, likewise.
+    pub changed: i64,
+}
+
+impl FileState {
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.mode & 0o170_000 == 0o040_000
+    }
+}
+
+/// What was asked of a path, or done to it. Paths are absolute, as text:
+/// links and `..` are as they were given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum What {
+    /// Opened.
+    Open {
+        /// As `open` takes them.
+        flags: u32,
+        /// The file itself, without links, if there was one.
+        real: Option<PathBuf>,
+    },
+    /// `stat`.
+    Stat,
+    /// `lstat`.
+    Lstat,
+    /// Whether it may be used so.
+    Access(u32),
+    /// What a symbolic link holds.
+    Readlink(Option<PathBuf>),
+    /// What the path is without links.
+    Realpath(Option<PathBuf>),
+    /// What is in a directory.
+    List,
+    /// The file system that it lies on.
+    FileSystem,
+    /// Removed.
+    Remove,
+    /// Given this name.
+    Rename(PathBuf),
+    /// Made as another name of this file.
+    Link(PathBuf),
+    /// Made as a symbolic link that holds this.
+    Symlink(PathBuf),
+    /// Made.
+    Make,
+    /// Mode, owner, times or length changed.
+    Change,
+}
+
+impl What {
+    /// Whether it changes what lies there.
+    ///
+    /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
+        match self {
+            Self::Open { flags, .. } => flags & WRITING != 0,
+            Self::Remove
+            | Self::Rename(_)
+            | Self::Link(_)
+            | Self::Symlink(_)
+            | Self::Make
+            | Self::Change => true,
+            Self::Stat
+            | Self::Lstat
+            | Self::Access(_)
+            | Self::Readlink(_)
+            | Self::Realpath(_)
+            | Self::List
+            | Self::FileSystem => false,
+        }
+    }
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ask {
+    /// Which of [`Record::processes`] asked.
+    pub process: usize,
+    /// The path, absolute.
+    pub path: PathBuf,
+    /// What was asked.
+    pub what: What,
+    /// Why it was refused, as `errno` has it.
+    pub error: Option<i32>,
+    /// The file, where the call tells or opened it.
+    pub file: Option<FileState>,
+}
+
+impl Ask {
+    /// Whether the answer is that there is no such file.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        const NO_SUCH_FILE: i32 = 2;
+        const NOT_A_DIRECTORY: i32 = 20;
+        matches!(self.error, Some(NO_SUCH_FILE | NOT_A_DIRECTORY))
+    }
+}
+
+/// What the processes of a run asked of the file system, in the order of
+/// their answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The programs that ran.
+    pub processes: Vec<Process>,
+    /// What those asked that are no drivers.
+    pub asks: Vec<Ask>,
+}
+
+impl Record {
+    /// Reads a record from its beginning to what is used of it; `limit` is
+    /// how long it was allowed to become.
+    ///
+    /// # Errors
+    /// [`Unwatched`] where it may not tell everything.
+    pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, Unwatched> {
+        let used = used(bytes, limit)?;
+        if used != bytes.len() {
+            return Err(Unwatched::Damaged { at: used.min(bytes.len()) });
+        }
+        let (lacks, count) = (number(bytes, 12), number(bytes, 36));
+        let mut reader = Reader::default();
+        let (mut at, mut read) = (HEAD, 0);
+        while at < used {
+            let entry = Entry::parse(bytes, at)?;
+            at += entry.length;
+            read += 1;
+            reader.take(&entry)?;
+        }
+        if read != count {
+            return Err(Unwatched::Damaged { at });
+        }
+        match lacks {
+            0 => reader.finish(),
+            LACK_UNTOLD => Err(Unwatched::Untold("a rule of openat2".to_owned())),
+            _ => Err(Unwatched::Unnamed),
+        }
+    }
+
+    /// The asks of processes of a class.
+    pub fn of(&self, class: Class) -> impl Iterator<Item = &Ask> {
+        self.asks.iter().filter(move |ask| self.processes[ask.process].class == class)
+    }
+}
+
+/// The head of an empty record.
+pub(super) fn empty(limit: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+    head[16..24].copy_from_slice(&limit.to_ne_bytes());
+    head[24..32].copy_from_slice(&(HEAD as u64).to_ne_bytes());
+    head
+}
+
+/// How many bytes of a record are used, by its head.
+pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
+    let damaged = |at| Unwatched::Damaged { at };
+    if bytes.len() < HEAD || long(bytes, 0) != MAGIC || number(bytes, 8) != VERSION {
+        return Err(damaged(0));
+    }
+    let (lacks, used, pending) = (number(bytes, 12), long(bytes, 24), number(bytes, 32));
+    if long(bytes, 16) != limit || used < HEAD as u64 {
+        return Err(damaged(16));
+    }
+    if lacks & LACK_ROOM != 0 || used > limit {
+        return Err(Unwatched::Full);
+    }
+    if pending != 0 {
+        return Err(Unwatched::CutShort(pending));
+    }
+    usize::try_from(used).map_err(|_| damaged(24))
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+struct Entry<'a> {
+    at: usize,
+    length: usize,
+    kind: u8,
+    error: Option<i32>,
+    pid: u32,
+    argument: u32,
+    file: Option<FileState>,
+    first: &'a [u8],
+    second: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    fn parse(bytes: &'a [u8], at: usize) -> Result<Self, Unwatched> {
+        let damaged = || Unwatched::Damaged { at };
+        let entry = bytes.get(at..at + ENTRY).ok_or_else(damaged)?;
+        let (length, first, second) =
+            (number(entry, 0) as usize, number(entry, 20) as usize, number(entry, 24) as usize);
+        let whole = ENTRY.checked_add(first).and_then(|sum| sum.checked_add(second));
+        if whole.is_none_or(|whole| length != whole.next_multiple_of(8)) {
+            return Err(damaged());
+        }
+        let text = bytes.get(at + ENTRY..at + length).ok_or_else(damaged)?;
+        let (first, rest) = text.split_at(first);
+        let error = u16::from_ne_bytes([entry[6], entry[7]]);
+        let file = FileState {
+            mode: number(entry, 16),
+            device: long(entry, 32),
+            inode: long(entry, 40),
+            size: long(entry, 48),
+            modified: long(entry, 56).cast_signed(),
+            changed: long(entry, 64).cast_signed(),
+        };
+        Ok(Self {
+            at,
+            length,
+            kind: entry[4],
+            error: (error != 0).then_some(i32::from(error)),
+            pid: number(entry, 8),
+            argument: number(entry, 12),
+            file: match entry[5] {
+                0 => None,
+                1 => Some(file),
+                _ => return Err(damaged()),
+            },
+            first,
+            second: &rest[..second],
+        })
+    }
+
+    fn damaged(&self) -> Unwatched {
+        Unwatched::Damaged { at: self.at }
+    }
+
+    /// Text that must be a path.
+    fn path(&self, text: &[u8]) -> Result<PathBuf, Unwatched> {
+        match text.is_empty() || text.contains(&0) {
+            true => Err(self.damaged()),
+            false => Ok(PathBuf::from(OsStr::from_bytes(text))),
+        }
+    }
+
+    fn maybe_path(&self, text: &[u8]) -> Result<Option<PathBuf>, Unwatched> {
+        if text.is_empty() { Ok(None) } else { self.path(text).map(Some) }
+    }
+}
+
+/// Where a process stands while its entries are read.
+struct State {
+    process: usize,
+    directory: PathBuf,
+    /// What it is about to turn into.
+    turns: Option<PathBuf>,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Reader {
+    processes: Vec<Process>,
+    asks: Vec<Ask>,
+    states: BTreeMap<u32, State>,
+    /// Programs that turned processes of unknown origin into themselves.
+    unknown: BTreeMap<u32, PathBuf>,
+    /// What was started, by number.
+    spawned: Vec<(u32, PathBuf)>,
+}
+
+impl Reader {
+    fn take(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        match entry.kind {
+            1 => self.program(entry),
+            2 => self.fork(entry),
+            3 => {
+                let directory = entry.path(entry.first)?;
+                self.state(entry)?.directory = directory;
+                Ok(())
+            }
+            4 => {
+                let process = self.state(entry)?.process;
+                let library = entry.path(entry.first)?;
+                let libraries = &mut self.processes[process].libraries;
+                if !libraries.contains(&library) {
+                    libraries.push(library);
+                }
+                Ok(())
+            }
+            5 => {
+                // One by vfork that turned into nothing was never known.
+                if let Some(state) = self.states.get_mut(&entry.pid) {
+                    state.ended = true;
+                }
+                Ok(())
+            }
+            6 => {
+                // What is executed by its descriptor has no name.
+                let program = entry.maybe_path(entry.first)?.unwrap_or_default();
+                match self.states.get_mut(&entry.pid) {
+                    Some(state) => state.turns = Some(program),
+                    // A process by vfork, which says nothing before.
+                    None => drop(self.unknown.insert(entry.pid, program)),
+                }
+                Ok(())
+            }
+            7 => {
+                match self.states.get_mut(&entry.pid) {
+                    Some(state) => state.turns = None,
+                    None => drop(self.unknown.remove(&entry.pid)),
+                }
+                Ok(())
+            }
+            8 => {
+                if entry.error.is_none() {
+                    self.spawned.push((entry.argument, entry.path(entry.first)?));
+                }
+                Ok(())
+            }
+            9 => Err(Unwatched::Untold(String::from_utf8_lossy(entry.first).into_owned())),
+            32..=39 | 64..=69 => self.ask(entry),
+            _ => Err(entry.damaged()),
+        }
+    }
+
+    fn state(&mut self, entry: &Entry<'_>) -> Result<&mut State, Unwatched> {
+        self.states.get_mut(&entry.pid).ok_or_else(|| entry.damaged())
+    }
+
+    fn program(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        let class = match entry.argument {
+            0 => Class::Other,
+            1 => Class::Compiler,
+            2 => Class::Assembler,
+            3 => Class::Linker,
+            _ => return Err(entry.damaged()),
+        };
+        let arguments = entry.second.strip_suffix(&[0]).ok_or_else(|| entry.damaged())?;
+        let arguments = arguments.split(|&byte| byte == 0);
+        // Numbers come again; what is new in a process that goes on is a turn
+        // that it did not tell.
+        let known = self.states.get(&entry.pid);
+        if known.is_some_and(|state| !state.ended && state.turns.is_none()) {
+            return Err(entry.damaged());
+        }
+        self.unknown.remove(&entry.pid);
+        self.begin(
+            entry.pid,
+            Process {
+                pid: entry.pid,
+                program: entry.path(entry.first)?,
+                arguments: arguments.map(|word| OsStr::from_bytes(word).to_owned()).collect(),
+                class,
+                libraries: Vec::new(),
+            },
+            PathBuf::new(),
+        );
+        Ok(())
+    }
+
+    fn fork(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        let parent = self.states.get(&entry.argument).ok_or_else(|| entry.damaged())?;
+        let process = Process { pid: entry.pid, ..self.processes[parent.process].clone() };
+        self.begin(entry.pid, process, entry.path(entry.first)?);
+        Ok(())
+    }
+
+    fn begin(&mut self, pid: u32, process: Process, directory: PathBuf) {
+        let state = State { process: self.processes.len(), directory, turns: None, ended: false };
+        self.processes.push(process);
+        self.states.insert(pid, state);
+    }
+
+    fn ask(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
+        let found = entry.error.is_none();
+        let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
+        let second = entry.maybe_path(entry.second)?;
+        let needed = || second.clone().ok_or_else(|| entry.damaged());
+        let what = match entry.kind {
+            32 if found && (entry.file.is_none() || second.is_none()) => {
+                return Err(entry.damaged());
+            }
+            32 => What::Open { flags: entry.argument, real: second },
+            33 => What::Stat,
+            34 => What::Lstat,
+            35 => What::Access(entry.argument),
+            36 => What::Readlink(second),
+            37 => What::Realpath(second),
+            38 => What::List,
+            39 => What::FileSystem,
+            64 => What::Remove,
+            65 => What::Rename(absolute(needed()?)?),
+            66 => What::Link(absolute(needed()?)?),
+            67 => What::Make,
+            68 => What::Change,
+            69 => What::Symlink(needed()?),
+            _ => return Err(entry.damaged()),
+        };
+        // The system refuses an empty path as it does an absent one.
+        let path = match entry.first.is_empty() && entry.error.is_some() {
+            true => state.directory.clone(),
+            false => absolute(entry.path(entry.first)?)?,
+        };
+        let (process, error, file) = (state.process, entry.error, entry.file);
+        self.asks.push(Ask { process, path, what, error, file });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Record, Unwatched> {
+        let silent = self.states.values().find_map(|state| state.turns.clone());
+        if let Some(program) = silent.or_else(|| self.unknown.into_values().next()) {
+            return Err(Unwatched::Silent(program));
+        }
+        let said = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
+        if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !said(*pid)) {
+            return Err(Unwatched::Silent(program.clone()));
+        }
+        if let Some(state) = self.states.values().find(|state| !state.ended) {
+            return Err(Unwatched::NoEnd(self.processes[state.process].program.clone()));
+        }
+        if self.processes.is_empty() {
+            return Err(Unwatched::Nothing);
+        }
+        Ok(Record { processes: self.processes, asks: self.asks })
+    }
+}
+
+fn absolute(directory: &Path, path: &Path, entry: &Entry<'_>) -> Result<PathBuf, Unwatched> {
+    let joined = directory.join(path);
+    if joined.is_absolute() { Ok(joined) } else { Err(entry.damaged()) }
+}
+
+#[cfg(test)]
+mod tests;

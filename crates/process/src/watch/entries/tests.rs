@@ -1,0 +1,207 @@
+use super::*;
+
+/// A record in the making, as the library writes it.
+struct Making {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+const LIMIT: u64 = 1 << 20;
+
+impl Making {
+    fn new() -> Self {
+        Self { bytes: empty(LIMIT).to_vec(), count: 0 }
+    }
+
+    fn entry(mut self, kind: u8, pid: u32, argument: u32, first: &str, second: &str) -> Self {
+        let length = (ENTRY + first.len() + second.len()).next_multiple_of(8);
+        let mut entry = vec![0; length];
+        entry[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        entry[4] = kind;
+        entry[8..12].copy_from_slice(&pid.to_ne_bytes());
+        entry[12..16].copy_from_slice(&argument.to_ne_bytes());
+        entry[20..24].copy_from_slice(&(first.len() as u32).to_ne_bytes());
+        entry[24..28].copy_from_slice(&(second.len() as u32).to_ne_bytes());
+        entry[ENTRY..ENTRY + first.len()].copy_from_slice(first.as_bytes());
+        entry[ENTRY + first.len()..ENTRY + first.len() + second.len()]
+            .copy_from_slice(second.as_bytes());
+        self.bytes.extend(entry);
+        self.count += 1;
+        self
+    }
+
+    /// The last entry with bytes changed.
+    fn with(mut self, at: usize, bytes: &[u8]) -> Self {
+        let last = self.last();
+        self.bytes[last + at..last + at + bytes.len()].copy_from_slice(bytes);
+        self
+    }
+
+    fn last(&self) -> usize {
+        let (mut at, mut last) = (HEAD, HEAD);
+        while at < self.bytes.len() {
+            last = at;
+            at += number(&self.bytes, at) as usize;
+        }
+        last
+    }
+
+    fn failed(self, error: u16) -> Self {
+        self.with(6, &error.to_ne_bytes())
+    }
+
+    fn opened(self, inode: u64) -> Self {
+        self.with(5, &[1]).with(40, &inode.to_ne_bytes())
+    }
+
+    fn program(self, pid: u32, class: u32, words: &str) -> Self {
+        self.entry(1, pid, class, "/bin/p", words).entry(3, pid, 0, "/stage", "")
+    }
+
+    fn end(self, pid: u32) -> Self {
+        self.entry(5, pid, 0, "", "")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let used = bytes.len() as u64;
+        bytes[24..32].copy_from_slice(&used.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&self.count.to_ne_bytes());
+        bytes
+    }
+
+    fn read(&self) -> Result<Record, Unwatched> {
+        Record::parse(&self.bytes(), LIMIT)
+    }
+}
+
+#[test]
+fn what_was_asked_comes_back_with_absolute_paths() {
+    let record = Making::new()
+        .program(7, 1, "clang\0-cc1\0")
+        .entry(4, 7, 0, "/lib/l.so", "")
+        .entry(32, 7, 0, "k.cl", "/stage/k.cl")
+        .opened(99)
+        .entry(32, 7, 0, "../x.h", "")
+        .failed(2)
+        .entry(3, 7, 0, "/other", "")
+        .entry(33, 7, 0, "/etc", "")
+        .entry(65, 7, 0, "a", "b")
+        .end(7)
+        .read()
+        .unwrap();
+    let [process] = record.processes.as_slice() else { panic!("{record:?}") };
+    assert_eq!(process.arguments, ["clang", "-cc1"]);
+    assert_eq!((process.class, process.libraries.len()), (Class::Compiler, 1));
+    let asks: Vec<_> = record
+        .asks
+        .iter()
+        .map(|ask| (ask.path.to_str().unwrap(), ask.is_absent(), ask.what.writes()))
+        .collect();
+    let expected = [
+        ("/stage/k.cl", false, false),
+        ("/stage/../x.h", true, false),
+        ("/etc", false, false),
+        ("/other/a", false, true),
+    ];
+    assert_eq!(asks, expected);
+    assert_eq!(record.asks[0].file.unwrap().inode, 99);
+    assert_eq!(record.asks[3].what, What::Rename("/other/b".into()));
+    assert_eq!(record.of(Class::Compiler).count(), 4);
+    assert_eq!(record.of(Class::Linker).count(), 0);
+}
+
+/// A driver that forks, turns into programs and starts them.
+#[test]
+fn every_program_that_was_started_is_there() {
+    let record = Making::new()
+        .program(1, 0, "sh\0")
+        .entry(2, 2, 1, "/stage", "")
+        .entry(6, 2, 0, "/bin/absent", "")
+        .entry(7, 2, 0, "", "")
+        .entry(6, 2, 0, "/bin/clang", "")
+        .program(2, 1, "clang\0-cc1\0")
+        .end(2)
+        // By vfork, which says nothing of itself.
+        .entry(6, 3, 0, "/bin/lld", "")
+        .program(3, 3, "lld\0")
+        .end(3)
+        .program(4, 0, "spawned\0")
+        .end(4)
+        .entry(8, 1, 4, "/bin/spawned", "")
+        .entry(8, 1, 0, "/bin/absent", "")
+        .failed(2)
+        .end(1)
+        .read()
+        .unwrap();
+    let classes: Vec<Class> = record.processes.iter().map(|process| process.class).collect();
+    use Class::{Compiler, Linker, Other};
+    assert_eq!(classes, [Other, Other, Compiler, Linker, Other]);
+}
+
+#[test]
+fn what_may_not_tell_everything_is_no_record() {
+    let silent = |path: &str| Unwatched::Silent(path.into());
+    let sh = || Making::new().program(1, 0, "sh\0");
+    let cases: Vec<(&str, Making, Unwatched)> = vec![
+        ("nothing", Making::new(), Unwatched::Nothing),
+        ("no end", sh(), Unwatched::NoEnd("/bin/p".into())),
+        ("static, spawned", sh().entry(8, 1, 4, "/bin/s", "").end(1), silent("/bin/s")),
+        ("static, executed", sh().entry(6, 1, 0, "/bin/s", ""), silent("/bin/s")),
+        ("static, by vfork", sh().entry(6, 9, 0, "/bin/s", "").end(1), silent("/bin/s")),
+        (
+            "static, by fork",
+            sh().entry(2, 2, 1, "/", "").entry(6, 2, 0, "/bin/s", "").end(1),
+            silent("/bin/s"),
+        ),
+        ("untold", sh().entry(9, 1, 0, "popen", ""), Unwatched::Untold("popen".into())),
+    ];
+    for (name, making, expected) in cases {
+        assert_eq!(making.read(), Err(expected), "{name}");
+    }
+}
+
+#[test]
+fn damage_is_found() {
+    let whole = || Making::new().program(7, 1, "clang\0-cc1\0").end(7);
+    assert!(whole().read().is_ok());
+    let odd: Vec<(&str, Making)> = vec![
+        ("a kind that is none", whole().entry(99, 7, 0, "x", "")),
+        ("no entry in its place", whole().entry(33, 7, 0, "x", "").with(0, &[0; 4])),
+        ("text beyond the entry", whole().entry(33, 7, 0, "x", "").with(20, &[200])),
+        ("text beyond all", whole().entry(33, 7, 0, "x", "").with(20, &[255; 8])),
+        ("a zero in a path", whole().entry(33, 7, 0, "a\0b", "")),
+        ("no path", whole().entry(33, 7, 0, "", "")),
+        ("a process that nobody knows", whole().entry(33, 8, 0, "x", "")),
+        ("a child of nobody", whole().entry(2, 8, 9, "/", "")),
+        ("an opened file without its state", whole().entry(32, 7, 0, "x", "/stage/x")),
+        ("an opened file that lies nowhere", whole().entry(32, 7, 0, "x", "").opened(1)),
+        ("a class that is none", whole().program(8, 9, "x\0")),
+        ("arguments that are cut", whole().program(8, 1, "x")),
+        ("a turn that was not told", Making::new().program(7, 1, "x\0").program(7, 1, "y\0")),
+        ("a flag that is none", whole().entry(33, 7, 0, "x", "").with(5, &[2])),
+    ];
+    for (name, making) in odd {
+        let mut bytes = making.bytes.clone();
+        let (used, count) = (bytes.len() as u64, making.count);
+        bytes[24..32].copy_from_slice(&used.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&count.to_ne_bytes());
+        let read = Record::parse(&bytes, LIMIT);
+        assert!(matches!(read, Err(Unwatched::Damaged { .. })), "{name}: {read:?}");
+    }
+    let bytes = whole().bytes();
+    for length in 0..bytes.len() {
+        assert!(Record::parse(&bytes[..length], LIMIT).is_err(), "cut at {length}");
+    }
+    let head = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        Record::parse(&bytes, LIMIT)
+    };
+    assert_eq!(head(12, 1), Err(Unwatched::Full));
+    assert_eq!(head(12, 4), Err(Unwatched::Unnamed));
+    assert_eq!(head(32, 2), Err(Unwatched::CutShort(2)));
+    assert!(matches!(head(0, 0), Err(Unwatched::Damaged { .. })));
+    assert!(matches!(head(8, 2), Err(Unwatched::Damaged { .. })));
+    assert!(matches!(head(36, 1), Err(Unwatched::Damaged { .. })), "an entry that is not counted");
+}

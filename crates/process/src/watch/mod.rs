@@ -1,0 +1,110 @@
+//! Watching: a library that is loaded into every process of a run writes what
+//! the process asks of the file system into a record, found and not found.
+//!
+//! Whoever watches makes a [`Recorder`], gives its [`environment`] to the
+//! program, and reads the [`Record`] when the program and all that it started
+//! have ended. What can't be told surely is no record but an [`Unwatched`].
+//!
+//! [`environment`]: Recorder::environment
+
+mod entries;
+mod place;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
+pub use place::{Judgement, Places};
+
+/// Compiled by the build script; empty where there is none for this system.
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.so"));
+
+/// The variable that has a process write into the record of that path.
+pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
+
+/// How long a record may be. The longest that was seen, a HIP kernel by
+/// hipcc with everything of the C++ library, is a hundredth of it. It takes
+/// no more memory than what is written.
+pub const RECORD_LIMIT: u64 = 16 << 20;
+
+/// A record that is being written: a file in memory, gone with this value.
+#[derive(Debug)]
+pub struct Recorder {
+    file: File,
+}
+
+impl Recorder {
+    /// An empty record.
+    ///
+    /// # Errors
+    /// Where the system has no files in memory.
+    pub fn new() -> io::Result<Self> {
+        let mut file = File::from(memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?);
+        file.set_len(RECORD_LIMIT)?;
+        file.write_all(&entries::empty(RECORD_LIMIT))?;
+        Ok(Self { file })
+    }
+
+    /// The record's path for processes of the same user, while this value
+    /// lives.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        path_of(&self.file)
+    }
+
+    /// What has a program, and whatever it starts with the same environment,
+    /// write into this record.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] where there is no library for this
+    /// system.
+    pub fn environment(&self) -> io::Result<[(OsString, OsString); 2]> {
+        let library = library()?.into();
+        Ok([("LD_PRELOAD".into(), library), (RECORD_VARIABLE.into(), self.path().into())])
+    }
+
+    /// What was recorded; everything that could write must have ended.
+    ///
+    /// # Errors
+    /// [`Unwatched`] where the record may not tell everything.
+    pub fn finish(self) -> Result<Record, Unwatched> {
+        let mut head = [0; entries::HEAD];
+        self.file.read_exact_at(&mut head, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
+        let used = entries::used(&head, RECORD_LIMIT)?;
+        let mut bytes = vec![0; used];
+        self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
+        Record::parse(&bytes, RECORD_LIMIT)
+    }
+}
+
+/// The library's path: a file in memory, which nobody else can change and
+/// which is gone with this process.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] where there is none for this system.
+pub fn library() -> io::Result<PathBuf> {
+    static MADE: OnceLock<Result<OwnedFd, String>> = OnceLock::new();
+    if LIBRARY.is_empty() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let make = || -> io::Result<OwnedFd> {
+        let mut file = File::from(memfd_create("gfxpack-watch", MemfdFlags::CLOEXEC)?);
+        file.write_all(LIBRARY)?;
+        Ok(file.into())
+    };
+    match MADE.get_or_init(|| make().map_err(|error| error.to_string())) {
+        Ok(file) => Ok(path_of(file)),
+        Err(reason) => Err(io::Error::other(reason.clone())),
+    }
+}
+
+fn path_of(file: &impl AsRawFd) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+}

@@ -1,0 +1,143 @@
+use super::Judgement::{Absent, AbsentInStage, Directory, Listing, Nothing, Present, Reads, Writes};
+use super::*;
+use crate::watch::FileState;
+
+fn places() -> Places {
+    let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+    Places {
+        stage: "/cache/work/1/src".into(),
+        scratch: list(&["/cache/work/1/tmp", "/cache/work/1/out"]),
+        toolchain: list(&["/usr/lib/llvm-15", "/usr/lib/bitcode/ocml.bc", "/usr/include/hip"]),
+        precompiled: list(&["/cache/headers"]),
+        system: list(&["/usr/include", "/usr/lib/gcc"]),
+        admitted: list(&["/data"]),
+    }
+}
+
+const READ: u32 = 0;
+const WRITE: u32 = 0o1 | 0o100 | 0o1000;
+
+/// How a call ended.
+#[derive(Clone, Copy)]
+enum End {
+    File,
+    Dir,
+    Fails(i32),
+}
+use End::{Dir, Fails, File};
+
+const NO_ENTRY: End = Fails(2);
+const FORBIDDEN: End = Fails(13);
+
+fn open(flags: u32) -> What {
+    What::Open { flags, real: None }
+}
+
+fn judged(path: &str, real: &str, what: What, end: End) -> Vec<Judgement> {
+    let state = |mode| FileState { mode, device: 1, inode: 2, size: 3, modified: 4, changed: 5 };
+    let (error, file) = match end {
+        File => (None, Some(state(0o100_644))),
+        Dir => (None, Some(state(0o040_755))),
+        Fails(error) => (Some(error), None),
+    };
+    let ask = Ask { process: 0, path: path.into(), what, error, file };
+    places().judge(&ask, Path::new(real))
+}
+
+#[test]
+fn what_is_read_is_judged_by_where_it_lies() {
+    let header = "/usr/include/c++/12/cmath";
+    let cases: Vec<(&str, What, End, Judgement)> = vec![
+        ("/cache/work/1/src/k.cl", open(READ), File, Nothing),
+        ("/cache/work/1/src/a/b.h", open(READ), NO_ENTRY, AbsentInStage("a/b.h".into())),
+        ("/cache/work/1/src", What::List, Dir, Nothing),
+        ("/cache/work/1/tmp/k.o", What::Stat, NO_ENTRY, Nothing),
+        ("/cache/work/1/other", What::Stat, File, Reads("/cache/work/1/other".into())),
+        ("/cache/headers/7.pch", open(READ), File, Nothing),
+        ("/usr/lib/llvm-15/lib/clang/15/include/x.h", open(READ), File, Nothing),
+        ("/usr/lib/llvm-15/none.h", open(READ), NO_ENTRY, Nothing),
+        ("/usr/lib/bitcode/ocml.bc", open(READ), File, Nothing),
+        ("/usr/lib/bitcode/ocml.bc2", open(READ), File, Reads("/usr/lib/bitcode/ocml.bc2".into())),
+        ("/usr/include/hip/hip_runtime.h", open(READ), File, Nothing),
+        (header, open(READ), File, Present(header.into())),
+        (header, What::Stat, File, Present(header.into())),
+        (header, What::Access(4), File, Present(header.into())),
+        (header, open(READ), NO_ENTRY, Absent(header.into())),
+        ("/usr/include", What::Stat, Dir, Directory("/usr/include".into())),
+        ("/usr/include", What::List, Dir, Listing("/usr/include".into())),
+        ("/data/table.bin", open(READ), File, Present("/data/table.bin".into())),
+        ("/etc/hostname", open(READ), File, Reads("/etc/hostname".into())),
+        ("/etc/hostname", What::Stat, File, Reads("/etc/hostname".into())),
+        ("/etc/shadow", open(READ), FORBIDDEN, Reads("/etc/shadow".into())),
+        ("/etc", What::Stat, Dir, Directory("/etc".into())),
+        ("/etc", What::List, Dir, Reads("/etc".into())),
+        ("/opt/none.h", open(READ), NO_ENTRY, Absent("/opt/none.h".into())),
+        ("/opt/file/none.h", open(READ), Fails(20), Absent("/opt/file/none.h".into())),
+    ];
+    for (path, what, end, expected) in cases {
+        assert_eq!(judged(path, path, what.clone(), end), [expected], "{what:?} {path}");
+    }
+}
+
+#[test]
+fn links_lead_to_where_they_lead() {
+    let named = "/cache/work/1/src/link.h";
+    // The descriptor's own word counts, whatever is told of the path.
+    let opened = What::Open { flags: READ, real: Some("/etc/hostname".into()) };
+    assert_eq!(judged(named, named, opened, File), [Reads(named.into())]);
+    let opened = What::Open { flags: READ, real: Some("/usr/include/stdio.h".into()) };
+    assert_eq!(judged("/usr/include/x/../stdio.h", "/x", opened, File), [Present(
+        "/usr/include/x/../stdio.h".into()
+    )]);
+    let up = "/cache/work/1/src/../../../../etc/hostname";
+    assert_eq!(judged(up, "/etc/hostname", What::Stat, File), [Reads(up.into())]);
+    let up = "/cache/work/1/src/../../../../opt/none.h";
+    assert_eq!(judged(up, "/opt/none.h", open(READ), NO_ENTRY), [Absent(up.into())]);
+}
+
+#[test]
+fn of_the_systems_own_files_only_those_of_the_table_are_harmless() {
+    let cases = [
+        ("/proc/self/exe", What::Readlink(None), true),
+        ("/proc/self/exe", open(READ), false),
+        ("/proc/self/fd", What::Access(4), true),
+        ("/proc/self/fd", What::List, false),
+        ("/proc/self/fd/12", What::Readlink(None), true),
+        ("/proc/self/fd/12", open(READ), false),
+        ("/proc/self/fd/12/x", What::Readlink(None), false),
+        ("/proc/self/cmdline", open(READ), false),
+        ("/proc/cpuinfo", open(READ), false),
+        ("/dev/null", open(READ), true),
+        ("/dev/null", open(WRITE), true),
+        ("/dev/stdin", open(READ), false),
+        ("/dev/random", open(READ), false),
+        ("/sys/devices/system/cpu/online", open(READ), false),
+        ("/etc/ld.so.cache", open(READ), false),
+    ];
+    for (path, what, harmless) in cases {
+        let expected = if harmless { Nothing } else { Reads(path.into()) };
+        assert_eq!(judged(path, path, what.clone(), File), [expected], "{what:?} {path}");
+    }
+}
+
+#[test]
+fn nothing_is_written_but_scratch_and_output() {
+    let (inside, outside) = ("/cache/work/1/tmp/k.o", "/cache/work/1/src/k.o");
+    for what in [open(WRITE), What::Remove, What::Make, What::Change, What::Symlink("x".into())] {
+        assert_eq!(judged(inside, inside, what.clone(), File), [Nothing], "{what:?}");
+        // An attempt that failed is one all the same.
+        for end in [File, FORBIDDEN, NO_ENTRY] {
+            let judgement = judged(outside, outside, what.clone(), end);
+            assert_eq!(judgement, [Writes(outside.into())], "{what:?}");
+        }
+    }
+    let moved = |to: &str| judged(inside, inside, What::Rename(to.into()), File);
+    assert_eq!(moved("/cache/work/1/out/k.o"), [Nothing]);
+    assert_eq!(moved(outside), [Nothing, Writes(outside.into())]);
+    let through = "/cache/work/1/tmp/../src/k.o";
+    assert_eq!(moved(through), [Nothing, Writes(through.into())]);
+    let linked = judged(inside, inside, What::Link("/etc/hostname".into()), File);
+    assert_eq!(linked, [Nothing, Writes("/etc/hostname".into())]);
+    // A link in scratch that leads out of it.
+    assert_eq!(judged(inside, "/home/u/x", open(WRITE), NO_ENTRY), [Writes(inside.into())]);
+}

@@ -1,0 +1,230 @@
+/* The programs that a process starts, and what no entry can tell. */
+#define _GNU_SOURCE
+#include "record.h"
+
+#if GFXPACK_WATCHES
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A program takes this process's place; where that fails, it goes on. After
+ * vfork it is the parent's record that is written to. */
+static int turn_into(int dir, const char *path, int (*turn)(void *), void *with) {
+    int on = enter_start();
+    uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
+    if (on) {
+        put(&EVENT(.kind = KIND_EXEC, .pid = pid, .dir = dir, .first = path));
+        /* It does not come back to do so. */
+        leave();
+    }
+    int result = turn(with);
+    if (on)
+        put(&EVENT(.kind = KIND_STAYED, .pid = pid, .error = errno));
+    return result;
+}
+
+struct start {
+    int dir, flags, searches;
+    const char *path;
+    char *const *arguments, *const *environment;
+};
+
+static int turn(void *with) {
+    const struct start *start = with;
+    if (start->searches)
+        return NEXT(execvpe)(start->path, start->arguments, start->environment);
+    if (start->dir == AT_FDCWD && start->flags == 0)
+        return (int)RAW(SYS_execve, start->path, start->arguments, start->environment, 0, 0);
+    return (int)RAW(SYS_execveat, start->dir, start->path, start->arguments, start->environment,
+                    start->flags);
+}
+
+#define TURN(path_, ...)                                                                           \
+    struct start start = {.dir = AT_FDCWD, .path = path_, __VA_ARGS__};                            \
+    return turn_into(start.dir, start.path, turn, &start);
+
+PUBLIC int execve(const char *path, char *const arguments[], char *const environment[]) {
+    TURN(path, .arguments = arguments, .environment = environment)
+}
+
+PUBLIC int execv(const char *path, char *const arguments[]) {
+    TURN(path, .arguments = arguments, .environment = environ)
+}
+
+PUBLIC int execvp(const char *path, char *const arguments[]) {
+    TURN(path, .arguments = arguments, .environment = environ, .searches = 1)
+}
+
+PUBLIC int execvpe(const char *path, char *const arguments[], char *const environment[]) {
+    TURN(path, .arguments = arguments, .environment = environment, .searches = 1)
+}
+
+PUBLIC int fexecve(int file, char *const arguments[], char *const environment[]) {
+    TURN("", .dir = file, .flags = AT_EMPTY_PATH, .arguments = arguments, .environment = environment)
+}
+
+PUBLIC int execveat(int dir, const char *path, char *const arguments[], char *const environment[],
+                    int flags) {
+    TURN(path, .dir = dir, .flags = flags, .arguments = arguments, .environment = environment)
+}
+
+/* Arguments that are given one by one. */
+#define LISTED(name, call, ...)                                                                    \
+    PUBLIC int name(const char *path, const char *argument, ...) {                                 \
+        va_list rest;                                                                              \
+        size_t count = 1;                                                                          \
+        va_start(rest, argument);                                                                  \
+        while (va_arg(rest, char *) != NULL)                                                       \
+            count++;                                                                               \
+        va_end(rest);                                                                              \
+        char *arguments[count + 1];                                                                \
+        arguments[0] = (char *)argument;                                                           \
+        va_start(rest, argument);                                                                  \
+        for (size_t i = 1; i <= count; i++)                                                        \
+            arguments[i] = va_arg(rest, char *);                                                   \
+        char *const *environment = environ;                                                        \
+        __VA_ARGS__;                                                                               \
+        va_end(rest);                                                                              \
+        return call(path, arguments, environment);                                                 \
+    }
+LISTED(execl, execve)
+LISTED(execlp, execvpe)
+LISTED(execle, execve, environment = va_arg(rest, char *const *))
+
+#define SPAWN(name)                                                                                \
+    PUBLIC int name(pid_t *restrict pid, const char *restrict path,                                \
+                    const posix_spawn_file_actions_t *restrict actions,                            \
+                    const posix_spawnattr_t *restrict attributes, char *const arguments[restrict], \
+                    char *const environment[restrict]) {                                           \
+        int on = enter_start();                                                                    \
+        pid_t child = 0;                                                                           \
+        int error = NEXT(name)(&child, path, actions, attributes, arguments, environment);         \
+        if (pid != NULL)                                                                           \
+            *pid = child;                                                                          \
+        if (on) {                                                                                  \
+            put(&EVENT(.kind = KIND_SPAWN, .error = error, .argument = (uint32_t)child,            \
+                       .first = path));                                                            \
+            leave();                                                                               \
+        }                                                                                          \
+        return error;                                                                              \
+    }
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
+/* What is left to the system, and makes a record one that lacks something. */
+
+static void untold(const char *name) {
+    int before = errno;
+    lack(LACK_UNTOLD);
+    put(&EVENT(.kind = KIND_UNTOLD, .first = name));
+    errno = before;
+}
+
+#define UNTOLD(type, name, enters, parameters, arguments)                                          \
+    PUBLIC type name parameters {                                                                  \
+        if (enters()) {                                                                            \
+            untold(#name);                                                                         \
+            leave();                                                                               \
+        }                                                                                          \
+        return NEXT(name) arguments;                                                               \
+    }
+typedef int choose(const struct dirent *);
+typedef int choose64(const struct dirent64 *);
+typedef int order(const struct dirent **, const struct dirent **);
+typedef int order64(const struct dirent64 **, const struct dirent64 **);
+UNTOLD(int, system, enter_start, (const char *line), (line))
+UNTOLD(FILE *, popen, enter_start, (const char *line, const char *mode), (line, mode))
+UNTOLD(int, scandir, enter, (const char *path, struct dirent ***list, choose *choose, order *order),
+       (path, list, choose, order))
+UNTOLD(int, scandir64, enter,
+       (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+       (path, list, choose, order))
+UNTOLD(int, scandirat, enter,
+       (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
+       (dir, path, list, choose, order))
+UNTOLD(int, ftw, enter, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, ftw64, enter, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, nftw, enter, (const char *path, __nftw_func_t visit, int depth, int flags),
+       (path, visit, depth, flags))
+UNTOLD(int, nftw64, enter, (const char *path, __nftw64_func_t visit, int depth, int flags),
+       (path, visit, depth, flags))
+UNTOLD(int, glob, enter,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob_t *restrict found),
+       (text, flags, failed, found))
+UNTOLD(int, glob64, enter,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob64_t *restrict found),
+       (text, flags, failed, found))
+UNTOLD(FILE *, tmpfile, enter, (void), ())
+UNTOLD(FILE *, tmpfile64, enter, (void), ())
+UNTOLD(int, chroot, enter_start, (const char *path), (path))
+int shm_open(const char *, int, mode_t);
+int shm_unlink(const char *);
+int inotify_add_watch(int, const char *, uint32_t);
+int open_by_handle_at(int, struct file_handle *, int);
+UNTOLD(int, shm_open, enter, (const char *name, int flags, mode_t mode), (name, flags, mode))
+UNTOLD(int, shm_unlink, enter, (const char *name), (name))
+UNTOLD(int, inotify_add_watch, enter, (int file, const char *path, uint32_t mask), (file, path, mask))
+UNTOLD(int, open_by_handle_at, enter, (int file, struct file_handle *handle, int flags),
+       (file, handle, flags))
+
+/* What goes past the C library's functions: starting programs, and of all that
+ * those programs ask whose files are told, whatever is not known to have
+ * nothing to do with files. */
+static int starts(long number) {
+    switch (number) {
+#ifdef SYS_fork
+    case SYS_fork:
+    case SYS_vfork:
+#endif
+#ifdef SYS_clone3
+    case SYS_clone3:
+#endif
+    case SYS_clone:
+    case SYS_execve:
+    case SYS_execveat:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int is_harmless(long number) {
+    switch (number) {
+    case SYS_futex:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getrandom:
+    case SYS_membarrier:
+    case SYS_sched_getaffinity:
+    case SYS_sched_setaffinity:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+PUBLIC long syscall(long number, ...) {
+    va_list rest;
+    long words[6];
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        words[i] = va_arg(rest, long);
+    va_end(rest);
+    if (starts(number) ? enter_start() : !is_harmless(number) && enter()) {
+        untold("syscall");
+        leave();
+    }
+    return raw(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+#endif
