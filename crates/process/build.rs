@@ -20,7 +20,10 @@ fn main() {
     command.args(["-shared", "-fPIC", "-fvisibility=hidden", "-fno-builtin", "-s"]);
     // With these set, headers define some of the functions that it defines.
     command.args(["-U_FORTIFY_SOURCE", "-U_FILE_OFFSET_BITS", "-U_TIME_BITS"]);
-    command.arg("-o").arg(&library).args(["record.c", "asks.c", "starts.c"].map(|file| format!("src/watch/{file}")));
+    command
+        .arg("-o")
+        .arg(&library)
+        .args(["record.c", "asks.c", "starts.c"].map(|file| format!("src/watch/{file}")));
     let status = command.arg("-ldl").status().expect("failed to start the C compiler");
     assert!(status.success(), "the C compiler failed: {status}");
 }

@@ -32,6 +32,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["gfxpack-plan"],
         &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
+    (
+        "gfxpack-process",
+        &[],
+        &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
+    ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
     (
         "gfxpack-harvest",

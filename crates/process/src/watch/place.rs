@@ -179,7 +179,8 @@ fn is_harmless(ask: &Ask) -> bool {
                 let number = |name: &OsStr| {
                     name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
                 };
-                ask.path.parent() == Some(Path::new(dir)) && ask.path.file_name().is_some_and(number)
+                ask.path.parent() == Some(Path::new(dir))
+                    && ask.path.file_name().is_some_and(number)
             }
         };
         named

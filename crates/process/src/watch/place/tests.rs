@@ -1,4 +1,6 @@
-use super::Judgement::{Absent, AbsentInStage, Directory, Listing, Nothing, Present, Reads, Writes};
+use super::Judgement::{
+    Absent, AbsentInStage, Directory, Listing, Nothing, Present, Reads, Writes,
+};
 use super::*;
 use crate::watch::FileState;
 
@@ -86,9 +88,10 @@ fn links_lead_to_where_they_lead() {
     let opened = What::Open { flags: READ, real: Some("/etc/hostname".into()) };
     assert_eq!(judged(named, named, opened, File), [Reads(named.into())]);
     let opened = What::Open { flags: READ, real: Some("/usr/include/stdio.h".into()) };
-    assert_eq!(judged("/usr/include/x/../stdio.h", "/x", opened, File), [Present(
-        "/usr/include/x/../stdio.h".into()
-    )]);
+    assert_eq!(
+        judged("/usr/include/x/../stdio.h", "/x", opened, File),
+        [Present("/usr/include/x/../stdio.h".into())]
+    );
     let up = "/cache/work/1/src/../../../../etc/hostname";
     assert_eq!(judged(up, "/etc/hostname", What::Stat, File), [Reads(up.into())]);
     let up = "/cache/work/1/src/../../../../opt/none.h";

@@ -1,0 +1,261 @@
+//! What is recorded is what was asked: held against strace, over the C
+//! library's functions in all their forms and over compilers.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use gfxpack_process::watch::{Class, Record, Recorder, Unwatched, What};
+use support::{both, build, command, difference, run, watched};
+use tempfile::TempDir;
+
+/// A directory with a file, a link to it and a directory in it.
+fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there"), "text").unwrap();
+    symlink("there", dir.path().join("link")).unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    dir
+}
+
+#[track_caller]
+fn assert_equal_to_strace(directory: &Path, words: &[&str]) -> Record {
+    let (record, told, traced) = both(directory, words);
+    assert!(told.len() > 3, "{words:?}: {told:?}");
+    let (more, less) = (difference(&told, &traced), difference(&traced, &told));
+    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord: {more:#?}\nstrace: {less:#?}");
+    record
+}
+
+#[test]
+fn every_form_of_a_call_is_told() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "forms"]);
+    let there = |what: &What, name: &str| {
+        record.asks.iter().any(|ask| ask.what == *what && ask.path == path.join(name))
+    };
+    assert!(there(&What::Readlink(Some("there".into())), "link"));
+    assert!(there(&What::List, "absent"));
+    assert!(there(&What::Rename(path.join("moved")), "made"));
+    let size = |name: &str| {
+        let mut asks = record.asks.iter().filter(|ask| ask.path == path.join(name));
+        asks.find_map(|ask| ask.file).unwrap().size
+    };
+    assert_eq!(size("there"), 4);
+}
+
+#[test]
+fn paths_lead_to_where_they_were_asked_from() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let asked = |what: &str| {
+        let record = watched(&path, &[forms.to_str().unwrap(), "-cc1", what]).unwrap();
+        let asks = record.asks.into_iter().map(|ask| (ask.what, ask.path, ask.error.is_none()));
+        asks.collect::<Vec<_>>()
+    };
+    let mut resolved = Vec::new();
+    for (name, real) in [("link", Some(path.join("there"))), ("absent", None)] {
+        let there = real.is_some();
+        resolved.extend(vec![(What::Realpath(real), path.join(name), there); 3]);
+        resolved.extend(vec![(What::Access(0), path.join(name), there); 2]);
+    }
+    assert_eq!(asked("resolve"), resolved);
+
+    let below = path.join("below");
+    let asks = asked("dirs");
+    let paths: Vec<_> = asks.iter().map(|(_, path, there)| (path.clone(), *there)).collect();
+    let expected = [
+        (below.clone(), true),
+        (below.join("none"), false),
+        (below.join("../there"), true),
+        (below.clone(), true),
+    ];
+    assert_eq!(paths, expected);
+    assert_eq!(asks[3].0, What::List);
+}
+
+#[test]
+fn threads_lose_nothing() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "threads"]).unwrap();
+    assert_eq!(record.asks.len(), 8 * 500);
+}
+
+#[test]
+fn what_cant_be_watched_is_said() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let forms = forms.to_str().unwrap();
+    let silent = |path: &str| Unwatched::Silent(path.into());
+    let stripped = "env -u LD_PRELOAD /bin/true";
+    let cases: Vec<(Vec<&str>, Option<Unwatched>)> = vec![
+        (vec!["sh", "-c", "/bin/true; exec /bin/true"], None),
+        (vec!["sh", "-c", "/bin/absent; (exit 3); exit 3"], None),
+        (vec!["sh", "-c", "/bin/true & wait; (/bin/true)"], None),
+        (vec!["sh", "-c", stripped], Some(silent("/bin/true"))),
+        (vec!["sh", "-c", "kill -9 $$"], Some(Unwatched::NoEnd("/usr/bin/dash".into()))),
+        (vec![forms, "-cc1", "popen"], Some(Unwatched::Untold("popen".into()))),
+        (vec![forms, "popen", "popen"], Some(Unwatched::Untold("popen".into()))),
+        (vec![forms, "-cc1", "full"], Some(Unwatched::Full)),
+        (vec![forms, "-cc1", "crash"], Some(Unwatched::NoEnd(dir.path().join("forms")))),
+    ];
+    for (words, expected) in cases {
+        assert_eq!(watched(dir.path(), &words).err(), expected, "{words:?}");
+    }
+    let alone = build(dir.path(), "forms.c", &["-static"]);
+    let started = format!("{} -cc1 threads; true", alone.display());
+    let record = watched(dir.path(), &["sh", "-c", &started]);
+    assert_eq!(record.err(), Some(Unwatched::Silent(alone)));
+}
+
+#[test]
+fn of_drivers_only_what_they_start_is_told() {
+    let dir = place();
+    let record = watched(dir.path(), &["sh", "-c", "test -e there; cat there"]).unwrap();
+    assert!(record.asks.is_empty() && record.processes.iter().all(|p| p.class == Class::Other));
+    assert_eq!(record.processes.last().unwrap().arguments, ["cat", "there"]);
+}
+
+/// The compilers of which there is one: those whose calls differ most.
+fn compilers() -> Vec<&'static str> {
+    let is_there = |number: &&str| {
+        let find = format!("command -v clang-{number}");
+        command("sh").args(["-c", &find]).output().unwrap().status.success()
+    };
+    let compilers: Vec<_> = ["15", "19"].into_iter().filter(is_there).collect();
+    assert!(!compilers.is_empty(), "there is no clang-15 and no clang-19");
+    compilers
+}
+
+const HIPCC: &str = "hipcc";
+const BITCODE: &str = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
+
+/// Kernels that read by all the routes there are.
+fn kernels() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("inc/name.h", "#pragma once\n#define NAME 3\n"),
+        ("data.bin", "bytes"),
+        ("inc.s", ".set one, 1\n"),
+        (
+            "k.cl",
+            "#include \"name.h\"\n#if __has_include(\"no/such.h\") || __has_include(\"/no/such.h\")\n#endif\n\
+             __kernel void k(__global float *x) { x[0] = sin(x[0]) * NAME; }\n",
+        ),
+        (
+            "k.s",
+            ".include \"inc.s\"\n.text\n.globl k\nk:\n s_endpgm\n.macro read what, name\n\
+             .\\what \"\\name\"\n.endm\n read incbin, data.bin\n",
+        ),
+        (
+            "k.cpp",
+            "#include <cmath>\n#include \"name.h\"\n#if __has_include(<no/such.h>)\n#endif\n\
+             extern \"C\" __attribute__((global)) void k(float *x) {\n\
+             __asm__ volatile(\".pushsection .rodata\\n.incbin \\\"data.bin\\\"\\n.popsection\");\n\
+             x[0] = std::sqrt(x[0]) * NAME; }\n",
+        ),
+    ];
+    for (name, text) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+/// How a kernel is compiled by a driver.
+fn words(number: &str, source: &str) -> Vec<String> {
+    let libraries = format!("--rocm-device-lib-path={BITCODE}");
+    let clang = format!("clang-{number}");
+    let mut words: Vec<String> = vec![if number == HIPCC { HIPCC.to_owned() } else { clang }];
+    let more: &[&str] = match source.rsplit('.').next().unwrap() {
+        _ if number == HIPCC => {
+            &["--offload-arch=gfx906", "--cuda-device-only", "--no-gpu-bundle-output", "-c"]
+        }
+        "cl" => &["-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", &libraries],
+        "s" => &["-x", "assembler", "-target", "amdgcn--amdhsa", "-mcpu=gfx906"],
+        _ => &[
+            "-x",
+            "hip",
+            "--rocm-path=/usr",
+            "--hip-version=5.2.21153",
+            &libraries,
+            "--offload-arch=gfx906",
+            "--cuda-device-only",
+            "--no-gpu-bundle-output",
+            "-c",
+            "-nogpuinc",
+        ],
+    };
+    words.extend(more.iter().map(|&word| word.to_owned()));
+    words.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
+    words
+}
+
+#[test]
+fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    for number in compilers().into_iter().chain([HIPCC]) {
+        // hipcc is a driver for HIP alone.
+        let sources: &[&str] = if number == HIPCC { &["k.cpp"] } else { &["k.cl", "k.s", "k.cpp"] };
+        for &source in sources {
+            let words = words(number, source);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            run(&path, &words);
+            let plain = fs::read(path.join("k.o")).unwrap();
+            let record = assert_equal_to_strace(&path, &words);
+            let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
+            let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
+            assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
+            let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
+            assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
+            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_loaded_compiler_have_records_of_their_own() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let door = build(&path, "door.c", &["-shared", "-fPIC", "-ldl"]);
+    let number = compilers()[0];
+    let command_line = words(number, "k.cl");
+    let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
+    let alone = watched(&path, &command_line).unwrap();
+    let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
+    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
+    let library = gfxpack_process::watch::library().unwrap();
+    let mut doorway = command(&compiler.program);
+    let preload = format!("{} {}", library.display(), door.display());
+    doorway.env("LD_PRELOAD", preload).current_dir(&path);
+    for (name, recorder) in ["first", "second"].into_iter().zip(&recorders) {
+        let mut words = compiler.arguments.clone();
+        let output = words.iter().position(|word| word == "-o").unwrap() + 1;
+        words[output] = path.join(format!("{name}.o")).into();
+        let text: Vec<u8> =
+            words.iter().flat_map(|w| [w.as_encoded_bytes(), &[0]].concat()).collect();
+        fs::write(path.join(name), text).unwrap();
+        doorway.arg(recorder.path()).arg(name);
+    }
+    let output = doorway.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let asked = |record: &Record| -> Vec<_> {
+        let asks =
+            record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
+        asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
+    };
+    for recorder in recorders {
+        let record = recorder.finish().unwrap();
+        assert_eq!(record.processes.len(), 1);
+        assert_eq!(asked(&record), asked(&alone));
+    }
+}
