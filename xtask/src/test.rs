@@ -55,6 +55,12 @@ const NEEDS: &[Need] = &[
         dnf: Some("pkgconf-pkg-config"),
     },
     Need {
+        probe: Probe::Program("strace"),
+        why: "judge what is recorded of a compiler",
+        apt: "strace",
+        dnf: Some("strace"),
+    },
+    Need {
         probe: Probe::Program("cmake"),
         why: "find the runtime library as CMake projects do",
         apt: "cmake",
