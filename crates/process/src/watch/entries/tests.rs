@@ -1,3 +1,5 @@
+//! Records written byte by byte, and what is read of them.
+
 use super::*;
 
 /// A record in the making, as the library writes it.
