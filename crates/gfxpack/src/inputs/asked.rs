@@ -41,7 +41,7 @@ impl Reader {
             .prefix("gfxpack-sources-")
             .tempdir()
             .map_err(fail::io("create", &std::env::temp_dir()))?;
-        texts.write(dir.path())?;
+        texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
         let theirs = |name: &str| std::fs::read(user.find(name).ok()??).ok();
         let differing = texts.differing(theirs);
