@@ -394,7 +394,7 @@ fn a_library_that_is_not_to_be_had_is_told_with_what_helps() {
     let nobody = [&debian[..], &["http://127.0.0.1:9/debian"]].concat();
     check(&nobody, 1, &["failed to fetch", "--miopen PATH", "--manifest FILE"]);
     check(&[&debian[..], &["mirror.example"]].concat(), 2, &["is no mirror", "hint: "]);
-    check(&["--miopen", "/nonexistent"], 2, &["failed to read `/nonexistent`"]);
+    check(&["--miopen", "/nonexistent"], 2, &["found no libMIOpen in `/nonexistent`"]);
     check(&["--miopen", &root], 2, &["found no libMIOpen in", "/opt/rocm"]);
     check(&["--miopen", "debian:"], 2, &["as the place of a libMIOpen"]);
     check(

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
-    AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure, ReadOptions,
-    Uses, Wanted, ask, read_problems,
+    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
+    ReadOptions, Uses, Wanted, ask, read_problems,
 };
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::{Digest, KernelKey, Target, processors};
@@ -36,7 +36,8 @@ pub(crate) struct AskedFacts {
     pub(crate) databases: Vec<FileFact>,
     /// Lists of problems.
     pub(crate) problems: Vec<ProblemsFact>,
-    /// Keys that were asked for and whose source is not here.
+    /// Keys that were asked for and whose source is not here, or left out by
+    /// `--dfsg`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) without_source: Vec<KernelKey>,
 }
@@ -138,6 +139,8 @@ pub(crate) fn run(
             };
             let answers = ask(&library, &problems, &options, &cancelled, &mut event)?;
             debug_assert_eq!(answers.problems, problems, "sorted, each once");
+            drop(bar);
+            tell_of_databases(&answers, asking, &one, output)?;
             if !answers.version.is_empty() {
                 version = answers.version;
             }
@@ -167,6 +170,43 @@ pub(crate) fn run(
         without_source: Vec::new(),
     };
     Ok(Asked { library, facts, problems, lists, keys, failures })
+}
+
+/// Says what was not asked as somebody would expect who named databases.
+fn tell_of_databases(
+    answers: &Answers,
+    asking: &Asking,
+    target: &Target,
+    output: &Output,
+) -> anyhow::Result<()> {
+    if !asking.library.miopen_db.is_empty() {
+        for directory in &answers.unused_databases {
+            output.warn(&format!("{target}: `{}` has no database for it", directory.display()));
+        }
+    }
+    if answers.models_left_out {
+        output.warn(&format!(
+            "{target}: MIOpen {} can't read the heuristic models of its databases: they are left out",
+            answers.version
+        ));
+    }
+    for what in &answers.unanswered {
+        output.warn(&format!("{target}: MIOpen got no answer to {what}"));
+    }
+    let only_hits = Uses { search: false, immediate: false, ..Uses::ALL };
+    if asking.library.uses == Some(only_hits) && answers.keys.is_empty() {
+        return Err(fail::usage(
+            format!("failed to ask for {target}: no find database has any of the problems"),
+            "give one by --miopen-db DIR, or ask for more by --uses",
+        ));
+    }
+    if asking.library.uses == Some(only_hits) && !answers.unrecorded.is_empty() {
+        output.warn(&format!(
+            "{target}: {} in no find database, at least in one direction",
+            counted(answers.unrecorded.len(), "problem")
+        ));
+    }
+    Ok(())
 }
 
 /// Adds what another count of compute units asks of the same key.
@@ -265,10 +305,12 @@ pub(crate) fn report_failures(asked: &Asked, output: &Output) {
     }
 }
 
-/// The outcome where problems failed; none where all went well.
-pub(crate) fn failed(asked: &Asked) -> Option<Outcome> {
+/// The outcome where problems failed, with a hint that fits most reasons; none
+/// where all went well.
+pub(crate) fn failed(asked: &Asked, hint: &'static str) -> Option<Outcome> {
     let failed: BTreeSet<u32> = asked.failures.iter().map(|(_, one)| one.problem).collect();
-    let hint = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
+    let own = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
+    let hint = own.unwrap_or(hint);
     let (failed, total) = (failed.len(), asked.problems.len());
     (failed > 0).then_some(Outcome::ProblemsFailed { failed, total, hint })
 }
@@ -315,16 +357,15 @@ pub(crate) struct Coverage {
     built: usize,
 }
 
-/// How much of every list the kdb of a target holds, where `missing` are the
-/// keys that could not be compiled.
+/// How much of every list the kdb of a target holds, which has these keys.
 pub(crate) fn coverage<'k>(
     asked: &Asked,
     facts: &AskedFacts,
     target: &Target,
-    missing: impl Iterator<Item = &'k KernelKey>,
+    built: impl Iterator<Item = &'k KernelKey>,
 ) -> Vec<Coverage> {
     let without: HashSet<&KernelKey> = facts.without_source.iter().collect();
-    let missing: HashSet<&KernelKey> = missing.collect();
+    let built: HashSet<&KernelKey> = built.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
         let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
         let mut coverage = Coverage {
@@ -338,7 +379,7 @@ pub(crate) fn coverage<'k>(
             let has_source = !without.contains(&key.key);
             coverage.wanted += 1;
             coverage.with_source += usize::from(has_source);
-            coverage.built += usize::from(has_source && !missing.contains(&key.key));
+            coverage.built += usize::from(built.contains(&key.key));
         }
         coverage
     };

@@ -55,7 +55,7 @@ pub(crate) enum Outcome {
     },
     /// MIOpen failed on problems, which may want kernels that nobody knows.
     #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
-    ProblemsFailed { failed: usize, total: usize, hint: Option<&'static str> },
+    ProblemsFailed { failed: usize, total: usize, hint: &'static str },
     /// Layers of models whose problems are not known.
     #[error("failed to resolve {}", counted(*.0, "layer"))]
     Unresolved(usize),
@@ -223,17 +223,7 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         };
                         (REFUSED, Some(format!("{why}; {partial}")))
                     }
-                    Outcome::ProblemsFailed { hint, .. } => (
-                        REFUSED,
-                        Some(hint.map_or_else(
-                            || {
-                                "each is named above; take them out of the list, or go on without \
-                                 their kernels by --allow-partial"
-                                    .to_owned()
-                            },
-                            str::to_owned,
-                        )),
-                    ),
+                    Outcome::ProblemsFailed { hint, .. } => (REFUSED, Some((*hint).to_owned())),
                     Outcome::Unresolved(_) => (
                         REFUSED,
                         Some("each is named above, with what would resolve it".to_owned()),

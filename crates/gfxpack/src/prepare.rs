@@ -182,7 +182,9 @@ fn asked(
     let cache = cache::dir(&from.cache.dir, environment)?;
     let asked = asking::run(asking, &targets, from.jobs, &cache, environment, cancel, output)?;
     asking::report_failures(&asked, output);
-    match asking::failed(&asked) {
+    let hint = "each is named above; take them out of the list, or go on without their kernels by \
+                --allow-partial";
+    match asking::failed(&asked, hint) {
         Some(outcome) if !from.allow_partial => Err(outcome.into()),
         _ => Ok(Some(asked)),
     }

@@ -1,7 +1,7 @@
 //! A convolution as gfxpack words it, which has checked its sizes.
 //!
-//! Numbers separated by blanks: type (0 fp32, 1 fp16, 2 bf16, 3 int8), axes
-//! (2 or 3), groups, whether it is transposed, whether it has a bias, and
+//! Numbers separated by blanks: type (0 fp32, 1 fp16, 2 bf16, 3 int8, 4 fp8),
+//! axes (2 or 3), groups, whether it is transposed, whether it has a bias, and
 //! directions (the sum of 1 forward, 2 backward data, 4 backward weights);
 //! then padding, stride, dilation and the output's padding, each a number for
 //! each axis; then the lengths of input, filter and output, each two numbers
@@ -35,6 +35,7 @@ pub(crate) enum DataType {
     Fp16,
     Bf16,
     Int8,
+    Fp8,
 }
 
 /// Lengths and strides, in elements: images or output channels, channels, axes.
@@ -73,6 +74,7 @@ impl DataType {
             Self::Fp32 => 1,
             Self::Int8 => 3,
             Self::Bf16 => 5,
+            Self::Fp8 => 7,
         }
     }
 
@@ -111,6 +113,7 @@ impl Convolution {
                 1 => DataType::Fp16,
                 2 => DataType::Bf16,
                 3 => DataType::Int8,
+                4 => DataType::Fp8,
                 _ => return None,
             },
             groups: i32::try_from(groups).ok()?,

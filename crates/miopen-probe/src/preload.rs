@@ -8,7 +8,6 @@
 //! | `GFXPACK_PRELOAD_DEVICE` | the device to claim: architecture, blank, compute units |
 //! | `GFXPACK_PRELOAD_NOTES` | the file that notes are appended to |
 //! | `GFXPACK_PRELOAD_SQLITE` | the real SQLite; without it, the stand-in has every kernel |
-//! | `GFXPACK_PRELOAD_MISSES` | `stop`: the library goes on without kernels that no database has |
 //!
 //! Notes are as in the `protocol` module of the probe.
 #![expect(unsafe_code, reason = "runs when it is loaded, before the program itself")]
@@ -58,12 +57,7 @@ extern "C" fn start() {
     notes::step("driver", '-');
     if let Some(sqlite) = variable("GFXPACK_PRELOAD_SQLITE") {
         match gfxpack_standin::load_sqlite(Path::new(&sqlite)) {
-            Ok(()) => {
-                let stops =
-                    variable("GFXPACK_PRELOAD_MISSES").is_some_and(|misses| misses == "stop");
-                let (stop, go_on) = (KernelDatabases::Real, KernelDatabases::RealThenAnswered);
-                gfxpack_standin::kernel_databases(if stops { stop } else { go_on });
-            }
+            Ok(()) => gfxpack_standin::kernel_databases(KernelDatabases::RealThenAnswered),
             Err(reason) => notes::note(&[b"unanswered", reason.as_bytes()]),
         }
     }

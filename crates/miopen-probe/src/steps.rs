@@ -37,6 +37,8 @@ const WANTED: usize = 10;
 /// `miopenConvolutionFindModeNormal` and its kind.
 const MODE_NORMAL: c_int = 1;
 const MODE_HYBRID: c_int = 3;
+/// `miopenStatusBadParm`.
+const BAD_PARAMETER: Status = 3;
 
 impl Step {
     /// Steps separated by commas.
@@ -307,6 +309,12 @@ impl<'a> Problem<'a> {
     /// What a program does that searches in this mode, runs what is found, and
     /// comes again, when the library has recorded it.
     fn mode(&self, mode: c_int) {
+        // SAFETY: the descriptor is the library's own.
+        let status = unsafe { (self.loaded.api().set_find_mode)(self.descriptor, mode) };
+        if status == BAD_PARAMETER {
+            // This release does not have it, so no program searches in it.
+            return;
+        }
         for name in [format!("mode-{mode}"), format!("mode-{mode}-again")] {
             let handle = self.loaded.new_handle();
             self.each(&name, |direction| {

@@ -162,12 +162,14 @@ impl<'a> Checked<'a> {
     fn add(&mut self, phase: &Phase, problem: u32, answer: Answer) {
         let missing = answer.keys.values().any(|noted| !noted.missed.is_empty());
         let mut failures = failures_of(phase, &answer);
-        // What is missing has its own place, and a search fails for it. By
+        // What is missing has its own place, and a search fails for it: with
+        // releases that compile in threads, all of the program does. By
         // itself, a program may well need no kernel, but rocBLAS.
         failures.retain(|failure| match failure {
             Failure::Compiled(_) => false,
             Failure::NothingAsked => !phase.is_natural(),
-            Failure::Refused { .. } => !phase.is_natural() && !missing,
+            Failure::Refused { .. } => !missing,
+            Failure::Killed(_) | Failure::Exited(_) => !(missing && phase.is_natural()),
             _ => true,
         });
         if !failures.is_empty() {

@@ -95,6 +95,8 @@ pub enum DataType {
     Bf16,
     /// 8-bit integers (`convint8`).
     Int8,
+    /// 8-bit floating point (`convfp8`).
+    Fp8,
 }
 
 /// How a tensor lies in memory.
@@ -154,10 +156,12 @@ impl Convolution {
 
 impl DataType {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Fp32, Self::Fp16, Self::Bf16, Self::Int8];
+    pub const ALL: [Self; 5] = [Self::Fp32, Self::Fp16, Self::Bf16, Self::Int8, Self::Fp8];
 
     /// What MIOpenDriver adds to an operation's name: nothing, `fp16`,
-    /// `bfp16`, `int8`.
+    /// `bfp16`, `int8`, `fp8`.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, driver/dm_conv*.cpp.
     #[must_use]
     pub fn driver_suffix(self) -> &'static str {
         match self {
@@ -165,6 +169,7 @@ impl DataType {
             Self::Fp16 => "fp16",
             Self::Bf16 => "bfp16",
             Self::Int8 => "int8",
+            Self::Fp8 => "fp8",
         }
     }
 
@@ -174,7 +179,7 @@ impl DataType {
         match self {
             Self::Fp32 => 4,
             Self::Fp16 | Self::Bf16 => 2,
-            Self::Int8 => 1,
+            Self::Int8 | Self::Fp8 => 1,
         }
     }
 

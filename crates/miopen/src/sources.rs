@@ -17,6 +17,13 @@ use crate::library::Library;
 const PREFIX: &str = "MIOPEN_KERNEL_";
 const INCLUDE: &str = "_INCLUDE";
 const SIZE: &str = "_SIZE";
+/// What a library calls that compiles by hipRTC.
+const HIPRTC: &str = "hiprtcCompileProgram";
+/// What hipRTC puts before a text; lines are counted from behind it.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, comgr.cpp, where hipRTC is told
+/// `-DMIOPEN_DONT_USE_HIP_RUNTIME_HEADERS`, so that no text includes it.
+const RUNTIME_HEADER: &[u8] = b"#include <hip/hip_runtime.h>\n#line 1\n";
 
 /// What kernels are written in.
 const KERNEL_ENDINGS: &[&str] = &["cl", "cpp", "s"];
@@ -38,6 +45,8 @@ pub struct Sources {
     /// Symbols of texts whose file name the library does not tell, or tells
     /// in more than one way.
     pub unnamed: Vec<String>,
+    /// Whether the library has hipRTC compile the kernels in HIP.
+    pub by_hiprtc: bool,
 }
 
 /// Why there are no sources.
@@ -65,6 +74,10 @@ pub enum SourcesError {
     },
 }
 
+fn replace(path: &Path, text: &[u8]) -> Result<(), SourcesError> {
+    fs::write(path, text).map_err(|source| SourcesError::Write { path: path.to_owned(), source })
+}
+
 /// Whether Debian leaves a source out of its package of MIOpen: assembly,
 /// and what assembly includes, is not in the form that its authors change.
 ///
@@ -88,7 +101,9 @@ impl Sources {
             file: library.file.clone(),
             symbol: format!("{PREFIX}{stem}"),
         };
-        let mut sources = Self::default();
+        let object = open.shared_object()?;
+        let by_hiprtc = object.undefined.iter().any(|symbol| symbol.name == HIPRTC);
+        let mut sources = Self { by_hiprtc, ..Self::default() };
         let mut unsettled = Vec::new();
         for (stem, text) in &symbols {
             let Some(size) = symbols.get(&format!("{stem}{SIZE}")) else { continue };
@@ -125,11 +140,25 @@ impl Sources {
     /// # Errors
     /// [`SourcesError::Write`].
     pub fn write(&self, dir: &Path) -> Result<(), SourcesError> {
-        let failed = |path: &Path, source| SourcesError::Write { path: path.to_owned(), source };
-        fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
+        fs::create_dir_all(dir)
+            .map_err(|source| SourcesError::Write { path: dir.to_owned(), source })?;
         for (name, text) in self.kernels.iter().chain(&self.includes) {
-            let path = dir.join(name);
-            fs::write(&path, text).map_err(|source| failed(&path, source))?;
+            replace(&dir.join(name), text)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::write`], for a compiler that is started with a file. hipRTC
+    /// puts HIP's runtime header before a text by itself, so the texts of a
+    /// library that has it compile their kernels need not include it.
+    ///
+    /// # Errors
+    /// [`SourcesError::Write`].
+    pub fn write_to_compile(&self, dir: &Path) -> Result<(), SourcesError> {
+        self.write(dir)?;
+        let hip = |(name, _): &(&String, &Vec<u8>)| self.by_hiprtc && ending(name) == "cpp";
+        for (name, text) in self.kernels.iter().filter(hip) {
+            replace(&dir.join(name), &[RUNTIME_HEADER, text].concat())?;
         }
         Ok(())
     }
@@ -270,6 +299,28 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_hiprtc_adds_is_put_before_what_it_compiles() {
+        let text = |name: &str| (name.to_owned(), name.as_bytes().to_vec());
+        let kernels: BTreeMap<_, _> = [text("a.cpp"), text("b.cl")].into();
+        let includes: BTreeMap<_, _> = [text("c.hpp")].into();
+        for (by_hiprtc, expected) in
+            [(true, "#include <hip/hip_runtime.h>\n#line 1\na.cpp"), (false, "a.cpp")]
+        {
+            let sources = Sources {
+                kernels: kernels.clone(),
+                includes: includes.clone(),
+                unnamed: vec![],
+                by_hiprtc,
+            };
+            let dir = tempfile::tempdir().unwrap();
+            sources.write_to_compile(dir.path()).unwrap();
+            let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+            assert_eq!((read("a.cpp").as_str(), read("b.cl").as_str()), (expected, "b.cl"));
+            assert_eq!(read("c.hpp"), "c.hpp");
+        }
+    }
 
     #[test]
     fn names_are_told_from_the_strings_of_the_library() {

@@ -83,7 +83,10 @@ impl Gate {
     /// Goes inside, when nobody is alone any more; none where SQLite can't be
     /// used in this process. No thread may do so twice at a time.
     pub(crate) fn enter(&'static self) -> Option<Inside> {
-        while self.usable {
+        if !self.usable {
+            return None;
+        }
+        loop {
             self.inside.fetch_add(1, Ordering::SeqCst);
             if !self.closed.load(Ordering::SeqCst) {
                 return Some(Inside(self));
@@ -93,7 +96,6 @@ impl Gate {
                 thread::sleep(PAUSE);
             }
         }
-        None
     }
 
     /// Keeps all others out; none where they did not come out in time.

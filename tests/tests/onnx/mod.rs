@@ -164,7 +164,7 @@ fn shapes_are_inferred_from_layer_to_layer() {
         "conv -n 4 -c 3 -H 16 -W 18 -k 8 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1",
         "conv -n 4 -c 8 -H 8 -W 9 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1",
         "activ -n 4 -c 8 -H 16 -W 18 -m 8 -A 0.25 -F 1",
-        "bnorm -n 4 -c 8 -H 16 -W 18 -m 1 --forw 2 -b 0",
+        "bnorm -n 4 -c 8 -H 16 -W 18 -m 1 --forw 2 -b 0 -r 1",
         "pool -W 4x16x8x9,NCHW -y 8 -x 9 -p 0 -q 0 -v 1 -u 1 -m avg -F 1",
         "pool -W 4x8x16x18,NCHW -y 3 -x 3 -p 1 -q 1 -v 2 -u 2 -m max -F 1",
         "softmax -n 4 -c 16 -H 1 -W 1 -F 1",

@@ -1,11 +1,11 @@
 //! `ask`: the keys that problems want, as a list for `--keys`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_miopen::{Uses, Wanted};
+use gfxpack_miopen::Uses;
 use gfxpack_plan::KernelKey;
 use serde::Serialize;
 use serde_json::json;
@@ -30,9 +30,18 @@ struct Line<'a> {
     /// How programs that ask for it use MIOpen.
     uses: String,
     /// Functions that its object must contain.
-    functions: &'a BTreeSet<String>,
+    functions: BTreeSet<&'a str>,
     /// Problems that want it, as MIOpenDriver's arguments.
     problems: Vec<String>,
+}
+
+/// What the targets want of a key, together.
+#[derive(Default)]
+struct Together<'a> {
+    targets: Vec<String>,
+    uses: Uses,
+    functions: BTreeSet<&'a str>,
+    problems: BTreeSet<u32>,
 }
 
 /// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
@@ -46,7 +55,7 @@ pub(crate) fn run(
     if args.asking.problems.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
-            "give what programs compute, as --problems FILE; `gfxpack problems resnet-50` prints a \
+            "give what programs compute, as --problems FILE; `gfxpack problems resnet50` prints a \
              network's",
         ));
     }
@@ -72,7 +81,8 @@ pub(crate) fn run(
         }
     }
     report(&asked, lines.len(), args.out.as_deref(), output);
-    match asking::failed(&asked) {
+    let hint = "each is named above; the list has the keys of the others";
+    match asking::failed(&asked, hint) {
         Some(outcome) => Err(outcome.into()),
         None => Ok(()),
     }
@@ -80,25 +90,30 @@ pub(crate) fn run(
 
 /// Each key once, with all targets that want it; sorted by key.
 fn lines(asked: &Asked) -> Vec<Line<'_>> {
-    let mut lines: std::collections::BTreeMap<&KernelKey, Line<'_>> = Default::default();
+    let mut by_key: BTreeMap<&KernelKey, Together<'_>> = BTreeMap::new();
     for (target, keys) in &asked.keys {
         for key in keys {
-            let named = |one: &Wanted| asked.problems[one.problem as usize].to_string();
-            let line = lines.entry(&key.key).or_insert_with(|| Line {
-                key: &key.key,
-                targets: Vec::new(),
-                uses: uses(&key.wanted).to_string(),
-                functions: &key.functions,
-                problems: key.wanted.iter().map(named).collect(),
-            });
-            line.targets.push(target.db_basename());
+            let together = by_key.entry(&key.key).or_default();
+            together.targets.push(target.db_basename());
+            together.functions.extend(key.functions.iter().map(String::as_str));
+            for one in &key.wanted {
+                together.uses = together.uses.or(one.uses);
+                together.problems.insert(one.problem);
+            }
         }
     }
-    lines.into_values().collect()
-}
-
-fn uses(wanted: &[Wanted]) -> Uses {
-    wanted.iter().fold(Uses::NONE, |uses, one| uses.or(one.uses))
+    let named = |problem: u32| asked.problems[problem as usize].to_string();
+    let mut lines = Vec::with_capacity(by_key.len());
+    for (key, together) in by_key {
+        lines.push(Line {
+            key,
+            targets: together.targets,
+            uses: together.uses.to_string(),
+            functions: together.functions,
+            problems: together.problems.into_iter().map(named).collect(),
+        });
+    }
+    lines
 }
 
 fn write(out: &Path, lines: &[Line<'_>]) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use gfxpack_compile::{Cancel, Summary};
@@ -141,8 +142,11 @@ pub(crate) fn run(
     summarise(&prepared, &kdbs, &summary, &packaged.packages, args, output);
     if let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.library.asked) {
         for kdb in &kdbs {
-            let missing = kdb.missing.iter().map(|(key, _)| key);
-            let coverage = asking::coverage(asked, facts, &kdb.target, missing);
+            let missing: HashSet<_> = kdb.missing.iter().map(|(key, _)| key).collect();
+            let planned = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
+            let rows = planned.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
+            let built = rows.filter(|key| !missing.contains(key));
+            let coverage = asking::coverage(asked, facts, &kdb.target, built);
             asking::report_coverage(&coverage, facts, output);
         }
     }

@@ -41,7 +41,7 @@ impl Reader {
             .prefix("gfxpack-sources-")
             .tempdir()
             .map_err(fail::io("create", &std::env::temp_dir()))?;
-        texts.write(dir.path())?;
+        texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
         let theirs = |name: &str| std::fs::read(user.find(name).ok()??).ok();
         let differing = texts.differing(theirs);
@@ -98,12 +98,12 @@ impl Reader {
                     (Place::Loaded(index), Ok(request)) => {
                         self.requests[position].keys.push((Arc::new(request), index));
                     }
-                    (Place::Absent, _) => facts.without_source.push(key.clone()),
+                    (Place::Absent | Place::LeftOut, _) => facts.without_source.push(key.clone()),
                     (Place::Refused(reason), _) => {
                         let unbuilt = Unbuilt { key: key.clone(), reason };
                         self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
                     }
-                    (Place::LeftOut | Place::Loaded(_), _) => {}
+                    (Place::Loaded(_), _) => {}
                 }
             }
         }

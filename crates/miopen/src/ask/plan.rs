@@ -26,8 +26,8 @@ const PRIMERS: [&str; 4] = [
 ];
 
 /// Find modes: normal, fast, hybrid and dynamic hybrid; releases after 3.5 add
-/// two that verify what they trust. A mode that a release does not know is a
-/// normal one.
+/// two that verify what they trust. Those that a release does not know are
+/// passed over.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `FindMode::Values`.
 const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];

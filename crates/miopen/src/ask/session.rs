@@ -22,6 +22,10 @@ const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
 /// A problem that every version computes.
 const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 
+/// A problem for which every version asks its heuristic models, if it has any
+/// for the device.
+const PREDICTED: &str = "convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1";
+
 /// What stays the same from phase to phase.
 pub(crate) struct Session<'a> {
     library: &'a Library,
@@ -82,8 +86,31 @@ impl<'a> Session<'a> {
         for number in 0..options.databases.len() {
             let staged = session.lay_out(number, true)?;
             session.staged.push(staged);
+            session.leave_out_unreadable_models(number)?;
         }
         Ok(session)
+    }
+
+    /// Leaves a directory's heuristic models out where the library can't read
+    /// them: programs that search nothing would fail, and so would those that
+    /// search in most modes.
+    fn leave_out_unreadable_models(&mut self, number: usize) -> Result<(), AskError> {
+        let Some(staged) = self.staged[number].as_ref().filter(|staged| staged.has_models) else {
+            return Ok(());
+        };
+        let phase = Phase::natural(Some(number));
+        // Without the find database, which would have models asked for less.
+        let databases = Some(staged.directory.clone());
+        let pool = self.start_with(&phase, false, databases)?;
+        for problem in [SMALL, PREDICTED] {
+            let answer = self.try_out(&pool, problem, &[Step::Unprepared])?;
+            if !answer.refused.is_empty() || answer.end != End::Done {
+                self.models_left_out = true;
+                self.staged[number] = self.lay_out(number, false)?;
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn lay_out(&self, number: usize, models: bool) -> Result<Option<Staged>, AskError> {
@@ -112,6 +139,19 @@ impl<'a> Session<'a> {
     where
         'a: 'p,
     {
+        let real_kernels = matches!(lookup, Lookup::Real { .. });
+        self.start_with(phase, real_kernels, self.databases(phase, lookup)?)
+    }
+
+    fn start_with<'p>(
+        &self,
+        phase: &'p Phase,
+        real_kernels: bool,
+        databases: Option<PathBuf>,
+    ) -> Result<Pool<'p>, AskError>
+    where
+        'a: 'p,
+    {
         let staged = phase.database.and_then(|number| self.staged[number].as_ref());
         let settings = ProbeSettings {
             library: self.library,
@@ -119,9 +159,9 @@ impl<'a> Session<'a> {
             scratch: &self.options.scratch,
             architecture: self.options.target.id().to_string(),
             compute_units: self.compute_units,
-            databases: self.databases(phase, lookup)?,
+            databases,
             find_db: staged.and_then(|staged| staged.find_db.clone()),
-            real_kernels: matches!(lookup, Lookup::Real { .. }),
+            real_kernels,
             solvers: phase.solvers,
             stems: &phase.stems,
             time_limit: self.options.time_limit,
@@ -144,24 +184,15 @@ impl<'a> Session<'a> {
     }
 
     /// Sets the library up for a phase that finds every kernel, and tries it
-    /// out. Where heuristic models keep it from answering, they are left out
-    /// from now on.
-    fn start_tried<'p>(&mut self, phase: &'p Phase) -> Result<Pool<'p>, AskError>
+    /// out.
+    fn start_tried<'p>(&self, phase: &'p Phase) -> Result<Pool<'p>, AskError>
     where
         'a: 'p,
     {
         let pool = self.start(phase, Lookup::Answered)?;
-        let Some(reason) = self.self_test(&pool)? else { return Ok(pool) };
-        let has_models =
-            |number: &usize| self.staged[*number].as_ref().is_some_and(|staged| staged.has_models);
-        let error = |reason| AskError::SelfTest { expected: ALWAYS_ASKED, reason };
-        let number = phase.database.filter(has_models).ok_or_else(|| error(reason))?;
-        self.staged[number] = self.lay_out(number, false)?;
-        self.models_left_out = true;
-        let pool = self.start(phase, Lookup::Answered)?;
         match self.self_test(&pool)? {
             None => Ok(pool),
-            Some(reason) => Err(error(reason)),
+            Some(reason) => Err(AskError::SelfTest { expected: ALWAYS_ASKED, reason }),
         }
     }
 
@@ -184,16 +215,18 @@ impl<'a> Session<'a> {
         done
     }
 
+    /// What the library answers to a problem in a pool that has just started.
+    fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<Answer, AskError> {
+        let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
+        let problem = &worded(&problem).expect("it has an output");
+        let request = Request { stem: 0, go_on: false, steps, problem };
+        pool.ask(&mut Connection::default(), &request, self.cancel)
+    }
+
     /// What is wrong with the answer to a small problem, if anything is.
     fn self_test(&self, pool: &Pool<'_>) -> Result<Option<String>, AskError> {
-        let Ok(Problem::Convolution(small)) = SMALL.parse() else { unreachable!("a convolution") };
-        let request = Request {
-            stem: 0,
-            go_on: false,
-            steps: &[Step::Search, Step::Immediate, Step::Unprepared],
-            problem: &worded(&small).expect("it has an output"),
-        };
-        let answer = pool.ask(&mut Connection::default(), &request, self.cancel)?;
+        let steps = [Step::Search, Step::Immediate, Step::Unprepared];
+        let answer = self.try_out(pool, SMALL, &steps)?;
         let asked = answer.keys.keys().any(|key| key.kernel_name == ALWAYS_ASKED);
         let refused = answer.refused.first();
         Ok(match (asked, refused) {

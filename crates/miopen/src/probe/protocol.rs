@@ -58,6 +58,7 @@ pub(crate) fn worded(convolution: &Convolution) -> Option<String> {
             DataType::Fp16 => 1,
             DataType::Bf16 => 2,
             DataType::Int8 => 3,
+            DataType::Fp8 => 4,
         },
         convolution.spatial_dims.into(),
         convolution.groups,

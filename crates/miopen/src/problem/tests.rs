@@ -170,7 +170,7 @@ fn other_operations_are_kept_as_they_are() {
     check("CBAInferfp16 -F 4 -n 1", "CBAInferfp16 -F 4 -n 1");
     check("ctc", "ctc");
     let is_operation = Problem::is_operation;
-    assert!(is_operation("rnn_seqfp16") && is_operation("convint8") && !is_operation("convfp8"));
+    assert!(is_operation("rnn_seqfp16") && is_operation("convfp8") && !is_operation("convbfp8"));
     assert!(!is_operation("") && !is_operation("fp16"));
 }
 

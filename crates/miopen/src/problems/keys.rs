@@ -289,6 +289,7 @@ fn data_type(text: &str) -> Result<DataType, KeyError> {
         "FP16" => Ok(DataType::Fp16),
         "BF16" => Ok(DataType::Bf16),
         "INT8" | "INT8INT8INT32" => Ok(DataType::Int8),
+        "FP8" => Ok(DataType::Fp8),
         other => Err(KeyError::Unsupported(other.to_owned())),
     }
 }

@@ -214,8 +214,8 @@ fn records_that_are_of_no_convolution_are_passed_over_and_counted() {
         KeyError::Unsupported("NCHWc".into()),
     );
     check(
-        "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP8-F",
-        KeyError::Unsupported("FP8".into()),
+        "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-BF8-F",
+        KeyError::Unsupported("BF8".into()),
     );
     check(
         "64-56-56-1x1-256-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F_g2_ciFP8",
