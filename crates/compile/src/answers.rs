@@ -29,12 +29,12 @@ use serde::{Deserialize, Serialize};
 use crate::configuration::Configuration;
 use crate::discover::{Candidate, Driver, OPT};
 use crate::error::CompileError;
-use crate::file_digest::Identity;
+use gfxpack_process::Identity;
 use crate::loader;
 use crate::probe::{self, Asker, Found};
 use crate::store::touch;
 use crate::witness::Witness;
-use crate::work::write_atomic;
+use gfxpack_process::write_atomic;
 
 /// Where programs may be named in full: `#!/usr/bin/perl`.
 const SYSTEM_PATH: [&str; 2] = ["/usr/bin", "/bin"];

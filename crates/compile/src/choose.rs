@@ -11,7 +11,7 @@ use gfxpack_plan::{Digest, Language, TargetId};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use gfxpack_process::FileDigests;
 use crate::probe::{self, Asker};
 use crate::process::Cancel;
 use crate::support;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Built;
 use crate::store::VERSION;
-use crate::work::write_atomic;
+use gfxpack_process::write_atomic;
 
 pub use report::KnownCosts;
 

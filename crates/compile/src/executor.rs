@@ -15,7 +15,7 @@ use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
 use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use gfxpack_process::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;

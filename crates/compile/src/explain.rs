@@ -9,7 +9,7 @@ use gfxpack_plan::words::Words;
 use gfxpack_plan::{Digest, KernelKey, Language};
 
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use gfxpack_process::FileDigests;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::shadow::{self, absent};

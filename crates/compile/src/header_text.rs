@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_plan::{Language, include, preamble};
 
-use crate::file_digest::Identity;
+use gfxpack_process::Identity;
 
 /// A text's requests.
 #[derive(Debug, Default, PartialEq, Eq)]

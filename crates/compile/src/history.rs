@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::executor::Summary;
-use crate::file_digest::FileDigests;
+use gfxpack_process::FileDigests;
 use crate::store::{ObjectStore, touch};
 use crate::toolchain::Toolchain;
-use crate::work::write_atomic;
+use gfxpack_process::write_atomic;
 
 /// Keys that are remembered for one target; those not built for longest go.
 const MAX_KEYS: usize = 400_000;

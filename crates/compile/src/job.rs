@@ -15,7 +15,7 @@ use gfxpack_plan::{Digest, Language, include};
 use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use crate::file_digest::Identity;
+use gfxpack_process::Identity;
 use crate::process::End;
 use crate::remote::Site;
 use crate::shadow::{absent, searched};

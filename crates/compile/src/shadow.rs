@@ -12,7 +12,7 @@ use gfxpack_plan::digest::Hasher;
 
 use crate::answers::Moment;
 use crate::engine::Command;
-use crate::file_digest::{FileDigests, Identity};
+use gfxpack_process::{FileDigests, Identity};
 use crate::header_text::{HeaderText, HeaderTexts};
 
 /// Stands among digests of files for one that must not be there.

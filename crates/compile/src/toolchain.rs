@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
-use crate::file_digest::{FileDigests, Identity};
+use gfxpack_process::{FileDigests, Identity};
 use crate::isa;
 use crate::probe::{self, Asker};
 

@@ -15,7 +15,7 @@ use gfxpack_plan::{Digest, Language, TargetId, arguments};
 use crate::error::CompileError;
 use crate::probe::Asker;
 use crate::toolchain::Toolchain;
-use crate::work::write_atomic;
+use gfxpack_process::write_atomic;
 
 const HIP: &str = r#"#include <hip/hip_runtime.h>
 extern "C" __global__ __launch_bounds__(64) void trial(float* x, int n)

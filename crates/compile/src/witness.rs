@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
 
-use crate::file_digest::Identity;
+use gfxpack_process::Identity;
 
 /// What was found at some paths, links followed.
 #[derive(Debug, Default)]

@@ -12,7 +12,6 @@ pub mod digest;
 pub mod expand;
 pub mod harvest;
 pub mod include;
-pub mod inline_assembly;
 pub mod kernel_package;
 mod key;
 pub mod license;

@@ -36,7 +36,7 @@ pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
+use gfxpack_process::FileDigests;
 use crate::process::{self, Cancel, End, Output};
 use crate::shadow::KnownShadows;
 use crate::source::SourceSet;
