@@ -319,7 +319,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::process::Cancel;
+    use gfxpack_process::Cancel;
 
     /// Long after the files of a test were made.
     const LATER: Moment = Moment(u64::MAX);

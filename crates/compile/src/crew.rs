@@ -13,10 +13,10 @@ use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, Shop};
-use crate::process::Cancel;
 use crate::remote::RemoteShop;
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
+use gfxpack_process::Cancel;
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.

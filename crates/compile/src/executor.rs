@@ -19,15 +19,15 @@ use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
-use crate::process::Cancel;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
-use crate::usage::Usage;
 use crate::work::WorkDir;
+use gfxpack_process::Cancel;
+use gfxpack_process::Usage;
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;

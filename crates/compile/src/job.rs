@@ -16,11 +16,11 @@ use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
 use crate::file_digest::Identity;
-use crate::process::End;
 use crate::remote::Site;
 use crate::shadow::{absent, searched};
-use crate::usage::Usage;
 use crate::verdict;
+use gfxpack_process::End;
+use gfxpack_process::Usage;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! This crate knows nothing of kdbs, packages and terminals.
 
 mod answers;
-mod children;
 mod choose;
 mod configuration;
 mod costs;
@@ -22,13 +21,10 @@ mod header_text;
 mod history;
 mod isa;
 mod job;
-mod layout;
 mod loader;
 mod local;
 mod memory;
-mod pipe;
 mod probe;
-mod process;
 mod remote;
 mod schedule;
 mod shadow;
@@ -39,12 +35,10 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
-mod usage;
 mod verdict;
 mod witness;
 mod work;
 
-pub use children::kill_children;
 pub use choose::{Listed, Toolchains};
 pub use costs::KnownCosts;
 pub use disassemble::Disassembler;
@@ -54,10 +48,10 @@ pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
 pub use file_digest::{FileDigests, state_of};
+pub use gfxpack_process::{Cancel, Usage, kill_children};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
-pub use process::Cancel;
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
     ToolchainSource,
@@ -71,5 +65,4 @@ pub use store::{
 };
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
-pub use usage::Usage;
 pub use work::write_atomic;

@@ -9,8 +9,8 @@ use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Preparation, Starter};
 use crate::error::CompileError;
 use crate::job;
-use crate::usage::Usage;
 use crate::work::WorkDir;
+use gfxpack_process::Usage;
 
 /// What the workers of this machine share.
 pub(crate) struct Shop<'a> {

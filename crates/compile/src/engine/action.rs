@@ -23,11 +23,12 @@ use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::{Digest, Language};
 
+use super::Engine;
 use super::command::{Command, Defines, Filling, Shape, Word};
-use super::{Engine, preload};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
+use gfxpack_process::preload;
 
 /// What the tree consists of.
 const TOP: &str = "gfxpack";

@@ -12,7 +12,6 @@ mod command;
 mod fork_server;
 mod library_headers;
 mod precompiled;
-mod preload;
 mod prepare;
 mod shortcuts;
 mod starter;
@@ -30,18 +29,18 @@ pub(crate) use self::action::{Recipe, path_here};
 pub(crate) use self::command::Command;
 use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
-use self::preload::Environment;
 pub(crate) use self::prepare::Preparation;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;
-use crate::process::{self, Cancel, End, Output};
 use crate::shadow::KnownShadows;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
+use gfxpack_process::preload::{self, Environment};
+use gfxpack_process::{self as process, Cancel, End, Output};
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
 /// program with less.
@@ -137,8 +136,9 @@ impl Engine<'_> {
             environment: &self.environments[job.toolchain],
             temp_dir: place.scratch,
             time_limit: self.time_limit,
+            record: None,
         };
-        process::run(&program, self.cancel).map(Run::from)
+        Ok(process::run(&program, self.cancel)?.into())
     }
 
     fn by_shortcuts(
@@ -175,6 +175,7 @@ impl Engine<'_> {
                 temp_dir: place.scratch,
                 time_limit: self.time_limit,
                 fork_server: self.shortcuts.fork_server,
+                record: None,
             };
             let output = starter.run(&start, self.cancel)?;
             let ok = output.ok();

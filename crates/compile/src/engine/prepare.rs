@@ -18,7 +18,7 @@ use super::precompiled::{
 use super::starter::Start;
 use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// Fewest jobs that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
@@ -250,6 +250,7 @@ impl Engine<'_> {
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
+            record: None,
         };
         let started = Moment::now();
         let output = self.starter().run(&start, self.cancel)?;
@@ -305,6 +306,7 @@ impl Engine<'_> {
                     temp_dir: dir,
                     time_limit: self.time_limit,
                     fork_server: self.shortcuts.fork_server,
+                    record: None,
                 };
                 let output = self.starter().run(&start, self.cancel)?;
                 *usage = usage.then(output.usage);

@@ -15,7 +15,7 @@ use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object, OutsideDeps};
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;

@@ -14,7 +14,7 @@ use crate::error::CompileError;
 use crate::file_digest::FileDigests;
 use crate::job::{Failure, FailureKind};
 use crate::remote::Site;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// This version of gfxpack: another one may judge otherwise.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");

@@ -291,7 +291,7 @@ mod tests {
     use crate::file_digest::FileDigests;
     use crate::job::{Failure, FailureKind};
     use crate::remote::Site;
-    use crate::usage::Usage;
+    use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
