@@ -28,14 +28,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "liblzma", "rpm", "tar", "toml", "walkdir", "zstd", "tokio"],
     ),
     (
-        "gfxpack-compile",
-        &["gfxpack-plan"],
-        &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
-    ),
-    (
         "gfxpack-process",
         &[],
         &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
+    ),
+    (
+        "gfxpack-compile",
+        &["gfxpack-plan", "gfxpack-process"],
+        &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
     ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
     (

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{About, ObjectStore};
+use gfxpack_compile::{About, ObjectStore, RestsOn};
 use gfxpack_plan::words::Words;
 use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let digest = line.get(2..66).ok_or_else(|| "a line has no digest".to_owned())?;
         let job: Digest = digest.parse().map_err(|error| format!("{error}"))?;
         let bytes = [&object, job.as_ref()].concat();
-        store.insert(job, &bytes, &about, Vec::new()).map_err(|error| error.to_string())?;
+        store.insert(job, &bytes, &about, &RestsOn::default()).map_err(|error| error.to_string())?;
         Ok::<(), String>(())
     })?;
     Ok(())

@@ -129,6 +129,10 @@ impl Moment {
         Self(now.map_or(0, |since| since.as_secs()))
     }
 
+    pub(crate) fn seconds(self) -> u64 {
+        self.0
+    }
+
     /// Whether a file changed last so long before that its times tell it from
     /// what it became since.
     pub(crate) fn is_after(self, identity: &Identity) -> bool {
@@ -319,7 +323,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::process::Cancel;
+    use gfxpack_process::Cancel;
 
     /// Long after the files of a test were made.
     const LATER: Moment = Moment(u64::MAX);

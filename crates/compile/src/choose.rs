@@ -13,11 +13,11 @@ use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;
 use gfxpack_process::FileDigests;
 use crate::probe::{self, Asker};
-use crate::process::Cancel;
 use crate::support;
 use crate::toolchain::Toolchain;
 use crate::trial::{Trial, Verdict};
 use crate::work::WorkDir;
+use gfxpack_process::Cancel;
 
 /// The toolchains of this machine, in order of preference.
 #[derive(Debug)]

@@ -313,12 +313,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::usage::Usage;
     use gfxpack_plan::Digest;
     use gfxpack_plan::arguments::{CompilerFacts, Program};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
+    use gfxpack_process::Usage;
 
     /// Two OpenCL C sources with two keys each, and an assembly one.
     pub(crate) fn small_plan() -> Plan {

@@ -13,10 +13,10 @@ use crate::executor::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, Shop};
-use crate::process::Cancel;
 use crate::remote::RemoteShop;
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
+use gfxpack_process::Cancel;
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.
@@ -210,7 +210,7 @@ impl Crew<'_> {
                 // by the compiler that it is kept for.
                 self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
                 let about = About::of(job);
-                let info = self.store.insert(job.digest, &object.bytes, &about, object.deps)?;
+                let info = self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
                 if runner.is_here() {
                     self.schedule.used(index, object.usage.peak_memory);
                 }
@@ -218,10 +218,10 @@ impl Crew<'_> {
                 let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info));
             }
-            Outcome::Failed(Refusal { failure, deps }) => {
-                if let Some(deps) = deps {
+            Outcome::Failed(Refusal { failure, rests_on }) => {
+                if let Some(rests_on) = rests_on {
                     self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
-                    self.store.insert_refusal(job.digest, &failure, &About::of(job), deps)?;
+                    self.store.insert_refusal(job.digest, &failure, &About::of(job), &rests_on)?;
                 }
                 report(Event::Failed { job: index, run, failure }, None);
             }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::discover::Search;
 use crate::error::CompileError;
-use crate::process::{self, Cancel, End, Program, find_in_path};
 use crate::toolchain::Toolchain;
+use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
 const PROGRAM: &str = "llvm-objdump";
 /// The largest kernels give some hundred megabytes of text.
@@ -68,6 +68,7 @@ impl Disassembler {
                 environment: &self.environment,
                 temp_dir: scratch.path(),
                 time_limit: TIME_LIMIT,
+                record: None,
             },
             cancel,
         )?;

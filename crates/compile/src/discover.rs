@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::CompileError;
-use crate::process::find_in_path;
+use gfxpack_process::find_in_path;
 
 /// Where ROCm's own packages install.
 pub(crate) const OPT: &str = "/opt";

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use gfxpack_plan::Language;
+use gfxpack_process::StartError;
 
 use crate::remote::RemoteError;
 
@@ -99,6 +100,12 @@ pub enum CompileError {
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
+}
+
+impl From<StartError> for CompileError {
+    fn from(StartError { program, source }: StartError) -> Self {
+        Self::Start { program, source }
+    }
 }
 
 impl CompileError {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use gfxpack_plan::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_process::watch::Looks;
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
@@ -17,17 +18,18 @@ use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
 use gfxpack_process::FileDigests;
 use crate::gate::{Gate, ThisMachine};
+use crate::judge::ToolchainPlaces;
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;
-use crate::process::Cancel;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
-use crate::store::{ObjectInfo, ObjectStore};
+use crate::store::{HEADERS, Now, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
-use crate::usage::Usage;
 use crate::work::WorkDir;
+use gfxpack_process::Cancel;
+use gfxpack_process::Usage;
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;
@@ -52,6 +54,8 @@ pub struct ExecutorOptions {
     pub shared: Option<Arc<SharedCache>>,
     /// Whether kernels that the store knows to be refused are tried again.
     pub retry_refused: bool,
+    /// Directories besides the sources that compilers may read.
+    pub admitted: Vec<PathBuf>,
 }
 
 /// Who runs jobs elsewhere, and what is left for this machine.
@@ -206,7 +210,12 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             &all
         }
     };
-    let lookup = |job: &usize| store.lookup(plan.jobs[*job].digest, digests);
+    let looks = Looks::new(digests);
+    let now = |source| Now::new(&looks, sources, source);
+    let lookup = |job: &usize| {
+        let job = &plan.jobs[*job];
+        store.lookup(job.digest, now(job.source))
+    };
     let mut found: Vec<Option<ObjectInfo>> =
         pool.install(|| wanted.par_iter().map(lookup).collect());
     let shared = options.shared.as_deref();
@@ -218,7 +227,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             shared.top_up(plan, &had, store, cancel);
         }
         let jobs: Vec<usize> = lacked.iter().map(|&place| wanted[place]).collect();
-        let fetched = shared.fetch(plan, &jobs, store, digests, cancel);
+        let fetched = shared.fetch(plan, &jobs, store, &now, cancel);
         let count = fetched.len();
         let mut fetched: HashMap<usize, ObjectInfo> = fetched.into_iter().collect();
         for place in lacked {
@@ -242,7 +251,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     }
     let mut refused: Vec<(usize, Failure)> = Vec::new();
     if !options.retry_refused {
-        let refusal = |job: &usize| Some((*job, store.refusal(plan.jobs[*job].digest, digests)?));
+        let refusal = |index: &usize| {
+            let job = &plan.jobs[*index];
+            Some((*index, store.refusal(job.digest, now(job.source))?))
+        };
         refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
         let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
         missing.retain(|job| !known.contains(job));
@@ -266,6 +278,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
+    let headers = store.dir().join(HEADERS);
+    let places = toolchains.iter().map(|it| ToolchainPlaces::new(it, &options.admitted, &headers, &looks));
+    let places = places.collect();
     let engine = Engine {
         plan,
         sources,
@@ -280,7 +295,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         compilers: Compilers::default(),
         environments: toolchains.iter().map(compiler_environment).collect(),
         headers: Default::default(),
-        shadows: Default::default(),
+        looks: &looks,
+        places,
+        unwatched: Default::default(),
     };
     let remote = options.remote.as_ref();
     let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
@@ -382,6 +399,9 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     };
     SharedCache::uploading(shared, plan, store, executor.cancel, run);
     warn(on_event);
+    if let Some(message) = shop.engine().unwatched_warning() {
+        on_event(Event::Warning { message });
+    }
     keep(&mut costs);
     summary.failures.sort_by_key(|(job, _)| *job);
     // An upgrade in the middle of a build: nobody knows which compiler made what.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_plan::words::Words;
@@ -10,10 +11,11 @@ use gfxpack_plan::{Digest, KernelKey, Language};
 
 use crate::error::CompileError;
 use gfxpack_process::FileDigests;
+use gfxpack_process::watch::{Answer, Answers, Looks};
 use crate::history::{self, History, Record};
 use crate::job::Failure;
-use crate::shadow::{self, absent};
-use crate::store::{About, ObjectInfo, ObjectStore};
+use crate::source::SourceSet;
+use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
@@ -140,36 +142,27 @@ pub fn explain(
     key: &KernelKey,
     toolchain: &Toolchain,
     store: &ObjectStore,
+    sources: &SourceSet,
     digests: &FileDigests,
     history: &History,
 ) -> Result<Explanation, CompileError> {
+    let looks = Looks::new(digests);
+    let asked = Asked::new(&looks, sources, job.source);
     let mut files = toolchain.covered_files(digests)?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
-    let system = last.map(|info| store.system_files(&info)).unwrap_or_default();
+    let answers = last.map(|info| store.answers(&info)).unwrap_or_default();
     let now = Now { plan, job, toolchain_files: &files, store, history };
-    let refusal = store.refusal(job.digest, digests);
-    let state = match (store.lookup(job.digest, digests).ok_or(refusal), previous) {
+    let refusal = store.refusal(job.digest, asked);
+    let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
-        (Err(None), _) if info.is_some() => State::Changed(
-            system
-                .iter()
-                .filter_map(|(path, digest)| {
-                    let now = shadow::now(path, digests);
-                    let how = match now.unwrap_or_else(absent) {
-                        now if now == *digest => return None,
-                        _ if *digest == absent() => How::Added,
-                        now if now == absent() => How::Removed,
-                        _ => How::Changed(None),
-                    };
-                    let name = path.display().to_string();
-                    Some(Change { what: What::SystemFile, name, how })
-                })
-                .collect(),
-        ),
+        (Err(None), _) if info.is_some() => {
+            let all = answers.iter().flat_map(Answers::iter);
+            State::Changed(all.filter_map(|(path, then)| change(path, then, asked)).collect())
+        }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
         (Err(None), Some(record)) => State::Changed(now.since(record)),
         (Err(None), None) => State::New(now.nearest()),
@@ -177,13 +170,35 @@ pub fn explain(
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
     Ok(Explanation {
         toolchain: files.iter().map(known).collect(),
-        system_files: system
-            .into_iter()
-            .filter(|(path, digest)| *digest != absent() && !path.is_dir())
-            .map(|(path, digest)| (path.display().to_string(), digest))
+        system_files: answers
+            .iter()
+            .flat_map(Answers::iter)
+            .filter_map(|(path, answer)| match answer {
+                Answer::File { digest, .. } => Some((path.display().to_string(), *digest)),
+                _ => None,
+            })
             .collect(),
         state,
     })
+}
+
+/// How a path differs from what a compiler was told of it.
+fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
+    let now = match (asked.source, path.is_relative()) {
+        (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
+        _ => {
+            let listed = matches!(then, Answer::Listing(_));
+            asked.looks.answer(path, listed).unwrap_or(Answer::Other)
+        }
+    };
+    let how = match (then, now) {
+        (then, now) if *then == now => return None,
+        (Answer::Absent, _) => How::Added,
+        (_, Answer::Absent) => How::Removed,
+        _ => How::Changed(None),
+    };
+    let what = if path.is_relative() { What::Source } else { What::SystemFile };
+    Some(Change { what, name: path.display().to_string(), how })
 }
 
 /// What stands behind a name of [`Toolchain::covered_files`].

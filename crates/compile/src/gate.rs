@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use crate::memory::{available_memory, resident_of_jobs};
-use crate::process::Cancel;
+use gfxpack_process::Cancel;
 
 /// How often memory is looked at again while a job waits for it: others than
 /// our own jobs may free some.

@@ -1,25 +1,21 @@
 //! One job: a compiler started, its result checked.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_plan::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language, include};
+use gfxpack_process::{End, Usage};
 
 use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use gfxpack_process::Identity;
-use crate::process::End;
+use crate::judge::{self, Judged, Stage};
 use crate::remote::Site;
-use crate::shadow::{absent, searched};
-use crate::usage::Usage;
+use crate::store::RestsOn;
 use crate::verdict;
 
 /// A code object, as made.
@@ -66,6 +62,14 @@ pub enum FailureKind {
     NoOutput,
     /// It wrote something that is no code object.
     NoCodeObject(String),
+    /// It read this file, which is not among the sources; seen from their
+    /// directory if it is relative.
+    Reads(PathBuf),
+    /// It wrote to this path, or tried to, where nothing of its own lies.
+    Writes(PathBuf),
+    /// It looked for more files among the sources each time that it was
+    /// started, so many times.
+    Endless(usize),
     /// The object is for other targets than asked.
     WrongTarget {
         /// What was asked for.
@@ -86,6 +90,9 @@ impl FailureKind {
             Self::TooLong => "too-long",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
+            Self::Reads(_) => "reads-outside",
+            Self::Writes(_) => "writes-outside",
+            Self::Endless(_) => "endless",
             Self::WrongTarget { .. } => "wrong-target",
         }
     }
@@ -106,6 +113,15 @@ impl fmt::Display for FailureKind {
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
             }
+            Self::Reads(path) => {
+                write!(f, "it reads `{}`, which is not among the sources", path.display())
+            }
+            Self::Writes(path) => {
+                write!(f, "it writes `{}`, which is none of its own files", path.display())
+            }
+            Self::Endless(rounds) => {
+                write!(f, "it looked for more of the sources in each of {rounds} runs")
+            }
             Self::WrongTarget { expected, found } => {
                 write!(f, "the object is for {found}, not for {expected}")
             }
@@ -113,10 +129,10 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// A code object with the system's files that went into it.
+/// A code object with what it rests on.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    pub(crate) rests_on: RestsOn,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
     pub(crate) site: Site,
@@ -125,38 +141,52 @@ pub(crate) struct Object {
 /// A kernel that could not be made.
 pub(crate) struct Refusal {
     pub(crate) failure: Failure,
-    /// The system's files that it rests on, as an object does; `None` where
-    /// it is not to be kept, since it might be no more the next time.
-    pub(crate) deps: Option<Vec<(PathBuf, Digest)>>,
+    /// What it rests on, as an object does; `None` where it is not to be
+    /// kept, since it might be no more the next time.
+    pub(crate) rests_on: Option<RestsOn>,
 }
 
 impl From<Failure> for Refusal {
     /// One that is not to be kept.
     fn from(failure: Failure) -> Self {
-        Self { failure, deps: None }
+        Self { failure, rests_on: None }
     }
 }
+
+/// How often a compiler is started again because it looked for files that
+/// lie among the sources and had not been laid out: each time, files that
+/// those name in turn may come to light.
+const ROUNDS: usize = 64;
 
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
     engine: &Engine<'_>,
     starter: &mut Starter<'_>,
     index: usize,
-    stage: &Path,
+    stage: &Stage,
     scratch: &Path,
 ) -> Result<Result<Object, Refusal>, CompileError> {
     let started = Instant::now();
     let mut spent = Usage::default();
     for way in [Way::Short, Way::Driver] {
-        let mut attempt = settled(engine, starter, index, stage, scratch, way)?;
-        let (duration, usage) = match &mut attempt {
-            None => continue,
-            Some(Ok(object)) => (&mut object.duration, &mut object.usage),
-            Some(Err(refusal)) => (&mut refusal.failure.duration, &mut refusal.failure.usage),
+        let mut rounds = 0;
+        let mut done = loop {
+            match attempt(engine, starter, index, stage, scratch, way, &mut spent)? {
+                Attempt::Again if rounds < ROUNDS => rounds += 1,
+                Attempt::Again | Attempt::NoShortcut => break None,
+                Attempt::Done(done) => break Some(done),
+            }
         };
-        spent = spent.then(*usage);
-        (*duration, *usage) = (started.elapsed(), spent);
-        match attempt {
+        match &mut done {
+            None => continue,
+            Some(Ok(object)) => {
+                (object.duration, object.usage) = (started.elapsed(), spent);
+            }
+            Some(Err(Refusal { failure, .. })) => {
+                (failure.duration, failure.usage) = (started.elapsed(), spent);
+            }
+        }
+        match done {
             // Whatever failed by a shortcut is for the driver to say.
             Some(Err(refusal)) if way == Way::Short => {
                 let Failure { kind, output, .. } = &refusal.failure;
@@ -169,154 +199,94 @@ pub(crate) fn run(
             None => {}
         }
     }
-    unreachable!("the driver runs every job")
+    let (output, usage, site) = (String::new(), spent, Site::Here);
+    let (kind, duration) = (FailureKind::Endless(ROUNDS), started.elapsed());
+    Ok(Err(Failure { kind, output, duration, usage, site }.into()))
 }
 
-/// How often a job is run because a header is being changed.
-const ATTEMPTS: usize = 5;
-
-/// Runs a job until no header changed while it was read: a digest that is
-/// taken afterwards would be that of another text.
-fn settled(
-    engine: &Engine<'_>,
-    starter: &mut Starter<'_>,
-    index: usize,
-    stage: &Path,
-    scratch: &Path,
-    way: Way,
-) -> Result<Option<Result<Object, Refusal>>, CompileError> {
-    let mut before: Vec<Fresh> = Vec::new();
-    let mut spent = Usage::default();
-    for _ in 0..ATTEMPTS {
-        let Some(made) = attempt(engine, starter, index, stage, scratch, way)? else {
-            return Ok(None);
-        };
-        let (mut object, fresh) = match made {
-            Ok(made) => made,
-            Err(refusal) => return Ok(Some(Err(refusal))),
-        };
-        spent = spent.then(object.usage);
-        // What did not change from the end of one attempt to that of the next
-        // is what the next one read.
-        if fresh.iter().all(|file| before.contains(file)) {
-            object.usage = spent;
-            return Ok(Some(Ok(object)));
-        }
-        tracing::debug!(index, ?fresh, "compiled again, as a header has just changed");
-        before = fresh;
-    }
-    Err(CompileError::HeaderChanged(before.swap_remove(0).path))
+/// What became of one start of a job's compiler.
+enum Attempt {
+    /// There is no shortcut for the job.
+    NoShortcut,
+    /// It looked for files that are laid out by now.
+    Again,
+    Done(Result<Object, Refusal>),
 }
-
-/// An object, with files whose digests may not be of what was read for it.
-type Made = (Object, Vec<Fresh>);
 
 fn attempt(
     engine: &Engine<'_>,
     starter: &mut Starter<'_>,
     index: usize,
-    stage: &Path,
+    stage: &Stage,
     scratch: &Path,
     way: Way,
-) -> Result<Option<Result<Made, Refusal>>, CompileError> {
-    let started = Moment::now();
+    spent: &mut Usage,
+) -> Result<Attempt, CompileError> {
     let job = &engine.plan.jobs[index];
-    let name = match way {
-        Way::Short => "short",
-        Way::Driver => "o",
-    };
-    let (output_file, deps_file) = (scratch.join(name), scratch.join(format!("{name}.d")));
-    let place = Place { stage, scratch, output: &output_file, deps_file: &deps_file };
+    let output_file = scratch.join("o");
+    let deps_file = scratch.join("d");
+    for file in [&output_file, &deps_file] {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(CompileError::io("remove", file)(error));
+            }
+            _ => {}
+        }
+    }
+    let place =
+        Place { stage: stage.dir(), scratch, output: &output_file, deps_file: &deps_file };
+    let since = Moment::now();
     let run = match engine.run(starter, index, &place, way) {
         Ok(Some(run)) => run,
-        Ok(None) => return Ok(None),
+        Ok(None) => return Ok(Attempt::NoShortcut),
+        // A kernel whose arguments no program can be started with.
         Err(CompileError::Start { source, .. }) if is_too_long(&source) => {
             let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
             let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
-            return Ok(Some(Err(Failure { kind, output, duration, usage, site }.into())));
+            let failure = Failure { kind, output, duration, usage, site };
+            return Ok(Attempt::Done(Err(failure.into())));
         }
         Err(error) => return Err(error),
     };
+    *spent = spent.then(run.usage);
+    let judged = judge::judge(engine, job, stage, &place, &run, since)?;
+    let rests_on = match judged {
+        Judged::Again => return Ok(Attempt::Again),
+        Judged::Reads(path) => Err(FailureKind::Reads(path)),
+        Judged::Writes(path) => Err(FailureKind::Writes(path)),
+        Judged::RestsOn(rests_on) => Ok(Some(rests_on)),
+        Judged::Unknown(reason) => {
+            engine.unwatched(job, &reason);
+            Ok(None)
+        }
+    };
     let (duration, usage) = (Duration::ZERO, run.usage);
-    let kind = match run.end {
-        End::Exited(0) => match checked_object(job, &output_file)? {
+    let (kind, rests_on) = match (run.end, rests_on) {
+        (End::Cancelled, _) => return Err(CompileError::Interrupted),
+        (_, Err(kind)) => (kind, None),
+        (End::Exited(0), Ok(rests_on)) => match checked_object(job, &output_file)? {
             Ok(bytes) => {
-                let read = read_outside(engine, job, stage, &deps_file, started)?;
-                let OutsideDeps { mut deps, fresh } = read.unwrap_or_else(OutsideDeps::unknown);
-                // A header that changed since it was precompiled.
-                let now: HashMap<&OsStr, Digest> =
-                    deps.iter().map(|(path, digest)| (path.as_os_str(), *digest)).collect();
-                let other = |(path, digest): &(PathBuf, Digest)| {
-                    now.get(path.as_os_str()).is_some_and(|now| now != digest)
-                };
-                if run.deps.iter().any(other) {
-                    return Ok(None);
-                }
-                deps.extend(run.deps);
-                let object = Object { bytes, deps, duration, usage, site: Site::Here };
-                return Ok(Some(Ok((object, fresh))));
+                let rests_on = rests_on.unwrap_or_else(RestsOn::nothing_known);
+                let object = Object { bytes, rests_on, duration, usage, site: Site::Here };
+                return Ok(Attempt::Done(Ok(object)));
             }
-            Err(kind) => kind,
+            Err(kind) => (kind, rests_on),
         },
-        End::Exited(_) if lacks_room(&run.words) => {
+        (End::Exited(_), _) if lacks_room(&run.words) => {
             tracing::debug!(run.words, "the compiler could not write");
             return Err(CompileError::io("write", scratch)(io::ErrorKind::StorageFull.into()));
         }
-        End::Exited(code) => match killed(&run.words) {
-            Some(signal) => FailureKind::Crashed(signal),
-            None => FailureKind::Refused(code),
+        (End::Exited(code), Ok(rests_on)) => match killed(&run.words) {
+            Some(signal) => (FailureKind::Crashed(signal), None),
+            None => (FailureKind::Refused(code), rests_on),
         },
-        End::Killed(signal) => FailureKind::Crashed(signal),
-        End::TimedOut => FailureKind::TimedOut(engine.time_limit),
-        End::Cancelled => return Err(CompileError::Interrupted),
+        (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
+        (End::TimedOut, _) => (FailureKind::TimedOut(engine.time_limit), None),
     };
     let failure = Failure { kind, output: run.words, duration, usage, site: Site::Here };
     // The driver's word is the one that is told.
     let keep = way == Way::Driver && verdict::lasts(&failure.kind, &failure.output);
-    let deps = keep.then(|| rests_on(engine, job, stage, &deps_file, started)).flatten();
-    Ok(Some(Err(Refusal { failure, deps })))
-}
-
-/// What a refusal rests on; `None` where that can't be told: a compiler that
-/// looked for a file in vain lists nothing, and where it is not known which
-/// directories are searched, neither are the names that were not there. What
-/// has just changed may not be what was read.
-fn rests_on(
-    engine: &Engine<'_>,
-    job: &Job,
-    stage: &Path,
-    deps_file: &Path,
-    started: Moment,
-) -> Option<Vec<(PathBuf, Digest)>> {
-    let is_searched = job.language == Language::Assembly || engine.direct(job).is_some();
-    let read = is_searched.then(|| read_outside(engine, job, stage, deps_file, started));
-    let OutsideDeps { deps, fresh } = read?.ok()??;
-    fresh.is_empty().then_some(deps)
-}
-
-/// What a compiler read outside of stage and toolchain; `None` where it lists
-/// nothing.
-fn read_outside(
-    engine: &Engine<'_>,
-    job: &Job,
-    stage: &Path,
-    deps_file: &Path,
-    started: Moment,
-) -> Result<Option<OutsideDeps>, CompileError> {
-    let listed = match job.language {
-        // The assembler lists nothing, and reads nothing but the stage.
-        Language::Assembly => Some(Vec::new()),
-        Language::Hip | Language::OpenclC => listed(deps_file)?,
-    };
-    let Some(listed) = listed else { return Ok(None) };
-    let mut paths = Vec::new();
-    for path in listed {
-        paths.extend(outside_stage(stage, path)?);
-    }
-    // What a precompiled header was made of is named by its text.
-    let headers = engine.headers_dir();
-    let paths = paths.into_iter().filter(|path| !path.starts_with(&headers));
-    outside_deps(engine, job, paths, started).map(Some)
+    Ok(Attempt::Done(Err(Refusal { failure, rests_on: rests_on.filter(|_| keep) })))
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits:
@@ -383,104 +353,6 @@ fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ArgumentListTooLong
 }
 
-/// What a compiler lists as read; `None` where it lists nothing.
-fn listed(deps_file: &Path) -> Result<Option<Vec<PathBuf>>, CompileError> {
-    match fs::read_to_string(deps_file) {
-        Ok(text) => Ok(Some(depfile_paths(&text)).filter(|paths| !paths.is_empty())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CompileError::io("read", deps_file)(error)),
-    }
-}
-
-/// A file that a compiler lists, if it does not lie in the stage, which it ran
-/// in: whatever led there, nothing else covers it.
-pub(crate) fn outside_stage(stage: &Path, path: PathBuf) -> Result<Option<PathBuf>, CompileError> {
-    let rises = path.components().any(|part| part == Component::ParentDir);
-    if path.is_absolute() && !(rises && path.starts_with(stage)) {
-        return Ok((!path.starts_with(stage)).then_some(path));
-    }
-    let within = || path.to_str().is_some_and(|path| include::join("", path).is_some());
-    if path.is_relative() && within() {
-        return Ok(None);
-    }
-    // Where a link lies on the way, names do not tell where `..` leads.
-    let real = |path: &Path| fs::canonicalize(path).map_err(CompileError::io("read", path));
-    let path = real(&stage.join(path))?;
-    Ok((!path.starts_with(real(stage)?)).then_some(path))
-}
-
-/// Of the files that the compiler read, those that neither the source's digest
-/// nor the toolchain's covers: the C and C++ libraries' headers.
-///
-/// With them come those that would have been read instead, had they been
-/// there. `started` is before the compiler was.
-pub(crate) fn outside_deps(
-    engine: &Engine<'_>,
-    job: &Job,
-    paths: impl Iterator<Item = PathBuf>,
-    started: Moment,
-) -> Result<OutsideDeps, CompileError> {
-    if job.language == Language::Assembly {
-        return Ok(OutsideDeps::default());
-    }
-    let toolchain = &engine.toolchains[job.toolchain];
-    let paths: Vec<PathBuf> = paths.collect();
-    let mut found = OutsideDeps::default();
-    let add = |path: &PathBuf, found: &mut OutsideDeps| -> Result<(), CompileError> {
-        if !toolchain.covers(path, job.language) {
-            let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
-            let identity = Identity::of(&meta);
-            let digest = engine.digests.digest(path)?;
-            if !started.is_after(&identity) {
-                found.fresh.push(Fresh { path: path.clone(), identity, digest });
-            }
-            found.deps.push((path.clone(), digest));
-        }
-        Ok(())
-    };
-    paths.iter().try_for_each(|path| add(path, &mut found))?;
-    let commands = engine.direct(job).map(|(_, commands)| commands);
-    let command = commands.as_ref().and_then(|commands| commands.first());
-    let dirs = command.map(searched).unwrap_or_default();
-    let read = found.deps.iter().map(|(_, digest)| *digest).collect();
-    let asked = engine.sources.asked(job.source);
-    let shadows = engine.shadows.of(&dirs, paths, read, asked, started);
-    shadows.present.iter().try_for_each(|path| add(path, &mut found))?;
-    // A new file among those that the digest covers changes the digest.
-    let others = shadows.absent.iter().filter(|path| !toolchain.covers(path, job.language));
-    found.deps.extend(others.map(|path| (path.clone(), absent())));
-    found.deps.extend(shadows.listings.iter().cloned());
-    let late = shadows.late.iter();
-    let late = late.map(|(path, identity)| (path.clone(), *identity));
-    found.fresh.extend(late.map(|(path, identity)| Fresh { path, identity, digest: absent() }));
-    Ok(found)
-}
-
-/// What [`outside_deps`] finds.
-#[derive(Default)]
-pub(crate) struct OutsideDeps {
-    pub(crate) deps: Vec<(PathBuf, Digest)>,
-    /// Those that changed while the compiler ran or shortly before, as they
-    /// are now.
-    pub(crate) fresh: Vec<Fresh>,
-}
-
-impl OutsideDeps {
-    /// Of a compiler that does not list what it read: what it made is for this
-    /// build alone.
-    fn unknown() -> Self {
-        Self { deps: vec![(PathBuf::from("/"), absent())], ..Self::default() }
-    }
-}
-
-/// A file that has just changed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fresh {
-    path: PathBuf,
-    identity: Identity,
-    digest: Digest,
-}
-
 /// The prerequisites of a depfile's one rule.
 pub(crate) fn depfile_paths(text: &str) -> Vec<PathBuf> {
     let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
@@ -544,34 +416,6 @@ mod tests {
         ] {
             assert!(!lacks_room(words), "{words}");
         }
-    }
-
-    #[test]
-    fn what_lies_outside_the_stage_is_told_however_it_is_listed() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = fs::canonicalize(dir.path()).unwrap();
-        let stage = dir.join("deep/stage");
-        for file in ["secret.h", "deep/beside.h", "deep/stage/inc/in.h", "elsewhere/x.h"] {
-            fs::create_dir_all(dir.join(file).parent().unwrap()).unwrap();
-            fs::write(dir.join(file), "").unwrap();
-        }
-        std::os::unix::fs::symlink(&stage, dir.join("elsewhere/link")).unwrap();
-        let check = |stage: &Path, path: &str, expected: Option<&str>| {
-            let found = outside_stage(stage, path.into()).unwrap();
-            assert_eq!(found, expected.map(|path| dir.join(path)), "{path}");
-        };
-        let absolute = |path: &str| dir.join(path).display().to_string();
-        check(&stage, "a.cl", None);
-        check(&stage, "inc/../inc/in.h", None);
-        check(&stage, "../../secret.h", Some("secret.h"));
-        check(&stage, "inc/../../beside.h", Some("deep/beside.h"));
-        check(&stage, "../stage/inc/in.h", None);
-        check(&stage, &absolute("deep/stage/inc/in.h"), None);
-        check(&stage, &absolute("deep/stage/../beside.h"), Some("deep/beside.h"));
-        check(&stage, &absolute("elsewhere/x.h"), Some("elsewhere/x.h"));
-        // Its parent is not the directory that its name says.
-        check(&dir.join("elsewhere/link"), "../beside.h", Some("deep/beside.h"));
-        assert!(outside_stage(&stage, "../gone.h".into()).is_err());
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! This crate knows nothing of kdbs, packages and terminals.
 
 mod answers;
-mod children;
 mod choose;
 mod configuration;
 mod costs;
@@ -17,20 +16,16 @@ mod error;
 mod executor;
 mod explain;
 mod gate;
-mod header_text;
 mod history;
 mod isa;
 mod job;
-mod layout;
+mod judge;
 mod loader;
 mod local;
 mod memory;
-mod pipe;
 mod probe;
-mod process;
 mod remote;
 mod schedule;
-mod shadow;
 mod shard;
 mod shared;
 mod source;
@@ -38,12 +33,10 @@ mod store;
 mod support;
 mod toolchain;
 mod trial;
-mod usage;
 mod verdict;
 mod witness;
 mod work;
 
-pub use children::kill_children;
 pub use choose::{Listed, Toolchains};
 pub use costs::KnownCosts;
 pub use disassemble::Disassembler;
@@ -52,10 +45,11 @@ pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
+pub use gfxpack_process::watch::Looks;
+pub use gfxpack_process::{Cancel, FileDigests, Usage, kill_children, state_of, write_atomic};
 pub use history::History;
 pub use job::{Built, Failure, FailureKind};
 pub use memory::{available_memory, default_jobs};
-pub use process::Cancel;
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
     ToolchainSource,
@@ -65,9 +59,7 @@ pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
-    About, Damaged, Evicted, Limits, ObjectInfo, ObjectStore, OldStore, StoreStats, touch,
+    About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats, touch,
 };
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;
-pub use usage::Usage;
-pub use gfxpack_process::{FileDigests, state_of, write_atomic};

@@ -1,22 +1,21 @@
 //! Runs jobs on this machine: sources are staged by whoever needs them first.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Preparation, Starter};
 use crate::error::CompileError;
 use crate::job;
-use crate::usage::Usage;
+use crate::judge::Stage;
 use crate::work::WorkDir;
+use gfxpack_process::Usage;
 
 /// What the workers of this machine share.
 pub(crate) struct Shop<'a> {
     engine: Engine<'a>,
     work: &'a WorkDir,
-    stages: HashMap<usize, OnceLock<Result<PathBuf, ()>>>,
+    stages: HashMap<usize, OnceLock<Result<Stage, ()>>>,
 }
 
 /// One worker of this machine.
@@ -46,18 +45,16 @@ impl<'a> Shop<'a> {
         self.engine.prepare(preparation)
     }
 
-    /// The directory of a staged source, made by whoever needs it first.
-    fn stage(&self, source: usize) -> Result<PathBuf, CompileError> {
+    /// A staged source, made by whoever needs it first.
+    fn stage(&self, source: usize) -> Result<&Stage, CompileError> {
         let mut error = None;
         let staged = self.stages[&source].get_or_init(|| {
             let dir = self.work.path().join(format!("source-{source}"));
-            let made = fs::create_dir(&dir)
-                .map_err(CompileError::io("create", &dir))
-                .and_then(|()| self.engine.sources.stage(source, &dir));
-            made.map(|()| dir).map_err(|fatal| error = Some(fatal))
+            let made = Stage::new(self.engine.sources, source, dir);
+            made.map_err(|fatal| error = Some(fatal))
         });
         match (staged, error) {
-            (Ok(dir), _) => Ok(dir.clone()),
+            (Ok(stage), _) => Ok(stage),
             (Err(()), Some(error)) => Err(error),
             (Err(()), None) => Err(CompileError::Interrupted),
         }
@@ -77,7 +74,7 @@ impl Runner for Local<'_> {
             .prefix("job-")
             .tempdir_in(parent)
             .map_err(CompileError::io("create", parent))?;
-        Ok(match job::run(&shop.engine, starter, index, &stage, scratch.path())? {
+        Ok(match job::run(&shop.engine, starter, index, stage, scratch.path())? {
             Ok(object) => Outcome::Made(object),
             Err(refusal) => Outcome::Failed(refusal),
         })

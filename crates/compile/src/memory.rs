@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::children;
+use gfxpack_process::children;
 
 /// Bytes of memory that new processes can have: what the kernel calls
 /// available, or what the control group leaves if that is less. `None` where
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_children_have_is_seen() {
-        use crate::process::{Cancel, Program, run};
+        use gfxpack_process::{Cancel, Program, run};
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("ready");
         // A child of a child, as a wrapper's compiler is.
@@ -149,6 +149,7 @@ mod tests {
             environment: &[("PATH".into(), "/usr/bin:/bin".into())],
             temp_dir: dir.path(),
             time_limit: std::time::Duration::from_secs(600),
+            record: None,
         };
         let resident = std::thread::scope(|scope| {
             let running = scope.spawn(|| run(&program, &cancel));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::error::CompileError;
-use crate::process::{self, Cancel, End, Output, Program};
+use gfxpack_process::{self as process, Cancel, End, Output, Program};
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -117,6 +117,7 @@ impl<'a> Asker<'a> {
                 environment: self.environment,
                 temp_dir: self.scratch,
                 time_limit: TIME_LIMIT,
+                record: None,
             },
             self.cancel,
         )?;

@@ -10,7 +10,7 @@ use gfxpack_plan::plan::Plan;
 
 use crate::costs::{Expected, usual_memory, with_margin};
 use crate::engine::Preparation;
-use crate::process::Cancel;
+use gfxpack_process::Cancel;
 
 /// How often a worker that waits looks whether the build was cancelled.
 const AGAIN: Duration = Duration::from_millis(100);

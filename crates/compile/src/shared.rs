@@ -11,8 +11,8 @@ use gfxpack_plan::plan::{Job, Plan};
 
 use gfxpack_process::watch::Answers;
 use crate::job;
-use crate::process::Cancel;
 use crate::store::{Entry, Now, ObjectInfo, ObjectStore};
+use gfxpack_process::Cancel;
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;

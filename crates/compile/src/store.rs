@@ -18,7 +18,6 @@ use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
 
 use crate::error::CompileError;
-use gfxpack_process::FileDigests;
 use gfxpack_process::watch::{Answer, Answers, Looks};
 use crate::source::SourceSet;
 use gfxpack_process::write_atomic_by;
@@ -33,6 +32,8 @@ pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 /// cache. The number goes up with the layout of its files, and where what
 /// earlier versions kept may be wrong.
 pub const VERSION: &str = "v3";
+/// Where precompiled headers are kept.
+pub(crate) const HEADERS: &str = "headers";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.
@@ -81,11 +82,11 @@ impl<'a> Now<'a> {
 
 /// What a job's outcome rests on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RestsOn {
+pub struct RestsOn {
     /// What its compiler was told of the file system.
-    pub(crate) system: Answers,
+    pub system: Answers,
     /// What it found, and did not find, where its sources lie.
-    pub(crate) sources: Answers,
+    pub sources: Answers,
 }
 
 impl RestsOn {
@@ -264,7 +265,7 @@ impl ObjectStore {
     /// # Errors
     /// [`CompileError::Io`] where it can't be written; nothing half-written
     /// stays.
-    pub(crate) fn insert(
+    pub fn insert(
         &self,
         job: Digest,
         bytes: &[u8],
@@ -393,6 +394,7 @@ fn sweep(temp: &Path) {
 #[cfg(test)]
 mod tests {
     use gfxpack_plan::KernelKey;
+    use gfxpack_process::FileDigests;
 
     use super::*;
 

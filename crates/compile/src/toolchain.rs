@@ -302,6 +302,18 @@ impl Toolchain {
         &self.files
     }
 
+    /// The files and directories of the digest that decides a language's
+    /// objects.
+    pub(crate) fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
+        let decides = |dir: &&PathBuf| match language {
+            Language::Hip => true,
+            Language::OpenclC => !dir.ends_with(HIP_HEADERS),
+            Language::Assembly => false,
+        };
+        let dirs = self.covered.iter().chain([&self.device_libs]).filter(decides);
+        self.files.iter().chain(dirs).cloned().collect()
+    }
+
     /// Whether a file is part of the digest that decides a language's objects.
     pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
         let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
@@ -434,7 +446,10 @@ fn closure(
             }
         }
     }
-    let digest = |(name, file): (String, PathBuf)| Ok((name, digests.digest(&file)?));
+    let digest = |(name, file): (String, PathBuf)| {
+        let digest = digests.digest(&file).map_err(CompileError::io("read", &file))?;
+        Ok((name, digest))
+    };
     let mut entries: Vec<_> =
         named.into_par_iter().map(digest).collect::<Result<_, CompileError>>()?;
     entries.sort();

@@ -2,7 +2,7 @@
 //! something went wrong around it. Only the first may be kept.
 
 use crate::job::FailureKind;
-use crate::pipe::was_cut;
+use gfxpack_process::was_cut;
 
 /// Programs that are told that a source is wrong exit with this.
 ///

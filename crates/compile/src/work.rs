@@ -25,6 +25,8 @@ impl WorkDir {
         let parent = cache.join("work");
         let make = || -> io::Result<Self> {
             fs::create_dir_all(&parent)?;
+            // Compilers tell where they are without links.
+            let parent = fs::canonicalize(&parent)?;
             // Held while sweeping and making, so that no sweep ever sees a
             // directory whose own lock is not taken yet.
             let gate = File::create(parent.join(LOCK))?;

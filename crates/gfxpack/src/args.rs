@@ -264,6 +264,10 @@ pub(crate) struct Build {
     /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
+    /// A directory besides the sources that compilers may read; what they read
+    /// there is digested; repeatable
+    #[arg(long, value_name = "DIR", help_heading = "Build")]
+    pub(crate) allow_read: Vec<PathBuf>,
     /// Compile kernels again that an earlier run saw refused
     #[arg(long, help_heading = "Build")]
     pub(crate) retry_refused: bool,

@@ -95,6 +95,7 @@ fn run(
         remote: beyond.workers.clone(),
         shared: beyond.cache.clone(),
         retry_refused: args.retry_refused,
+        admitted: args.allow_read.clone(),
     };
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;

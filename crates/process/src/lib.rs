@@ -1,12 +1,26 @@
-//! Programs and what they touch: so far, watching one, with all that it
-//! starts, for what it asks of the file system.
+//! Programs and what they touch: starting one with limits, reading its pipes,
+//! telling what it used, and watching what it and all that it starts ask of
+//! the file system.
 //!
 //! This crate knows no compiler but by the arguments that tell one from a
 //! driver, and no plan, job or store.
 
 mod atomic;
+pub mod children;
 mod file_digest;
+mod layout;
+mod pipe;
+pub mod preload;
+mod program;
+mod usage;
 pub mod watch;
 
 pub use atomic::{write_atomic, write_atomic_by, write_atomic_with};
+pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
+pub use layout::fixed;
+pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
+pub use program::{
+    Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
+};
+pub use usage::Usage;

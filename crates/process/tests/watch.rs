@@ -230,7 +230,7 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
     let alone = watched(&path, &command_line).unwrap();
     let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
-    let library = gfxpack_process::watch::library().unwrap();
+    let library = gfxpack_process::preload::path().unwrap();
     let mut doorway = command(&compiler.program);
     let preload = format!("{} {}", library.display(), door.display());
     doorway.env("LD_PRELOAD", preload).current_dir(&path);

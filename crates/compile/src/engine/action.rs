@@ -23,11 +23,12 @@ use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::{Digest, Language};
 
+use super::Engine;
 use super::command::{Command, Defines, Filling, Shape, Word};
-use super::{Engine, preload};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
+use gfxpack_process::preload;
 
 /// What the tree consists of.
 const TOP: &str = "gfxpack";
@@ -350,7 +351,7 @@ impl<'a> Tree<'a> {
         if !file.is_file() {
             return Ok(None);
         }
-        let digest = self.engine.digests.digest(file)?;
+        let digest = self.engine.digests.digest(file).map_err(CompileError::io("read", file))?;
         let mut path = format!("{dir}/{name}");
         let taken = self.files.get(&format!("{TOP}/{path}"));
         if taken.is_some_and(|other| other.digest != digest) {
@@ -380,7 +381,7 @@ impl<'a> Tree<'a> {
         let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
-            digest: self.engine.digests.digest(file)?,
+            digest: self.engine.digests.digest(file).map_err(CompileError::io("read", file))?,
             size: meta.len(),
             executable: meta.permissions().mode() & 0o111 != 0,
             content: Content::File(file.to_owned()),

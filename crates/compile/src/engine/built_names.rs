@@ -12,7 +12,7 @@ use super::command::Define;
 use super::precompiled::Recipe;
 use super::starter::Start;
 use crate::error::CompileError;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// What the macros' values begin with.
 const MARK: &str = "gfxpack_built_name_";
@@ -63,6 +63,7 @@ impl Engine<'_> {
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
+            record: None,
         };
         let output = self.starter().run(&start, self.cancel)?;
         *usage = usage.then(output.usage);

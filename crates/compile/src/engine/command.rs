@@ -14,8 +14,8 @@ use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
 
 use crate::error::CompileError;
-use crate::process::{self, Cancel, End};
 use crate::toolchain::Toolchain;
+use gfxpack_process::{self as process, Cancel, End};
 
 /// Stand for what differs; no real option looks like these.
 const INPUT: &str = "gfxpack_slot_input";
@@ -377,6 +377,7 @@ impl Asking<'_> {
                 environment: &self.toolchain.environment,
                 temp_dir: scratch,
                 time_limit: TIME_LIMIT,
+                record: None,
             },
             self.cancel,
         )?;

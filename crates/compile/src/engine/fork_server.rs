@@ -20,15 +20,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gfxpack_process::watch::Recorder;
+use gfxpack_process::{
+    Cancel, Capture, End, Group, Output, TICK, Usage, ended, fixed, preload, wait_readable,
+};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use super::preload;
-use crate::layout;
-use crate::pipe::{Capture, wait_readable};
-use crate::process::{Cancel, End, Group, Output, TICK, ended};
-use crate::usage::Usage;
-
-/// What is spoken is described in `fork_server.c`.
+/// What is spoken is described in `preload/fork_server.c` of
+/// gfxpack-process.
 const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
 /// Length of an answer.
 const ANSWER: usize = 32;
@@ -95,7 +94,7 @@ impl Loaded {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
-        let group = Group::new(layout::fixed(|| command.spawn())?);
+        let group = Group::new(fixed(|| command.spawn())?);
         // The command holds the other end of the socket, whose end is a sign.
         drop(command);
         let mut said = Capture::new(control.try_clone()?);
@@ -132,7 +131,7 @@ impl Loaded {
 }
 
 fn greeted(said: &Capture) -> io::Result<()> {
-    if said.kept == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
+    if said.bytes() == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
 }
 
 /// A copy of a loaded compiler that forks for one job after the other.
@@ -151,6 +150,8 @@ pub(crate) struct Request<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) temp_dir: &'a Path,
     pub(crate) time_limit: Duration,
+    /// What it writes into what it asks of the file system.
+    pub(crate) record: Option<&'a Recorder>,
 }
 
 impl ForkServer {
@@ -170,7 +171,7 @@ impl ForkServer {
             self.requests.shutdown(Shutdown::Write).ok();
             self.wait(ANSWER, STOP_LIMIT, &Cancel::default())?;
         }
-        let (end, usage) = match (stopped, decode(&self.answers.kept)) {
+        let (end, usage) = match (stopped, decode(self.answers.bytes())) {
             (Some(end), answer) => (end, answer.map_or_else(Usage::default, |(_, usage)| usage)),
             (None, Some(answer)) => answer,
             (None, None) => return Err(io::Error::other("the fork server is gone")),
@@ -196,7 +197,7 @@ fn wait(
     cancel: &Cancel,
 ) -> io::Result<Option<End>> {
     let started = Instant::now();
-    while pipes[0].kept.len() < bytes && pipes[0].open {
+    while pipes[0].bytes().len() < bytes && pipes[0].is_open() {
         if cancel.is_cancelled() {
             return Ok(Some(End::Cancelled));
         }
@@ -212,7 +213,8 @@ fn wait(
 fn encode(request: &Request<'_>) -> io::Result<Vec<u8>> {
     let count = u32::try_from(request.arguments.len()).map_err(io::Error::other)?;
     let mut text = count.to_ne_bytes().to_vec();
-    let places = [request.directory.as_os_str(), request.temp_dir.as_os_str()];
+    let record = request.record.map(Recorder::path).unwrap_or_default();
+    let places = [request.directory, request.temp_dir, &record].map(Path::as_os_str);
     for word in places.into_iter().chain(request.arguments.iter().map(OsString::as_os_str)) {
         if word.as_bytes().contains(&0) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -239,13 +241,13 @@ fn decode(answer: &[u8]) -> Option<(End, Usage)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process;
+    use gfxpack_process as process;
 
     const LONG: Duration = Duration::from_secs(600);
 
     fn request<'a>(arguments: &'a [OsString], time_limit: Duration) -> Request<'a> {
         let (directory, temp_dir) = (Path::new("/usr"), Path::new("/tmp"));
-        Request { arguments, directory, temp_dir, time_limit }
+        Request { arguments, directory, temp_dir, time_limit, record: None }
     }
 
     fn loaded() -> Arc<Loaded> {
@@ -392,6 +394,7 @@ int main(int argc, char **argv) {
                 environment: &environment,
                 temp_dir: dir.path(),
                 time_limit: LONG,
+                record: None,
             };
             let compiled = process::run(&compiler, &cancel).unwrap();
             assert!(compiled.ok(), "{}", compiled.stderr);

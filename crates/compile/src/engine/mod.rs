@@ -12,7 +12,6 @@ mod command;
 mod fork_server;
 mod library_headers;
 mod precompiled;
-mod preload;
 mod prepare;
 mod shortcuts;
 mod starter;
@@ -20,28 +19,28 @@ mod starter;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::plan::{Job, Plan};
 
 pub(crate) use self::action::{Recipe, path_here};
 pub(crate) use self::command::Command;
 use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
 use self::precompiled::PrecompiledHeader;
-use self::preload::Environment;
 pub(crate) use self::prepare::Preparation;
 pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
 use gfxpack_process::FileDigests;
-use crate::process::{self, Cancel, End, Output};
-use crate::shadow::KnownShadows;
+use gfxpack_process::watch::{Looks, Record, Recorder, Unwatched};
+use crate::judge::ToolchainPlaces;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
+use gfxpack_process::preload::{self, Environment};
+use gfxpack_process::{self as process, Cancel, End, Output};
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
 /// program with less.
@@ -65,8 +64,13 @@ pub(crate) struct Engine<'a> {
     /// The whole environment of a toolchain's programs, by toolchain.
     pub(crate) environments: Vec<Environment>,
     /// By job.
-    pub(crate) headers: RwLock<HashMap<usize, Arc<PrecompiledHeader>>>,
-    pub(crate) shadows: KnownShadows,
+    pub(crate) headers: RwLock<HashMap<usize, UsedHeader>>,
+    /// What the file system says.
+    pub(crate) looks: &'a Looks<'a>,
+    /// Where everything lies, by toolchain.
+    pub(crate) places: Vec<ToolchainPlaces>,
+    /// Jobs whose compilers could not be watched, and why the first could not.
+    pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }
 
 /// The environment of a toolchain's compilers, and of the drivers that hand it
@@ -81,8 +85,19 @@ pub(crate) struct Run {
     /// What it wrote, standard error first.
     pub(crate) words: String,
     pub(crate) usage: Usage,
-    /// Files outside of the toolchain that went in by a precompiled header.
-    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    /// What its programs asked of the file system, one after the other.
+    pub(crate) records: Vec<Result<Record, Unwatched>>,
+    /// The precompiled header that it used.
+    pub(crate) header: Option<UsedHeader>,
+}
+
+/// A precompiled header as a job uses it.
+#[derive(Debug, Clone)]
+pub(crate) struct UsedHeader {
+    pub(crate) header: Arc<PrecompiledHeader>,
+    /// Paths below the staged directory that hide one of its headers if they
+    /// are there. None is.
+    pub(crate) absent: Arc<[PathBuf]>,
 }
 
 /// How a job's compiler is run.
@@ -137,8 +152,13 @@ impl Engine<'_> {
             environment: &self.environments[job.toolchain],
             temp_dir: place.scratch,
             time_limit: self.time_limit,
+            record: None,
         };
-        process::run(&program, self.cancel).map(Run::from)
+        let (output, record) = recorded(|record| {
+            let program = process::Program { record, ..program.clone() };
+            Ok(process::run(&program, self.cancel)?)
+        })?;
+        Ok(Run::new(output, vec![record], None))
     }
 
     fn by_shortcuts(
@@ -150,17 +170,9 @@ impl Engine<'_> {
         let job = &self.plan.jobs[index];
         let Some((defines, commands)) = self.commands_of(job) else { return Ok(None) };
         let header = self.headers.read().expect("no panic inside").get(&index).cloned();
-        let header = header.as_deref();
-        let mut usage = Usage::default();
-        let mut words = String::new();
-        let mut end = End::Exited(0);
+        let mut run: Option<Run> = None;
         for command in commands.iter() {
-            let mut command = command.clone();
-            if let Some(header) = header
-                && let Some(with_header) = header.apply(&command)
-            {
-                command = with_header;
-            }
+            let with_header = header.as_ref().and_then(|used| used.header.apply(command));
             let filling = Filling {
                 input: &self.plan.sources[job.source].main,
                 defines: &defines,
@@ -169,25 +181,45 @@ impl Engine<'_> {
                 scratch: place.scratch,
             };
             let start = Start {
-                words: command.fill(&filling),
+                words: with_header.as_ref().unwrap_or(command).fill(&filling),
                 directory: place.stage,
                 environment: &self.environments[job.toolchain],
                 temp_dir: place.scratch,
                 time_limit: self.time_limit,
                 fork_server: self.shortcuts.fork_server,
+                record: None,
             };
-            let output = starter.run(&start, self.cancel)?;
+            let (output, record) = recorded(|record| {
+                starter.run(&Start { record, words: start.words.clone(), ..start }, self.cancel)
+            })?;
             let ok = output.ok();
-            let run = Run::from(output);
-            usage = usage.then(run.usage);
-            words.push_str(&run.words);
-            end = run.end;
+            let next = Run::new(output, vec![record], header.clone());
+            run = Some(match run {
+                Some(before) => before.then(next),
+                None => next,
+            });
             if !ok {
                 break;
             }
         }
-        let deps = header.map_or_else(Vec::new, |header| header.deps.clone());
-        Ok(Some(Run { end, words, usage, deps }))
+        Ok(run)
+    }
+
+    /// Notes that a job's compiler could not be watched.
+    pub(crate) fn unwatched(&self, job: &Job, reason: &str) {
+        tracing::debug!(key = %job.key, reason, "what it read is not known");
+        let mut unwatched = self.unwatched.lock().expect("no panic inside");
+        unwatched.0 += 1;
+        unwatched.1.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// What the user should hear of compilers that could not be watched.
+    pub(crate) fn unwatched_warning(&self) -> Option<String> {
+        let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
+        let kernels = if *count == 1 { "1 kernel".to_owned() } else { format!("{count} kernels") };
+        reason.as_ref().map(|reason| {
+            format!("it is not known what {kernels} were made of, which the next build makes again: {reason}")
+        })
     }
 
     /// A job's macros and the commands that its driver would run.
@@ -213,12 +245,37 @@ impl Engine<'_> {
     }
 }
 
-impl From<Output> for Run {
-    fn from(output: Output) -> Self {
+impl Run {
+    fn new(
+        output: Output,
+        records: Vec<Result<Record, Unwatched>>,
+        header: Option<UsedHeader>,
+    ) -> Self {
         let words = [output.stderr.trim_end(), output.stdout.trim_end()];
         let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-        Self { end: output.end, words: words.join("\n"), usage: output.usage, deps: Vec::new() }
+        Self { end: output.end, words: words.join("\n"), usage: output.usage, records, header }
     }
+
+    /// The same with what a command did that was started after it.
+    fn then(mut self, next: Self) -> Self {
+        self.records.extend(next.records);
+        Self {
+            end: next.end,
+            words: self.words + &next.words,
+            usage: self.usage.then(next.usage),
+            records: self.records,
+            header: self.header,
+        }
+    }
+}
+
+/// Runs something with a record of what it asks of the file system.
+pub(crate) fn recorded<T>(
+    run: impl FnOnce(Option<&Recorder>) -> Result<T, CompileError>,
+) -> Result<(T, Result<Record, Unwatched>), CompileError> {
+    let recorder = Recorder::new().ok();
+    let done = run(recorder.as_ref())?;
+    Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
 }
 
 /// The words of a compiler that preprocesses only, into `file`; `None` where

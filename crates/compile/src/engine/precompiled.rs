@@ -12,19 +12,17 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::{Digest, Language, preamble};
+use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
+use gfxpack_process::write_atomic;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
 use super::{library_headers, preprocessing};
-use crate::answers::Moment;
 use crate::error::CompileError;
-use gfxpack_process::{FileDigests, Identity};
-use crate::header_text::HeaderTexts;
 use crate::job::depfile_paths;
-use crate::shadow::{self, Shadows, searched};
+use crate::judge::searched;
 use crate::store::touch;
 use crate::toolchain::Toolchain;
-use gfxpack_process::write_atomic;
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
@@ -35,14 +33,17 @@ const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 #[derive(Debug)]
 pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
-    /// Files outside of the toolchain's digest that went into it.
-    pub(crate) deps: Vec<(PathBuf, Digest)>,
+    /// Every file that it was made of.
+    pub(crate) files: BTreeSet<PathBuf>,
+    /// What its compiler was told of files that no digest covers.
+    pub(crate) answers: Answers,
     /// Every name in its headers that a macro could change.
     identifiers: HashSet<String>,
     /// Names that do not stand in its headers: whether these build them.
     built: BTreeMap<String, bool>,
-    /// The file names of its headers, and of those that they ask for.
-    names: HashSet<String>,
+    /// The headers that were looked for, found or not: as they are named in a
+    /// directory of headers.
+    names: BTreeSet<PathBuf>,
     /// Macros of the jobs that it was made with.
     defines: Vec<Define>,
 }
@@ -60,16 +61,15 @@ pub(crate) struct Claims<'a> {
     pub(crate) defines: &'a [Define],
     /// Macros that the source touches before the last header.
     pub(crate) macros: &'a BTreeSet<String>,
-    /// The staged files' paths.
-    pub(crate) files: Vec<&'a str>,
 }
 
 /// What is written beside a precompiled header.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     sha256: Digest,
-    /// Every file that was read, with its digest.
-    files: Vec<(PathBuf, Digest)>,
+    files: BTreeSet<PathBuf>,
+    answers: Answers,
+    names: BTreeSet<PathBuf>,
     /// What was found out about names that do not stand in them.
     built: BTreeMap<String, bool>,
 }
@@ -127,12 +127,19 @@ impl PrecompiledHeader {
 
     /// Whether the job's object is the same with it.
     pub(crate) fn serves(&self, claims: Claims<'_>) -> bool {
-        let shadowed = |path: &str| self.names.contains(path.rsplit('/').next().unwrap_or(path));
         let known = |define| self.knows(macro_name(define)).is_some();
         claims.defines.iter().all(known)
             && self.conflicts(claims.defines) == self.defines
             && claims.macros.iter().all(|name| self.knows(name) == Some(false))
-            && !claims.files.into_iter().any(shadowed)
+    }
+
+    /// Paths that hide one of its headers if they are there, for a job that
+    /// looks for headers in these directories of its sources first.
+    pub(crate) fn hiding<'a>(&'a self, dirs: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
+        // What the driver includes before the source is looked for where the
+        // compiler runs.
+        let beside = [PathBuf::new()].into_iter().map(|dir| dir.join(WRAPPER));
+        beside.chain(dirs.iter().flat_map(|dir| self.names.iter().map(|name| dir.join(name))))
     }
 
     /// The command with this instead of the header that the driver includes.
@@ -218,11 +225,10 @@ impl Recipe {
     }
 
     /// One that was made before and still holds.
-    pub(crate) fn found(&self, toolchain: &Toolchain, digests: &FileDigests) -> Option<Kept> {
+    pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<Kept> {
         let record = self.read_record()?;
-        let current = |(path, digest): &(PathBuf, Digest)| shadow::holds(path, *digest, digests);
-        let holds = digests.digest(&self.file).is_ok_and(|digest| digest == record.sha256);
-        if !holds || !record.files.iter().all(current) {
+        let is_whole = looks.digests().digest(&self.file).is_ok_and(|it| it == record.sha256);
+        if !is_whole || !record.answers.hold(looks) {
             return None;
         }
         [self.record(), self.source(), self.file.clone()].iter().for_each(|file| {
@@ -246,37 +252,32 @@ impl Recipe {
 
     fn header(&self, record: Record, toolchain: &Toolchain) -> Option<Kept> {
         let mut identifiers = HashSet::new();
-        let mut names = HashSet::new();
-        let read = |(_, digest): &&(PathBuf, Digest)| *digest != shadow::absent();
-        for (path, _) in record.files.iter().filter(read) {
+        for path in &record.files {
             let text = fs::read(path).ok()?;
             preamble::exposed_names(&text, &mut |name| {
                 if !identifiers.contains(name) {
                     identifiers.insert(name.to_owned());
                 }
             });
-            preamble::asked_files(&text, &mut |path| {
-                let name = path.rsplit('/').next().unwrap_or_default();
-                names.insert(name.to_owned());
-            });
-            names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
-        let source = self.source();
-        let covered = |path: &Path| path == source || toolchain.covers(path, Language::Hip);
-        let deps: Vec<_> = record.files.into_iter().filter(|(path, _)| !covered(path)).collect();
         let dirs = library_headers::system_dirs(&self.command);
-        let foreign = |(path, digest): &&(PathBuf, Digest)| {
-            *digest != shadow::absent() && !library_headers::is_one(path, &dirs)
+        let foreign = |(path, answer): &(&Path, &Answer)| {
+            matches!(answer, Answer::File { .. })
+                && !toolchain.covers(path, Language::Hip)
+                && !library_headers::is_one(path, &dirs)
         };
-        if let Some((path, _)) = deps.iter().find(foreign) {
+        if let Some((path, _)) = record.answers.iter().find(foreign) {
             tracing::debug!(path = %path.display(), "no precompiled header with others' files");
             return Some(Kept::Unfit);
         }
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
             return Some(Kept::Unfit);
         }
-        let (file, defines, built) = (self.file.clone(), self.defines.clone(), record.built);
-        Some(Kept::Header(PrecompiledHeader { file, deps, identifiers, built, names, defines }))
+        let (file, defines) = (self.file.clone(), self.defines.clone());
+        let Record { files, answers, names, built, .. } = record;
+        let header =
+            PrecompiledHeader { file, files, answers, identifiers, built, names, defines };
+        Some(Kept::Header(header))
     }
 
     /// Adds what was found out about names to the header, and to what is kept
@@ -331,50 +332,57 @@ impl Recipe {
         }))
     }
 
-    /// Takes what was made in the scratch directory to its place; `None` also
-    /// where a header changed since the compiler was started.
+    /// Takes what was made in the scratch directory to its place; `None` where
+    /// it is not known what that rests on.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
         toolchain: &Toolchain,
-        digests: &FileDigests,
-        started: Moment,
+        asked: &watch::Record,
+        settled: Settled,
+        looks: &Looks<'_>,
     ) -> Result<Option<Kept>, CompileError> {
-        let made = scratch.join("pch");
-        let (Ok(bytes), Ok(deps)) = (fs::read(&made), fs::read_to_string(scratch.join("d"))) else {
+        let unknown = settled.reads.or(settled.writes).or(settled.changed);
+        if let Some(path) = unknown {
+            tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
             return Ok(None);
+        }
+        let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
+        let opened = asked.asks.iter().filter(|ask| {
+            matches!(ask.what, What::Open { real: Some(_), .. })
+                && !ask.what.writes()
+                && ask.file.is_some_and(|file| !file.is_dir())
+        });
+        let read: BTreeSet<PathBuf> = opened.map(|ask| ask.path.clone()).collect();
+        let listed = fs::read_to_string(scratch.join("d")).map_err(|_| ());
+        let Ok(listed) = listed.map(|text| depfile_paths(&text)) else { return Ok(None) };
+        let files: BTreeSet<PathBuf> = listed.iter().map(|path| scratch.join(path)).collect();
+        if let Some(path) = files.difference(&read).next() {
+            tracing::debug!(path = %path.display(), "it was read and not seen to be");
+            return Ok(None);
+        }
+        let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
+        let name = |ask: &watch::Ask| {
+            let name = dirs.iter().find_map(|dir| ask.path.strip_prefix(dir).ok())?;
+            (!name.as_os_str().is_empty()).then(|| name.to_owned())
         };
-        let mut files = Vec::new();
-        let read: Vec<PathBuf> =
-            depfile_paths(&deps).into_iter().map(|path| scratch.join(path)).collect();
-        let source = self.source();
-        for path in &read {
-            let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
-            // Its own text has just been written, and is named by its digest.
-            if *path != source && !started.is_after(&Identity::of(&meta)) {
-                return Ok(None);
-            }
-            files.push((path.clone(), digests.digest(path)?));
-        }
-        let (dirs, texts) = (searched(&self.command), HeaderTexts::default());
-        let shadows = Shadows::of(&dirs, &read, &[], &texts, started);
-        if !shadows.late.is_empty() {
-            return Ok(None);
-        }
-        files.extend(shadows.absent.into_iter().map(|path| (path, shadow::absent())));
+        let names = asked.asks.iter().filter_map(name).collect();
+        let answers = Answers::new(settled.answers, looks);
+        let record = Record {
+            sha256: Digest::of(&bytes),
+            files,
+            answers,
+            names,
+            built: BTreeMap::new(),
+        };
         let keep = |bytes: &[u8], record: &Record| {
             write_atomic(&self.file, &[bytes]).map_err(CompileError::io("write", &self.file))?;
             self.write_record(record)
         };
-        let record = |bytes: &[u8]| Record {
-            sha256: Digest::of(bytes),
-            files: files.clone(),
-            built: BTreeMap::new(),
-        };
-        let kept = self.header(record(&bytes), toolchain);
+        let kept = self.header(record.clone(), toolchain);
         match &kept {
-            Some(Kept::Header(_)) => keep(&bytes, &record(&bytes))?,
-            Some(Kept::Unfit) => keep(&[], &record(&[]))?,
+            Some(Kept::Header(_)) => keep(&bytes, &record)?,
+            Some(Kept::Unfit) => keep(&[], &Record { sha256: Digest::of(&[]), ..record })?,
             None => {}
         }
         Ok(kept)
@@ -399,12 +407,13 @@ mod tests {
         });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
-            deps: Vec::new(),
+            files: BTreeSet::new(),
+            answers: Answers::default(),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
                 .map(|(name, built)| (name.to_owned(), built))
                 .into(),
-            names: HashSet::from(["math.h".to_owned()]),
+            names: [PathBuf::from("math.h"), "bits/x.h".into()].into(),
             defines: defines.to_vec(),
         }
     }
@@ -415,28 +424,28 @@ mod tests {
 
     #[test]
     fn only_a_job_that_its_headers_know_nothing_of_may_use_it() {
-        let serves = |made_with: &[Define], defines: &[Define], macros: &[&str], file: &str| {
+        let serves = |made_with: &[Define], defines: &[Define], macros: &[&str]| {
             let macros = macros.iter().map(|&name| name.to_owned()).collect();
-            header("#if NDEBUG\nfloat N;", made_with).serves(Claims {
-                defines,
-                macros: &macros,
-                files: vec![file],
-            })
+            let claims = Claims { defines, macros: &macros };
+            header("#if NDEBUG\nfloat N;", made_with).serves(claims)
         };
         let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
-        assert!(serves(&[], std::slice::from_ref(&wg), &["GUARD"], "dir/k.cpp"));
-        assert!(!serves(&[], &[wg.clone(), n], &[], "k.cpp"));
-        assert!(!serves(&[], &[], &["NDEBUG"], "k.cpp"));
-        assert!(!serves(&[], &[], &[], "dir/math.h"));
+        assert!(serves(&[], std::slice::from_ref(&wg), &["GUARD"]));
+        assert!(!serves(&[], &[wg.clone(), n], &[]));
+        assert!(!serves(&[], &[], &["NDEBUG"]));
         let with = std::slice::from_ref(&debug);
-        assert!(serves(with, &[wg, debug.clone()], &[], "k.cpp"));
-        assert!(!serves(with, &[], &[], "k.cpp"));
-        assert!(!serves(with, &[define("NDEBUG=0")], &[], "k.cpp"));
+        assert!(serves(with, &[wg, debug.clone()], &[]));
+        assert!(!serves(with, &[], &[]));
+        assert!(!serves(with, &[define("NDEBUG=0")], &[]));
         // Its headers build one of these names; of the other nobody knows.
         for name in ["fmul", "other"] {
-            assert!(!serves(&[], &[define(name)], &[], "k.cpp"));
-            assert!(!serves(&[], &[], &[name], "k.cpp"));
+            assert!(!serves(&[], &[define(name)], &[]));
+            assert!(!serves(&[], &[], &[name]));
         }
+        let dirs = [PathBuf::from("."), "i0".into()];
+        let hiding: Vec<PathBuf> = header("", &[]).hiding(&dirs).collect();
+        let expected = [WRAPPER, "./bits/x.h", "./math.h", "i0/bits/x.h", "i0/math.h"];
+        assert_eq!(hiding, expected.map(PathBuf::from));
         let names = ["fmul", "other", "N", "WG", "other"];
         assert_eq!(header("float N;", &[]).unknown(names.into_iter()), ["other"]);
     }

@@ -9,16 +9,19 @@ use std::sync::Arc;
 
 use gfxpack_plan::preamble::{self, Preamble};
 use gfxpack_plan::{Language, include};
+use gfxpack_process::watch::{Answer, Place, settle};
 
-use super::Engine;
+use super::{Engine, UsedHeader, recorded};
 use super::command::{Command, Define, Filling};
 use super::precompiled::{
     Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
 use super::starter::Start;
 use crate::answers::Moment;
+use crate::judge::searched;
+use crate::store::HEADERS;
 use crate::error::CompileError;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// Fewest jobs that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
@@ -155,7 +158,8 @@ impl Engine<'_> {
         &self,
         group: Group,
         usage: &mut Usage,
-    ) -> Result<Vec<(usize, Arc<PrecompiledHeader>)>, CompileError> {
+    ) -> Result<Vec<(usize, UsedHeader)>, CompileError> {
+        let dirs = group.commands.first().map(own_dirs).unwrap_or_default();
         let mut served = Vec::new();
         let mut rest = group.members;
         for headers in [group.headers.as_slice(), &[]] {
@@ -166,9 +170,23 @@ impl Engine<'_> {
                 let recipe = (group.commands.as_slice(), headers);
                 let made = self.header(group.toolchain, recipe, wanted, &rest, usage)?;
                 let Some(made) = made.map(Arc::new) else { break };
-                let serves = |member: &Member| self.serves(&made, member);
-                let (fitting, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(serves);
-                served.extend(fitting.into_iter().map(|member| (member.job, Arc::clone(&made))));
+                let mut hiding: HashMap<usize, Option<Arc<[PathBuf]>>> = HashMap::new();
+                let mut others = Vec::new();
+                for member in rest {
+                    let source = self.plan.jobs[member.job].source;
+                    let claims = Claims { defines: &member.defines, macros: &member.macros };
+                    let absent = made.serves(claims).then(|| {
+                        let absent = hiding.entry(source);
+                        absent.or_insert_with(|| self.not_hiding(&made, source, &dirs)).clone()
+                    });
+                    match absent.flatten() {
+                        Some(absent) => {
+                            let header = Arc::clone(&made);
+                            served.push((member.job, UsedHeader { header, absent }));
+                        }
+                        None => others.push(member),
+                    }
+                }
                 rest = others;
                 // The largest set of jobs that agree in what the headers know.
                 let mut sets: HashMap<Vec<Define>, usize> = HashMap::new();
@@ -186,14 +204,20 @@ impl Engine<'_> {
         Ok(served)
     }
 
-    fn serves(&self, header: &PrecompiledHeader, member: &Member) -> bool {
-        let source = self.plan.jobs[member.job].source;
-        let files = &self.plan.sources[source].files;
-        header.serves(Claims {
-            defines: &member.defines,
-            macros: &member.macros,
-            files: files.iter().map(|file| file.path.as_str()).collect(),
-        })
+    /// The paths that would hide one of a header's headers from a source's
+    /// jobs; `None` where one of them is there.
+    fn not_hiding(
+        &self,
+        header: &PrecompiledHeader,
+        source: usize,
+        dirs: &[PathBuf],
+    ) -> Option<Arc<[PathBuf]>> {
+        let paths: Arc<[PathBuf]> = header.hiding(dirs).collect();
+        let absent =
+            |path: &PathBuf| self.sources.answer(source, path, self.digests) == Answer::Absent;
+        let staged = self.sources.files(source);
+        let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
+        paths.iter().all(|path| absent(path) && !is_staged(path)).then_some(paths)
     }
 
     /// A header that was kept, or a new one where so many jobs pay for it.
@@ -213,7 +237,7 @@ impl Engine<'_> {
         else {
             return Ok(None);
         };
-        let mut header = match recipe.found(toolchain, self.digests) {
+        let mut header = match recipe.found(toolchain, self.looks) {
             Some(Kept::Header(header)) => header,
             Some(Kept::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_JOBS => return Ok(None),
@@ -250,19 +274,36 @@ impl Engine<'_> {
             temp_dir: scratch.path(),
             time_limit: self.time_limit,
             fork_server: self.shortcuts.fork_server,
+            record: None,
         };
-        let started = Moment::now();
-        let output = self.starter().run(&start, self.cancel)?;
+        let since = Moment::now();
+        let (output, record) = recorded(|record| {
+            let words = start.words.clone();
+            self.starter().run(&Start { record, words, ..start }, self.cancel)
+        })?;
         *usage = usage.then(output.usage);
         if self.cancel.is_cancelled() {
             return Err(CompileError::Interrupted);
         }
         let toolchain = &self.toolchains[index];
         toolchain.check_identity(Language::Hip)?;
-        let made = if output.ok() {
-            recipe.keep(scratch.path(), toolchain, self.digests, started)?
-        } else {
-            None
+        let made = match record {
+            Ok(record) if output.ok() => {
+                let dir = self.looks.real(scratch.path());
+                let places = self.places[index].of(Language::Hip).with_stage(&dir);
+                let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
+                let places = dirs.filter(|dir| dir.is_absolute()).fold(places, |places, dir| {
+                    places.with(Place::Readable, self.looks.real(dir))
+                });
+                let places = places.with(Place::Scratch, dir);
+                let settled = settle(&record, &places, self.looks, since.seconds());
+                recipe.keep(scratch.path(), toolchain, &record, settled, self.looks)?
+            }
+            Ok(_) => None,
+            Err(reason) => {
+                tracing::debug!(%reason, "no precompiled header");
+                None
+            }
         };
         let Some(Kept::Header(made)) = made else {
             tracing::debug!(words = output.stderr, "no precompiled header");
@@ -305,6 +346,7 @@ impl Engine<'_> {
                     temp_dir: dir,
                     time_limit: self.time_limit,
                     fork_server: self.shortcuts.fork_server,
+                    record: None,
                 };
                 let output = self.starter().run(&start, self.cancel)?;
                 *usage = usage.then(output.usage);
@@ -327,13 +369,19 @@ impl Engine<'_> {
 
     /// Where precompiled headers are kept.
     pub(crate) fn headers_dir(&self) -> PathBuf {
-        self.kept.join("headers")
+        self.kept.join(HEADERS)
     }
 
     pub(super) fn scratch(&self, prefix: &str) -> Result<tempfile::TempDir, CompileError> {
         let made = tempfile::Builder::new().prefix(prefix).tempdir_in(self.work);
         made.map_err(CompileError::io("create", self.work))
     }
+}
+
+/// The directories of its own sources that a command searches.
+fn own_dirs(command: &Command) -> Vec<PathBuf> {
+    let words: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
+    searched(&words).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
 }
 
 fn names(defines: &[Define]) -> Vec<String> {

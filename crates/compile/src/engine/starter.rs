@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::fork_server::{ForkServer, Loaded, Request};
 use crate::error::CompileError;
-use crate::process::{self, Cancel, End, Output, Program};
+use gfxpack_process::watch::Recorder;
+use gfxpack_process::{self as process, Cancel, End, Output, Program};
 
 /// A server that breaks down so often is not started again.
 const MAX_BREAKDOWNS: u32 = 3;
@@ -70,6 +71,8 @@ pub(crate) struct Start<'a> {
     pub(crate) time_limit: Duration,
     /// Whether a fork server may do it.
     pub(crate) fork_server: bool,
+    /// What it writes into what it asks of the file system.
+    pub(crate) record: Option<&'a Recorder>,
 }
 
 impl<'a> Starter<'a> {
@@ -89,7 +92,7 @@ impl<'a> Starter<'a> {
         {
             return Ok(output);
         }
-        process::run(
+        let output = process::run(
             &Program {
                 path: &program,
                 arguments: start.words[1..].to_vec(),
@@ -97,9 +100,11 @@ impl<'a> Starter<'a> {
                 environment: start.environment,
                 temp_dir: start.temp_dir,
                 time_limit: start.time_limit,
+                record: start.record,
             },
             cancel,
-        )
+        )?;
+        Ok(output)
     }
 
     fn by_server(&mut self, program: &Path, start: &Start<'_>, cancel: &Cancel) -> Option<Output> {
@@ -122,6 +127,7 @@ impl<'a> Starter<'a> {
             directory: start.directory,
             temp_dir: start.temp_dir,
             time_limit: start.time_limit,
+            record: start.record,
         };
         match seat.server.as_mut()?.run(&request, cancel) {
             Ok(output) => {
@@ -158,6 +164,7 @@ mod tests {
             temp_dir: Path::new("/tmp"),
             time_limit: LONG,
             fork_server: true,
+            record: None,
         };
         starter.run(&start, &Cancel::default()).unwrap().stdout
     }

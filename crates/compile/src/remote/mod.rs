@@ -12,7 +12,7 @@ use std::time::Duration;
 use gfxpack_plan::Digest;
 use gfxpack_plan::digest::Hasher;
 
-use crate::process::Cancel;
+use gfxpack_process::Cancel;
 
 pub(crate) use headers::Headers;
 pub(crate) use runner::RemoteShop;

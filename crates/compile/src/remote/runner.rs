@@ -14,8 +14,9 @@ use crate::answers::Moment;
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object, OutsideDeps};
-use crate::usage::Usage;
+use crate::job::{self, Failure, FailureKind, Object};
+use crate::store::RestsOn;
+use gfxpack_process::Usage;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
@@ -135,19 +136,9 @@ impl Runner for Remote<'_> {
         if !staged.iter().all(is_sent) {
             return Ok(Outcome::Here(None));
         }
-        // Headers that are not here are not those that decide here.
-        let Ok(OutsideDeps { deps, fresh }) =
-            job::outside_deps(engine, job, paths.into_iter(), self.shop.since)
-        else {
-            return Ok(Outcome::Here(None));
-        };
-        // Another text may have been sent.
-        if !fresh.is_empty() {
-            return Ok(Outcome::Here(None));
-        }
         Ok(Outcome::Made(Object {
             bytes,
-            deps,
+            rests_on: RestsOn::nothing_known(),
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },

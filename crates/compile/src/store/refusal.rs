@@ -13,7 +13,7 @@ use super::{About, Now, ObjectStore, RestsOn};
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 use crate::remote::Site;
-use crate::usage::Usage;
+use gfxpack_process::Usage;
 
 /// This version of gfxpack: another one may judge otherwise.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");

@@ -293,7 +293,7 @@ mod tests {
     use gfxpack_process::FileDigests;
     use crate::job::{Failure, FailureKind};
     use crate::remote::Site;
-    use crate::usage::Usage;
+    use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
 

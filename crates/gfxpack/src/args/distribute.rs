@@ -190,6 +190,9 @@ pub(crate) struct ExecJob {
     /// How long it may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub(crate) timeout: u64,
+    /// A directory besides the sources that compilers may read; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_read: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]

@@ -39,6 +39,7 @@ pub(crate) fn run(
             remote: None,
             shared: None,
             retry_refused: false,
+            admitted: args.allow_read.clone(),
         },
         cancel,
         output,

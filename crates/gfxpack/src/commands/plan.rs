@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{Cancel, write_atomic};
+use gfxpack_compile::{Cancel, Looks, Now, write_atomic};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::{Digest, InputError};
 use rayon::prelude::*;
@@ -145,10 +145,13 @@ fn warn_of(left_out: &LeftOut, warnings: &[String], problems: &[InputError], out
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
     let Cache { store, digests, .. } = &prepared.cache;
-    let has = |job: &Job| store.lookup(job.digest, digests).is_some();
+    let looks = Looks::new(digests);
+    let now = |job: &Job| Now::new(&looks, &prepared.sources, job.source);
+    let has = |job: &Job| store.lookup(job.digest, now(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-    let is_refused =
-        |(job, cached): (&Job, &bool)| !cached && store.refusal(job.digest, digests).is_some();
+    let is_refused = |(job, cached): (&Job, &bool)| {
+        !cached && store.refusal(job.digest, now(job)).is_some()
+    };
     let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
     if output.json {
         let digest = plan.digest();

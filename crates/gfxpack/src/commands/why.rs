@@ -39,8 +39,9 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
             .or_insert_with(|| History::read(&prepared.cache.store, id));
         let toolchain = &prepared.toolchains[job.toolchain];
         let cache = &prepared.cache;
+        let (store, digests, sources) = (&cache.store, &cache.digests, &prepared.sources);
         let explanation =
-            explain(plan, job, &row.key, toolchain, &cache.store, &cache.digests, history)?;
+            explain(plan, job, &row.key, toolchain, store, sources, digests, history)?;
         output.message("explained", &message(prepared, kdb, row, job, &explanation));
         if !output.json {
             print(prepared, kdb, row, job, &explanation, output);

@@ -92,6 +92,7 @@ pub(crate) fn run(
             remote: beyond.workers,
             shared: beyond.cache,
             retry_refused: args.retry_refused,
+            admitted: args.allow_read.clone(),
         },
         cancel,
         output,

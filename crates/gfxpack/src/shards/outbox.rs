@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{FileDigests, ObjectStore};
+use gfxpack_compile::{Now, ObjectStore};
 use gfxpack_plan::shard::JobState;
 use gfxpack_plan::{Digest, KernelKey};
 use serde::{Deserialize, Serialize};
@@ -44,8 +44,8 @@ impl Outbox {
 
     /// Whether a job's object is there, whole, and made of headers that are
     /// as they were.
-    pub(crate) fn has(&self, job: Digest, digests: &FileDigests) -> bool {
-        self.store.lookup(job, digests).is_some() && self.store.read(job).is_ok()
+    pub(crate) fn has(&self, job: Digest, now: Now<'_>) -> bool {
+        self.store.lookup(job, now).is_some() && self.store.read(job).is_ok()
     }
 
     fn file(&self, job: Digest) -> PathBuf {

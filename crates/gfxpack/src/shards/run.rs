@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use gfxpack_compile::{Cancel, CompileError, Event, Executor, ExecutorOptions, Failure};
+use gfxpack_compile::{
+    Cancel, CompileError, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+};
+use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{Ended, JobState};
 use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
@@ -54,7 +57,9 @@ impl Run<'_> {
         facts: &mut Facts,
     ) -> anyhow::Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
-        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job.digest)).collect();
+        let looks = Looks::new(&self.prepared.cache.digests);
+        let known: Vec<Known> =
+            plan.jobs.par_iter().map(|job| self.known(job, &looks)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in known.into_iter().enumerate() {
@@ -100,12 +105,14 @@ impl Run<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: Digest) -> Known {
-        if self.outbox.has(job, &self.prepared.cache.digests) {
+    fn known(&self, job: &Job, looks: &Looks<'_>) -> Known {
+        let now = Now::new(looks, &self.prepared.sources, job.source);
+        let job = job.digest;
+        if self.outbox.has(job, now) {
             return Known::Made;
         }
         match self.outbox.note(job) {
-            Some(note) if !self.options.retry_refused && self.holds(job, &note) => {
+            Some(note) if !self.options.retry_refused && self.holds(job, &note, now) => {
                 Known::Noted(note.into())
             }
             _ => Known::ToDo,
@@ -114,9 +121,8 @@ impl Run<'_> {
 
     /// Whether what is noted would be said again: of what a compiler said that
     /// is known, like of an object, and who ran out of time would again.
-    fn holds(&self, job: Digest, note: &Note) -> bool {
-        let digests = &self.prepared.cache.digests;
-        note.state == JobState::Timeout || self.outbox.store.refusal(job, digests).is_some()
+    fn holds(&self, job: Digest, note: &Note, now: Now<'_>) -> bool {
+        note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
     /// Keeps the compiler's words, and spares the next run the question.

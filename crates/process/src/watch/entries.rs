@@ -1,4 +1,4 @@
-//! A record as it is read: `record.h` beside this file says how it is written.
+//! A record as it is read: `preload/record.h` says how it is written.
 //!
 //! Nothing is guessed and nothing skipped. Whatever does not read as one whole
 //! record of processes that all ended by themselves is an [`Unwatched`].

@@ -16,10 +16,9 @@ mod settle;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -27,13 +26,9 @@ pub use answers::{Answer, Answers};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places};
-pub use settle::{Settled, settle};
+pub use settle::{InStage, Settled, settle};
 
-/// Compiled by the build script; empty where there is none for this system.
-static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.so"));
-
-/// The variable that has a process write into the record of that path.
-pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
+use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
 /// How long a record may be. The longest that was seen, a HIP kernel by
 /// hipcc with everything of the C++ library, is a hundredth of it. It takes
@@ -62,7 +57,7 @@ impl Recorder {
     /// lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        path_of(&self.file)
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
     /// What has a program, and whatever it starts with the same environment,
@@ -72,8 +67,8 @@ impl Recorder {
     /// [`io::ErrorKind::Unsupported`] where there is no library for this
     /// system.
     pub fn environment(&self) -> io::Result<[(OsString, OsString); 2]> {
-        let library = library()?.into();
-        Ok([("LD_PRELOAD".into(), library), (RECORD_VARIABLE.into(), self.path().into())])
+        let (library, record) = (preload::path()?, self.path());
+        Ok([(PRELOAD_VARIABLE.into(), library.into()), (RECORD_VARIABLE.into(), record.into())])
     }
 
     /// What was recorded; everything that could write must have ended.
@@ -88,29 +83,4 @@ impl Recorder {
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
         Record::parse(&bytes, RECORD_LIMIT)
     }
-}
-
-/// The library's path: a file in memory, which nobody else can change and
-/// which is gone with this process.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`] where there is none for this system.
-pub fn library() -> io::Result<PathBuf> {
-    static MADE: OnceLock<Result<OwnedFd, String>> = OnceLock::new();
-    if LIBRARY.is_empty() {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    let make = || -> io::Result<OwnedFd> {
-        let mut file = File::from(memfd_create("gfxpack-watch", MemfdFlags::CLOEXEC)?);
-        file.write_all(LIBRARY)?;
-        Ok(file.into())
-    };
-    match MADE.get_or_init(|| make().map_err(|error| error.to_string())) {
-        Ok(file) => Ok(path_of(file)),
-        Err(reason) => Err(io::Error::other(reason.clone())),
-    }
-}
-
-fn path_of(file: &impl AsRawFd) -> PathBuf {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }

@@ -1,7 +1,7 @@
 //! Judges all that a run asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Answer, Ask, FileState, Judgement, Looks, Places, Record, What};
 
@@ -11,8 +11,8 @@ pub struct Settled {
     /// What it was told of absolute paths.
     pub answers: BTreeSet<(PathBuf, Answer)>,
     /// What it looked for in the directory of its sources, as seen from
-    /// there, and whether that was there.
-    pub stage: BTreeMap<PathBuf, bool>,
+    /// there.
+    pub stage: BTreeMap<PathBuf, InStage>,
     /// A file that it read and may not.
     pub reads: Option<PathBuf>,
     /// A path that it wrote, or tried to, and may not.
@@ -20,6 +20,16 @@ pub struct Settled {
     /// A path that is not, or not surely, what it was when it was looked at:
     /// what the run made is for nobody else.
     pub changed: Option<PathBuf>,
+}
+
+/// Whether something was there when it was looked for, which may have been
+/// several times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InStage {
+    /// It was, at least once.
+    pub found: bool,
+    /// It was not, at least once.
+    pub absent: bool,
 }
 
 /// Judges a record by where everything lies. What is remembered of a file is
@@ -74,11 +84,10 @@ impl Settled {
         }
     }
 
-    /// Where it was both there and not, it came or went meanwhile.
     fn in_stage(&mut self, below: PathBuf, found: bool) {
-        if *self.stage.entry(below.clone()).or_insert(found) != found {
-            self.changed.get_or_insert(below);
-        }
+        let asked = self.stage.entry(below).or_default();
+        asked.found |= found;
+        asked.absent |= !found;
     }
 
     fn found(

@@ -1,6 +1,7 @@
 //! What is loaded into every compiler with `LD_PRELOAD`: a heap that puts
-//! instructions where their order does not depend on the run (`heap.c`), and
-//! for those that fork for every job, the fork server (`fork_server.c`).
+//! instructions where their order does not depend on the run (`heap.c`), what
+//! writes records (`record.c` and its neighbours), and for those that fork for
+//! every job, the fork server (`fork_server.c`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,9 +12,9 @@ use std::sync::OnceLock;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Compiled by the build script; empty where there is none for this system.
-static HEAP: Library =
+static PRELOADED: Library =
     Library::new("gfxpack-preload", include_bytes!(concat!(env!("OUT_DIR"), "/preload.so")));
-/// Likewise, the heap in it.
+/// Likewise, with all of that in it.
 static FORK_SERVER: Library = Library::new(
     "gfxpack-fork-server",
     include_bytes!(concat!(env!("OUT_DIR"), "/fork-server.so")),
@@ -21,29 +22,47 @@ static FORK_SERVER: Library = Library::new(
 
 /// The library, for compilers elsewhere; none where there is none for this
 /// system.
-pub(crate) fn bytes() -> Option<&'static [u8]> {
-    Some(HEAP.bytes).filter(|bytes| !bytes.is_empty())
+#[must_use]
+pub fn bytes() -> Option<&'static [u8]> {
+    Some(PRELOADED.bytes).filter(|bytes| !bytes.is_empty())
 }
 
-const PRELOAD: &str = "LD_PRELOAD";
+/// The library's path in this process, for its own programs.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] where there is none for this system.
+pub fn path() -> io::Result<&'static OsStr> {
+    PRELOADED.path()
+}
+
+/// The variable that names what is loaded.
+pub const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
+/// The variable that has a process write into the record of that path.
+pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
 
 /// A program's whole environment.
-pub(crate) type Environment = Vec<(OsString, OsString)>;
+pub type Environment = Vec<(OsString, OsString)>;
 
-/// A compiler's environment: as given, with the heap. Where that can't be
+/// A compiler's environment: as given, with the library. Where that can't be
 /// had, a compiler runs without.
-pub(crate) fn environment(given: &[(OsString, OsString)]) -> Environment {
+#[must_use]
+pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
-    match HEAP.path() {
-        Ok(path) => set(&mut environment, PRELOAD, path),
-        Err(error) => tracing::debug!(%error, "compilers run without the library for their heap"),
+    match path() {
+        Ok(path) => set(&mut environment, PRELOAD_VARIABLE, path),
+        Err(error) => tracing::debug!(%error, "compilers run without the preloaded library"),
     }
     environment
 }
 
-/// Makes programs with this environment fork servers.
-pub(crate) fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
-    set(environment, PRELOAD, FORK_SERVER.path()?);
+/// Makes programs with this environment fork servers. Each of its jobs may have
+/// a record; a server has none.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] where there is no library for this system.
+pub fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
+    environment.retain(|(name, _)| name != RECORD_VARIABLE);
+    set(environment, PRELOAD_VARIABLE, FORK_SERVER.path()?);
     Ok(())
 }
 
@@ -89,7 +108,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process::{self, Cancel, Program};
+    use crate::{Cancel, Program, run};
 
     /// What a program prints that was given the library.
     fn printed(script: &str) -> String {
@@ -102,8 +121,9 @@ mod tests {
             environment: &environment,
             temp_dir: Path::new("/tmp"),
             time_limit: Duration::from_secs(600),
+            record: None,
         };
-        let output = process::run(&program, &Cancel::default()).unwrap();
+        let output = run(&program, &Cancel::default()).unwrap();
         assert!(output.ok() && output.stderr.is_empty(), "{}", output.stderr);
         output.stdout
     }

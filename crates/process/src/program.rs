@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -13,13 +14,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use wait4::{ResUse, Wait4};
 
-use crate::error::CompileError;
 use crate::layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
+use crate::watch::Recorder;
 
 /// How often a waiting thread looks at the clock and at [`Cancel`].
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+pub const TICK: Duration = Duration::from_millis(100);
 /// How often an ended pipe's program is asked whether it has exited.
 const REAP_TICK: Duration = Duration::from_millis(2);
 /// When a started program's memory is first looked at; each further look
@@ -56,35 +57,66 @@ impl Cancel {
 
 /// A program to start, as plain data.
 #[derive(Debug, Clone)]
-pub(crate) struct Program<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) arguments: Vec<OsString>,
-    pub(crate) directory: &'a Path,
+pub struct Program<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// Its arguments, without its own name.
+    pub arguments: Vec<OsString>,
+    /// Where it is started.
+    pub directory: &'a Path,
     /// The whole environment: nothing is inherited.
-    pub(crate) environment: &'a [(OsString, OsString)],
-    pub(crate) temp_dir: &'a Path,
-    pub(crate) time_limit: Duration,
+    pub environment: &'a [(OsString, OsString)],
+    /// `TMPDIR`.
+    pub temp_dir: &'a Path,
+    /// How long it may run.
+    pub time_limit: Duration,
+    /// What it and all that it starts write into what they ask of the file
+    /// system. Where the library for that can't be had, nothing is written.
+    pub record: Option<&'a Recorder>,
 }
 
 /// How a program ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub enum End {
+    /// By itself, with this code.
     Exited(i32),
+    /// By this signal.
     Killed(i32),
+    /// Killed at its time limit.
     TimedOut,
+    /// Killed since someone asked to stop.
     Cancelled,
 }
 
+/// What became of a program.
 #[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) end: End,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) usage: Usage,
+pub struct Output {
+    /// How it ended.
+    pub end: End,
+    /// What it wrote, at most [`OUTPUT_LIMIT`](crate::OUTPUT_LIMIT) bytes;
+    /// [`was_cut`](crate::was_cut) tells whether there was more. Bytes that are
+    /// no UTF-8 are replaced.
+    pub stdout: String,
+    /// Likewise.
+    pub stderr: String,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// A program that could not be started or waited for.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to run `{program}`")]
+pub struct StartError {
+    /// The program's file.
+    pub program: PathBuf,
+    /// The reason.
+    pub source: io::Error,
 }
 
 impl Output {
-    pub(crate) fn ok(&self) -> bool {
+    /// Whether it ended with success.
+    #[must_use]
+    pub fn ok(&self) -> bool {
         matches!(self.end, End::Exited(0))
     }
 }
@@ -92,16 +124,18 @@ impl Output {
 /// Runs the program to its end, its time limit, or cancellation. It gets a
 /// process group of its own, which is killed as a whole, so that a wrapper's
 /// children never outlive it.
-pub(crate) fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, CompileError> {
+///
+/// # Errors
+/// [`StartError`], where it does not start. How it ended is no error.
+pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
     run_capturing(program, Capture::new, cancel)
 }
 
 /// The same with all of the program's standard output going into a file.
-pub(crate) fn run_into(
-    file: File,
-    program: &Program<'_>,
-    cancel: &Cancel,
-) -> Result<Output, CompileError> {
+///
+/// # Errors
+/// [`StartError`], likewise where the file can't be written.
+pub fn run_into(file: File, program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
     run_capturing(program, |pipe| Capture::into_file(file, pipe), cancel)
 }
 
@@ -109,8 +143,8 @@ fn run_capturing(
     program: &Program<'_>,
     capture: impl FnOnce(ChildStdout) -> Capture,
     cancel: &Cancel,
-) -> Result<Output, CompileError> {
-    let start_error = |source| CompileError::Start { program: program.path.to_owned(), source };
+) -> Result<Output, StartError> {
+    let start_error = |source| StartError { program: program.path.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
     let mut command = Command::new(program.path);
     command
@@ -119,6 +153,7 @@ fn run_capturing(
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .env("TMPDIR", program.temp_dir)
+        .envs(recording(program.record))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -141,7 +176,7 @@ fn run_capturing(
         if left.is_zero() {
             break Some(End::TimedOut);
         }
-        let open = stdout.open || stderr.open;
+        let open = stdout.is_open() || stderr.is_open();
         let tick = if open { look } else { REAP_TICK }.min(left);
         wait_readable(&mut [&mut stdout, &mut stderr], tick).map_err(start_error)?;
         watch.look();
@@ -157,7 +192,15 @@ fn run_capturing(
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
 }
 
-pub(crate) fn ended(status: ExitStatus) -> End {
+/// What has a program write into a record.
+fn recording(record: Option<&Recorder>) -> Vec<(OsString, OsString)> {
+    let environment = record.map(Recorder::environment);
+    environment.and_then(Result::ok).map_or_else(Vec::new, Vec::from)
+}
+
+/// How a process ended, by its status.
+#[must_use]
+pub fn ended(status: ExitStatus) -> End {
     match status.code() {
         Some(code) => End::Exited(code),
         None => End::Killed(status.signal().unwrap_or_default()),
@@ -166,14 +209,17 @@ pub(crate) fn ended(status: ExitStatus) -> End {
 
 /// A child that leads its own process group. It is reaped last, so that its
 /// number can't have become a stranger's when the group is killed.
-pub(crate) struct Group(Option<Child>);
+#[derive(Debug)]
+pub struct Group(Option<Child>);
 
 impl Group {
-    pub(crate) fn new(child: Child) -> Self {
+    /// Of a child that was started with a process group of its own.
+    #[must_use]
+    pub fn new(child: Child) -> Self {
         Self(Some(child))
     }
 
-    pub(crate) fn child(&mut self) -> &mut Child {
+    fn child(&mut self) -> &mut Child {
         self.0.as_mut().expect("not reaped yet")
     }
 
@@ -188,7 +234,7 @@ impl Group {
         self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
-    pub(crate) fn kill_and_reap(&mut self) -> std::io::Result<ResUse> {
+    fn kill_and_reap(&mut self) -> io::Result<ResUse> {
         if let Some(group) = self.pid() {
             // Gone already is what is wanted.
             kill_process_group(group, Signal::KILL).ok();
@@ -196,7 +242,7 @@ impl Group {
         let mut child = self.0.take().expect("reaped once");
         loop {
             match child.wait4() {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
         }
@@ -212,7 +258,8 @@ impl Drop for Group {
 }
 
 /// The first executable file of that name in the directories of `path`.
-pub(crate) fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+#[must_use]
+pub fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| {
         file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -233,6 +280,7 @@ mod tests {
             environment: &environment,
             temp_dir: Path::new("/tmp"),
             time_limit: limit,
+            record: None,
         };
         run(&program, cancel).unwrap()
     }

@@ -286,13 +286,15 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
     size_t length = 0;
     for (int i = 0; i < argc; i++)
         length += strlen(argv[i]) + 1;
-    char *arguments = malloc(length + 1), *at = arguments;
-    if (arguments == NULL)
+    /* No block of the heap, whose order it would change. */
+    char *arguments = mmap(NULL, length + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = arguments;
+    if (arguments == MAP_FAILED)
         return;
     for (int i = 0; i < argc; i++)
         at = stpcpy(at, argv[i]) + 1;
     announce(arguments, length);
-    free(arguments);
+    munmap(arguments, length + 1);
     state = ON;
 }
 

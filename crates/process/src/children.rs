@@ -16,14 +16,16 @@ pub fn kill_children() {
 }
 
 /// This process's children; none where the kernel keeps no list.
-pub(crate) fn own() -> Vec<u32> {
+#[must_use]
+pub fn own() -> Vec<u32> {
     listed("self")
 }
 
 /// A process's children; each of its threads has a list of those it started.
 ///
 /// Source: proc_pid_task_children(5).
-pub(crate) fn of(process: u32) -> Vec<u32> {
+#[must_use]
+pub fn of(process: u32) -> Vec<u32> {
     listed(&process.to_string())
 }
 

@@ -14,7 +14,8 @@ pub struct Usage {
 
 impl Usage {
     /// The same as after another program of the same job, run after it.
-    pub(crate) fn then(self, other: Self) -> Self {
+    #[must_use]
+    pub fn then(self, other: Self) -> Self {
         Self { cpu: self.cpu + other.cpu, peak_memory: self.peak_memory.max(other.peak_memory) }
     }
 }

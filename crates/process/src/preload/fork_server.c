@@ -11,8 +11,8 @@
  * On a server's own socket:
  *   hello:   u32 GFXPACK_HELLO
  *   request: u32 bytes that follow; u32 number of arguments; then, each with
- *            a zero byte at its end: working directory, TMPDIR, arguments,
- *            the program's name first
+ *            a zero byte at its end: working directory, TMPDIR, the record
+ *            that it writes or nothing, arguments, the program's name first
  *   answer:  u64 wait status, user and system time in microseconds, peak of
  *            its memory in KiB
  * Numbers are in the machine's own order. The end of what comes in ends the
@@ -34,6 +34,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "record.h"
 
 /* heap.c */
 extern void gfxpack_heap_apart(void);
@@ -112,7 +114,7 @@ static void end_here(int status, void *unused) {
 #endif
 
 /* The job, in a process of its own. */
-static void run_job(const char *directory, const char *temp_dir, int argc, char **argv) {
+static void run_job(const char *directory, const char *temp_dir, const char *record, int argc, char **argv) {
     gfxpack_heap_apart();
     setpgid(0, 0);
     signal(SIGTERM, SIG_DFL);
@@ -125,6 +127,8 @@ static void run_job(const char *directory, const char *temp_dir, int argc, char 
     if (is_llvm)
         on_exit(end_here, NULL);
 #endif
+    if (*record != 0)
+        gfxpack_watch(record, argc, argv);
     exit(compiler_main(argc, argv, environ));
 }
 
@@ -175,15 +179,16 @@ static void serve(void) {
         memcpy(&count, text, sizeof count);
         char *at = text + sizeof count, *end = text + size;
         char *directory = next_string(&at, end), *temp_dir = next_string(&at, end);
+        char *record = next_string(&at, end);
         char **words = count <= size ? calloc((size_t)count + 1, sizeof *words) : NULL;
-        if (directory == NULL || temp_dir == NULL || words == NULL)
+        if (directory == NULL || temp_dir == NULL || record == NULL || words == NULL)
             _exit(125);
         for (uint32_t i = 0; i < count; i++)
             if ((words[i] = next_string(&at, end)) == NULL)
                 _exit(125);
         pid_t pid = fork();
         if (pid == 0)
-            run_job(directory, temp_dir, (int)count, words);
+            run_job(directory, temp_dir, record, (int)count, words);
         if (pid > 0) {
             /* Whichever of the two is first. */
             setpgid(pid, pid);

@@ -8,34 +8,38 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Most bytes kept of a program's output; the rest is read and dropped.
-pub(crate) const OUTPUT_LIMIT: usize = 256 * 1024;
+pub const OUTPUT_LIMIT: usize = 256 * 1024;
 
 /// Stands at the end of output that was cut.
 const DROPPED: &str = "[more output was dropped]";
 
 /// Whether output lacks some of what was said.
-pub(crate) fn was_cut(output: &str) -> bool {
+#[must_use]
+pub fn was_cut(output: &str) -> bool {
     output.lines().any(|line| line == DROPPED)
 }
 
 /// One of a program's pipes, read only where something is there.
-pub(crate) struct Capture {
+#[derive(Debug)]
+pub struct Capture {
     pipe: File,
     /// Where all of it goes, instead of being kept.
     file: Option<File>,
-    pub(crate) kept: Vec<u8>,
+    kept: Vec<u8>,
     dropped: bool,
-    pub(crate) open: bool,
+    open: bool,
 }
 
 impl Capture {
-    pub(crate) fn new(pipe: impl Into<OwnedFd>) -> Self {
+    /// One that keeps what it reads, up to [`OUTPUT_LIMIT`] bytes.
+    pub fn new(pipe: impl Into<OwnedFd>) -> Self {
         let pipe = File::from(pipe.into());
         Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
     }
 
     /// One that keeps nothing and writes all of it to a file.
-    pub(crate) fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
+    #[must_use]
+    pub fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
         Self { file: Some(file), ..Self::new(pipe) }
     }
 
@@ -56,7 +60,22 @@ impl Capture {
         Ok(())
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// What was read and kept.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Whether the other side may still write.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// What was read and kept as text, with a line at its end where that is
+    /// not all.
+    #[must_use]
+    pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
         if self.dropped {
             text.push_str(&format!("\n{DROPPED}\n"));
@@ -65,7 +84,7 @@ impl Capture {
     }
 
     /// Forgets what was read.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.kept.clear();
         self.dropped = false;
     }
@@ -73,7 +92,10 @@ impl Capture {
 
 /// Waits until one of the pipes has something or ended, and reads all that
 /// is there.
-pub(crate) fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Result<()> {
+///
+/// # Errors
+/// Where a pipe can't be read, or a file of one not written.
+pub fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Result<()> {
     if pipes.iter().all(|pipe| !pipe.open) {
         std::thread::sleep(timeout);
         return Ok(());

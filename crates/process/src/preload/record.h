@@ -2,7 +2,7 @@
  *
  * A record is a file that its reader made, of a fixed size, which every
  * process of a run maps and appends to. What is in it stays in it, however a
- * process ends. `entries.rs` reads it; both are changed together.
+ * process ends. `watch/entries.rs` reads it; both are changed together.
  *
  *   head, 64 bytes
  *   entries, one behind the other, each with its own length; a length of

@@ -11,7 +11,10 @@ use nix::sys::personality::{self, Persona};
 ///
 /// Source: personality(2), `ADDR_NO_RANDOMIZE`; a thread's own, which the
 /// programs that it starts inherit.
-pub(crate) fn fixed<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+///
+/// # Errors
+/// Those of `start`.
+pub fn fixed<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = personality::get().and_then(|before| {
         personality::set(before | Persona::ADDR_NO_RANDOMIZE)?;
         Ok(before)

@@ -1,0 +1,289 @@
+//! What a job's compiler asked for, judged: whether it may be kept, and what
+//! it rests on.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use gfxpack_plan::Language;
+use gfxpack_plan::plan::Job;
+use gfxpack_process::watch::{
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
+};
+
+use crate::answers::Moment;
+use crate::engine::{self, Engine, Run};
+use crate::error::CompileError;
+use crate::job::depfile_paths;
+use crate::source::SourceSet;
+use crate::store::RestsOn;
+use crate::toolchain::Toolchain;
+
+/// Options of a compiler that name a directory of headers.
+///
+/// Source: llvm-project, clang/lib/Frontend/CompilerInvocation.cpp,
+/// `ParseHeaderSearchArgs`.
+const SEARCHING: [&str; 6] =
+    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
+
+/// The directory where a source is laid out for its jobs.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    source: usize,
+    /// Absolute and without links.
+    dir: PathBuf,
+    /// What was laid out because a compiler looked for it.
+    more: Mutex<BTreeMap<PathBuf, Answer>>,
+}
+
+impl Stage {
+    /// Lays out a source in an empty directory.
+    pub(crate) fn new(
+        sources: &SourceSet,
+        source: usize,
+        dir: PathBuf,
+    ) -> Result<Self, CompileError> {
+        fs::create_dir(&dir).map_err(CompileError::io("create", &dir))?;
+        let dir = fs::canonicalize(&dir).map_err(CompileError::io("read", &dir))?;
+        sources.stage(source, &dir)?;
+        Ok(Self { source, dir, more: Mutex::default() })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What was laid out besides the source's own files.
+    fn more(&self, below: &Path) -> Option<Answer> {
+        self.more.lock().expect("no panic inside").get(below).cloned()
+    }
+
+    /// Lays out what a compiler looked for; whether it is there now.
+    fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
+        // Held so that each file is read once, whoever asks.
+        let mut more = self.more.lock().expect("no panic inside");
+        if more.contains_key(below) {
+            return Ok(true);
+        }
+        match sources.stage_more(self.source, below, &self.dir)? {
+            Answer::Absent => Ok(false),
+            answer => {
+                more.insert(below.to_owned(), answer);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// What a run means.
+pub(crate) enum Judged {
+    /// It has to be run again: files that it looked for are laid out now.
+    Again,
+    /// It read a file that is not among the sources.
+    Reads(PathBuf),
+    /// It wrote, or tried to, where it may not.
+    Writes(PathBuf),
+    /// All that it rests on is known.
+    RestsOn(RestsOn),
+    /// What it rests on can't be told, for this reason.
+    Unknown(String),
+}
+
+/// Judges a run of a job's compiler that was started after `since`.
+pub(crate) fn judge(
+    engine: &Engine<'_>,
+    job: &Job,
+    stage: &Stage,
+    place: &engine::Place<'_>,
+    run: &Run,
+    since: Moment,
+) -> Result<Judged, CompileError> {
+    let records = match watched(run) {
+        Ok(records) => records,
+        Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
+    };
+    let toolchain = &engine.toolchains[job.toolchain];
+    if let Some(unknown) = unknown_library(engine, toolchain, &records) {
+        let name = unknown.display();
+        return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
+    }
+    let places = places(engine, job, stage, place, &records);
+    let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
+    let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
+    for record in &records {
+        let settled = settle(record, &places, engine.looks, since.seconds());
+        let Settled { answers, stage: asked, reads: read, writes: written, changed: other } =
+            settled;
+        system.extend(answers);
+        (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
+        for (below, asked) in asked {
+            if asked.found {
+                sources.extend(stage.more(&below).map(|answer| (below.clone(), answer)));
+            }
+            if !asked.absent {
+                continue;
+            }
+            match engine.sources.answer(stage.source, &below, engine.digests) {
+                // It came while the compiler ran.
+                Answer::Absent if asked.found => again = true,
+                Answer::Absent => {
+                    sources.insert((below, Answer::Absent));
+                }
+                // A directory on the way there is judged by what it holds.
+                _ if below.starts_with("..") => reads = reads.or(Some(below)),
+                _ => again |= stage.add(engine.sources, &below)?,
+            }
+        }
+    }
+    if again {
+        return Ok(Judged::Again);
+    }
+    if let Some(path) = writes {
+        return Ok(Judged::Writes(path));
+    }
+    if let Some(path) = reads {
+        return Ok(Judged::Reads(path));
+    }
+    if let Some(path) = changed {
+        let name = path.display();
+        return Ok(Judged::Unknown(format!("`{name}` changed while it was compiled, or just before")));
+    }
+    if let Some(path) = untold(job, stage, place, run, &records)? {
+        let name = path.display();
+        return Ok(Judged::Unknown(format!("the compiler lists `{name}`, and was not seen to read it")));
+    }
+    let mut system = Answers::new(system, engine.looks);
+    if let Some(used) = &run.header {
+        system = system.with(&used.header.answers, engine.looks);
+        sources.extend(used.absent.iter().map(|path| (path.clone(), Answer::Absent)));
+    }
+    Ok(Judged::RestsOn(RestsOn { system, sources: Answers::of_relative(sources) }))
+}
+
+/// The records of a run, if they tell what the compiler itself asked for: a
+/// driver may have done its work without starting another program.
+fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
+    let records: Vec<&Record> = run
+        .records
+        .iter()
+        .map(|record| record.as_ref().map_err(Unwatched::clone))
+        .collect::<Result<_, _>>()?;
+    let compiles = |process: &Process| matches!(process.class, Class::Compiler | Class::Assembler);
+    let watched = records.iter().any(|record| record.processes.iter().any(compiles));
+    if watched { Ok(records) } else { Err(Unwatched::Nothing) }
+}
+
+/// A library that a compiler loaded and that no digest covers.
+fn unknown_library(
+    engine: &Engine<'_>,
+    toolchain: &Toolchain,
+    records: &[&Record],
+) -> Option<PathBuf> {
+    let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
+    // What is preloaded lies in memory.
+    let own = format!("/proc/{}/fd/", std::process::id());
+    let is_known = |library: &PathBuf| {
+        library.as_os_str().as_encoded_bytes().starts_with(own.as_bytes())
+            || known.contains(library.as_path())
+            || known.contains(engine.looks.real(library).as_path())
+    };
+    let compilers = records.iter().flat_map(|record| &record.processes);
+    let mut loaded = compilers
+        .filter(|process| process.class != Class::Other)
+        .flat_map(|process| &process.libraries);
+    loaded.find(|library| !is_known(library)).cloned()
+}
+
+/// Where everything lies for a run.
+fn places(
+    engine: &Engine<'_>,
+    job: &Job,
+    stage: &Stage,
+    place: &engine::Place<'_>,
+    records: &[&Record],
+) -> Places {
+    let base = engine.places[job.toolchain].of(job.language);
+    let scratch = engine.looks.real(place.scratch);
+    let mut places = base.with_stage(&stage.dir).with(Place::Scratch, scratch);
+    let compilers = records.iter().flat_map(|record| &record.processes);
+    for process in compilers.filter(|process| process.class == Class::Compiler) {
+        for dir in searched(&process.arguments).filter(|dir| dir.is_absolute()) {
+            places = places.with(Place::Readable, engine.looks.real(dir));
+        }
+    }
+    places
+}
+
+/// What a toolchain's programs may read, by language.
+pub(crate) struct ToolchainPlaces {
+    hip: Places,
+    opencl_c: Places,
+    assembly: Places,
+}
+
+impl ToolchainPlaces {
+    /// With the directories that were admitted, and the one that precompiled
+    /// headers are kept in.
+    pub(crate) fn new(
+        toolchain: &Toolchain,
+        admitted: &[PathBuf],
+        headers: &Path,
+        looks: &gfxpack_process::watch::Looks<'_>,
+    ) -> Self {
+        let of = |language| {
+            let covered = toolchain.covered_paths(language).into_iter();
+            let precompiled = (language == Language::Hip).then(|| headers.to_owned());
+            let covered = covered.chain(precompiled).map(|path| looks.real(&path));
+            let places = covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
+            admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
+        };
+        Self {
+            hip: of(Language::Hip),
+            opencl_c: of(Language::OpenclC),
+            assembly: of(Language::Assembly),
+        }
+    }
+
+    pub(crate) fn of(&self, language: Language) -> &Places {
+        match language {
+            Language::Hip => &self.hip,
+            Language::OpenclC => &self.opencl_c,
+            Language::Assembly => &self.assembly,
+        }
+    }
+}
+
+/// The directories that a compiler searches, by its arguments.
+pub(crate) fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
+    let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
+    pairs.filter(|(option, _)| SEARCHING.iter().any(|name| option == name)).map(|(_, dir)| dir.as_ref())
+}
+
+/// A file that the compiler lists as read, but was not seen to open, neither
+/// now nor when its precompiled header was made.
+fn untold(
+    job: &Job,
+    stage: &Stage,
+    place: &engine::Place<'_>,
+    run: &Run,
+    records: &[&Record],
+) -> Result<Option<PathBuf>, CompileError> {
+    if job.language == Language::Assembly {
+        return Ok(None);
+    }
+    let listed = match fs::read_to_string(place.deps_file) {
+        Ok(text) => depfile_paths(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CompileError::io("read", place.deps_file)(error)),
+    };
+    let asks = records.iter().flat_map(|record| &record.asks);
+    let opens = asks.filter(|ask| matches!(ask.what, What::Open { .. }));
+    let opened: HashSet<&Path> = opens.map(|ask| ask.path.as_path()).collect();
+    let precompiled = run.header.as_ref();
+    let told = |path: &PathBuf| {
+        opened.contains(path.as_path()) || precompiled.is_some_and(|used| used.header.files.contains(path))
+    };
+    Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))
+}

@@ -1,0 +1,120 @@
+//! Answers are asked again, and every way to differ is seen.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::FileDigests;
+
+fn file(text: &str, real: Option<&Path>) -> Answer {
+    Answer::File { digest: Digest::of(text.as_bytes()), real: real.map(Path::to_owned) }
+}
+
+/// Whether answers hold for somebody who has looked at nothing yet.
+fn hold(answers: &Answers) -> bool {
+    answers.hold(&Looks::new(&FileDigests::in_memory()))
+}
+
+fn of(dir: &Path, names: &[&str]) -> Answers {
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    let answer = |name: &&str| {
+        let path = dir.join(name);
+        let answer = looks.answer(&path, false).unwrap();
+        (path, answer)
+    };
+    Answers::new(names.iter().map(answer).collect(), &looks)
+}
+
+#[test]
+fn whatever_a_path_becomes_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let path = dir.join("x");
+    let other = dir.join("other");
+    fs::write(&other, "text").unwrap();
+    let states: [(&str, &dyn Fn()); 6] = [
+        ("absent", &|| {}),
+        ("file", &|| fs::write(&path, "text").unwrap()),
+        ("another file", &|| fs::write(&path, "other text").unwrap()),
+        ("directory", &|| fs::create_dir(&path).unwrap()),
+        ("link to the same text", &|| symlink(&other, &path).unwrap()),
+        ("link to nothing", &|| symlink("nothing", &path).unwrap()),
+    ];
+    let absent = ["absent", "link to nothing"];
+    for (before, make) in states {
+        fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
+        make();
+        let answers = of(&dir, &["x"]);
+        assert!(hold(&answers), "{before}");
+        for (after, make) in states {
+            fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
+            make();
+            let same = before == after || [before, after].iter().all(|it| absent.contains(it));
+            assert_eq!(hold(&answers), same, "{before}, then {after}");
+        }
+    }
+}
+
+#[test]
+fn names_in_a_directory_are_seen_where_they_were_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a"), "").unwrap();
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    let answers = |listed| {
+        let answer = looks.answer(dir.path(), listed).unwrap();
+        Answers::new([(dir.path().to_owned(), answer)].into(), &looks)
+    };
+    let (listed, there) = (answers(true), answers(false));
+    assert!(hold(&listed) && hold(&there));
+    fs::write(dir.path().join("b"), "").unwrap();
+    assert!(!hold(&listed) && hold(&there));
+}
+
+#[test]
+fn files_that_are_one_under_two_names_stay_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let (a, b) = (dir.join("a"), dir.join("b"));
+    fs::write(&a, "#pragma once\n").unwrap();
+    fs::copy(&a, &b).unwrap();
+    let two = of(&dir, &["a", "b"]);
+    fs::remove_file(&b).unwrap();
+    fs::hard_link(&a, &b).unwrap();
+    let one = of(&dir, &["a", "b"]);
+    assert!(hold(&one) && !hold(&two));
+    fs::remove_file(&b).unwrap();
+    fs::copy(&a, &b).unwrap();
+    assert!(!hold(&one) && hold(&two));
+}
+
+#[test]
+fn equal_answers_have_one_name_and_damaged_ones_none() {
+    let list = [
+        (PathBuf::from("/b"), Answer::Absent),
+        ("/a".into(), file("1", Some(Path::new("/c")))),
+        ("/d".into(), Answer::Listing(Digest::of(b"2"))),
+    ];
+    let answers = Answers::of_relative(list.clone().into());
+    let (name, text) = answers.to_text().unwrap();
+    let reversed = Answers::of_relative(list.into_iter().rev().collect());
+    assert_eq!(reversed.to_text().unwrap().0, name);
+    assert_eq!(Answers::from_text(name, &text), Some(answers));
+    for at in 0..text.len() {
+        let mut damaged = text.clone();
+        damaged[at] ^= 1;
+        assert_eq!(Answers::from_text(name, &damaged), None, "{at}");
+        assert_eq!(Answers::from_text(name, &text[..at]), None, "{at}");
+    }
+}
+
+#[test]
+fn only_the_first_directory_that_is_not_there_is_remembered() {
+    let dir = tempfile::tempdir().unwrap();
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    let first = |path: &str| looks.first_absent(&dir.path().join(path));
+    assert_eq!(first("a/b/c.h"), dir.path().join("a"));
+    assert_eq!(first("c.h"), dir.path().join("c.h"));
+}

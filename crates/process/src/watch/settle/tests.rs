@@ -1,0 +1,118 @@
+//! Records are judged as a whole.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::super::{Class, Process};
+use super::*;
+use crate::FileDigests;
+use crate::watch::Place;
+
+/// Long after all files of a test were made.
+const LATER: u64 = u64::MAX / 2;
+
+struct Fixture {
+    _dir: tempfile::TempDir,
+    root: PathBuf,
+    places: Places,
+}
+
+fn fixture() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(dir.path()).unwrap();
+    for name in ["stage", "scratch", "system"] {
+        fs::create_dir(root.join(name)).unwrap();
+    }
+    fs::write(root.join("system/x.h"), "1").unwrap();
+    let places = Places::new(root.join("stage"))
+        .with(Place::Scratch, root.join("scratch"))
+        .with(Place::Readable, root.join("system"));
+    Fixture { _dir: dir, root, places }
+}
+
+impl Fixture {
+    fn ask(&self, path: &str, what: What, error: Option<i32>) -> Ask {
+        let path = self.root.join(path);
+        let file = fs::metadata(&path).ok().filter(|_| error.is_none()).map(|meta| FileState {
+            mode: meta.mode(),
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
+            changed: meta.ctime() * 1_000_000_000 + meta.ctime_nsec(),
+        });
+        Ask { process: 0, path, what, error, file }
+    }
+
+    fn open(&self, path: &str) -> Ask {
+        let real = Some(self.root.join(path));
+        self.ask(path, What::Open { flags: 0, real }, None)
+    }
+
+    fn settle(&self, asks: Vec<Ask>, since: u64) -> Settled {
+        let process = Process {
+            pid: 1,
+            program: "/usr/bin/clang".into(),
+            arguments: vec!["clang".into(), "-cc1".into()],
+            class: Class::Compiler,
+            libraries: Vec::new(),
+        };
+        let record = Record { processes: vec![process], asks };
+        let digests = FileDigests::in_memory();
+        settle(&record, &self.places, &Looks::new(&digests), since)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(Path::new(path))
+    }
+}
+
+#[test]
+fn what_was_found_and_what_was_not_are_both_remembered() {
+    let f = fixture();
+    let asks = vec![
+        f.ask("system/none/y.h", What::Stat, Some(2)),
+        f.open("system/x.h"),
+        f.ask("system", What::Stat, None),
+        f.ask("stage/x.h", What::Stat, Some(2)),
+        f.ask("stage", What::Stat, None),
+        f.ask("scratch/o", What::Open { flags: 0o101, real: None }, None),
+    ];
+    let settled = f.settle(asks, LATER);
+    let answers: Vec<_> = settled.answers.into_iter().map(|(path, _)| path).collect();
+    assert_eq!(answers, ["system", "system/none", "system/x.h"].map(|path| f.path(path)));
+    let stage: Vec<_> = settled.stage.into_iter().collect();
+    let asked = |found, absent| InStage { found, absent };
+    assert_eq!(stage, [("".into(), asked(true, false)), ("x.h".into(), asked(false, true))]);
+    assert_eq!((settled.reads, settled.writes, settled.changed), (None, None, None));
+}
+
+#[test]
+fn what_may_not_be_is_told() {
+    let f = fixture();
+    fs::write(f.path("secret"), "").unwrap();
+    let settled = f.settle(vec![f.open("secret")], LATER);
+    assert_eq!(settled.reads, Some(f.path("secret")));
+    let written = f.ask("stage/o", What::Open { flags: 0o101, real: None }, Some(13));
+    assert_eq!(f.settle(vec![written], LATER).writes, Some(f.path("stage/o")));
+}
+
+#[test]
+fn a_file_that_is_another_one_by_now_or_may_be_makes_it_unknown() {
+    let f = fixture();
+    let asks = || vec![f.open("system/x.h")];
+    let now = f.ask("system/x.h", What::Stat, None).file.unwrap().changed / 1_000_000_000;
+    let now = u64::try_from(now).unwrap();
+    assert_eq!(f.settle(asks(), now).changed, Some(f.path("system/x.h")), "just made");
+    assert_eq!(f.settle(asks(), now + 10).changed, None);
+    let before = asks();
+    fs::write(f.path("system/new"), "1").unwrap();
+    fs::rename(f.path("system/new"), f.path("system/x.h")).unwrap();
+    assert_eq!(f.settle(before, LATER).changed, Some(f.path("system/x.h")), "another file");
+    let absent = vec![f.ask("system/x.h", What::Stat, Some(2))];
+    assert_eq!(f.settle(absent, LATER).changed, Some(f.path("system/x.h")), "it came");
+    let gone = asks();
+    fs::remove_file(f.path("system/x.h")).unwrap();
+    assert_eq!(f.settle(gone, LATER).changed, Some(f.path("system/x.h")), "it went");
+}
