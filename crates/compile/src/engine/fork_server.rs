@@ -414,6 +414,21 @@ int main(int argc, char **argv) {
     }
 
     #[test]
+    fn each_job_has_its_own_record_or_none() {
+        let mut server = shell();
+        for script in [": first", ": second"] {
+            let arguments = ["sh", "-c", script].map(OsString::from);
+            assert!(run(&mut server, "exit 0").ok());
+            let recorder = Recorder::new().unwrap();
+            let request = Request { record: Some(&recorder), ..request(&arguments, LONG) };
+            assert!(server.run(&request, &Cancel::default()).unwrap().ok());
+            let record = recorder.finish().unwrap();
+            assert_eq!(record.processes.len(), 1);
+            assert_eq!(record.processes[0].arguments, arguments);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_a_server_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
