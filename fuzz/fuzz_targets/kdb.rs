@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions, verify};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 //! with a hint, or read alike by all ways to read it.
 #![no_main]
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Header, Jobs, read};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //! one: refused in words, or written again as they were understood.
 #![no_main]
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::shard::ShardManifest;
 use libfuzzer_sys::fuzz_target;
 

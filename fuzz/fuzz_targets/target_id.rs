@@ -2,7 +2,7 @@
 //! back.
 #![no_main]
 
-use gfxpack_plan::{Target, TargetId, processors};
+use gfxpack_model::{Target, TargetId, processors};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

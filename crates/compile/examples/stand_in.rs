@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{About, ObjectStore};
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey};
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -22,8 +22,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::plan::SuppliedConstant;
-use gfxpack_plan::processors::PROCESSORS;
-use gfxpack_plan::{Digest, Language, TargetId};
+use gfxpack_model::compiler::SuppliedConstant;
+use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::{Digest, Language, TargetId};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;

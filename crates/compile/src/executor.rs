@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 use rayon::prelude::*;
 

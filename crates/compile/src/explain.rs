@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey, Language};
 
 use crate::error::CompileError;
 use crate::file_digest::FileDigests;

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_plan::{Language, include, preamble};
+use gfxpack_model::Language;
+use gfxpack_plan::{include, preamble};
 
 use crate::file_digest::Identity;
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_plan::{Digest, KernelKey, TargetId};
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -8,9 +8,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::code_object::{self, UnfitError};
+use gfxpack_model::code_object::{self, UnfitError};
+use gfxpack_model::{Digest, Language};
+use gfxpack_plan::include;
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language, include};
 
 use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};

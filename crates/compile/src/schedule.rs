@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 
 use crate::costs::{Expected, usual_memory, with_margin};

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 
 use crate::answers::Moment;
 use crate::engine::Command;

@@ -7,9 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::{Digest, Language, Problem, inline_assembly};
+use gfxpack_plan::{Problem, inline_assembly};
 
 use crate::error::CompileError;
 use crate::header_text;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
 
@@ -351,7 +351,7 @@ fn sweep(temp: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_plan::KernelKey;
+    use gfxpack_model::KernelKey;
 
     use super::*;
 

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_model::code_object::{self, UnfitError};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_plan::arguments;
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::code_object::{self, UnfitError};
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::processors::PROCESSORS;
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, Language, TargetId, arguments};
 
 use crate::error::CompileError;
 use crate::probe::Asker;

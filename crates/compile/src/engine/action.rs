@@ -19,9 +19,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language};
 
 use super::command::{Command, Defines, Filling, Shape, Word};
 use super::{Engine, preload};

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::plan::{Job, Plan};
 
 pub(crate) use self::action::{Recipe, path_here};

@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::{Digest, Language, preamble};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Language};
+use gfxpack_plan::preamble;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};

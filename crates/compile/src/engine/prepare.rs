@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::Language;
+use gfxpack_plan::include;
 use gfxpack_plan::preamble::{self, Preamble};
-use gfxpack_plan::{Language, include};
 
 use super::Engine;
 use super::command::{Command, Define, Filling};

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use gfxpack_plan::{Language, include};
+use gfxpack_model::Language;
+use gfxpack_plan::include;
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::answers::Moment;

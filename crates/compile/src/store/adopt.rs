@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 
 use super::{ObjectInfo, ObjectStore, deps_path, object_path};
 use crate::error::CompileError;
@@ -68,9 +68,10 @@ fn whole(raw: &[u8]) -> Option<ObjectInfo> {
 mod tests {
     use std::fs;
 
+    use gfxpack_model::KernelKey;
+
     use super::*;
     use crate::store::{About, VERSION};
-    use gfxpack_plan::KernelKey;
 
     #[test]
     fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {

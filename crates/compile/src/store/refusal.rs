@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{ObjectInfo, read_header, read_object};
@@ -118,7 +118,7 @@ pub(super) fn refusal_path(job: Digest) -> PathBuf {
 mod tests {
     use std::fs;
 
-    use gfxpack_plan::KernelKey;
+    use gfxpack_model::KernelKey;
 
     use super::*;
     use crate::store::VERSION;

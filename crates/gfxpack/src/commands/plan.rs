@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{Cancel, write_atomic};
+use gfxpack_model::Digest;
+use gfxpack_plan::InputError;
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::{Digest, InputError};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;

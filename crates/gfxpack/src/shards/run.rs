@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{Cancel, CompileError, Event, Executor, ExecutorOptions, Failure};
+use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::shard::{Ended, JobState};
-use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
 
 use super::Outbox;
