@@ -47,14 +47,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "liblzma", "rpm", "tar", "toml", "walkdir", "zstd", "tokio"],
     ),
     (
-        "gfxpack-compile",
-        &["gfxpack-model", "gfxpack-plan"],
-        &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
+        "gfxpack-process",
+        &["gfxpack-model"],
+        &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
     ),
     (
-        "gfxpack-process",
-        &[],
-        &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
+        "gfxpack-compile",
+        &["gfxpack-model", "gfxpack-plan", "gfxpack-process"],
+        &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
     ("gfxpack-package", &["gfxpack-model"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
     (

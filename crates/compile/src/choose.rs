@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use gfxpack_process::FileDigests;
+use gfxpack_model::{Digest, Language, TargetId};
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
-use gfxpack_model::{Digest, Language, TargetId};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::probe::{self, Asker};
 use crate::process::Cancel;
 use crate::support;

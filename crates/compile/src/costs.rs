@@ -9,15 +9,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_model::digest::Hasher;
-use gfxpack_model::{KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::digest::Hasher;
 
 use crate::job::Built;
 use crate::store::VERSION;
-use crate::work::write_atomic;
 
 pub use report::KnownCosts;
 
@@ -312,11 +312,11 @@ pub(crate) use tests::small_plan;
 mod tests {
     use std::sync::Arc;
 
-    use gfxpack_model::Digest;
-    use gfxpack_model::compiler::{CompilerFacts, Program};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
+    use gfxpack_model::Digest;
+    use gfxpack_model::compiler::{CompilerFacts, Program};
 
     use super::*;
     use crate::usage::Usage;

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_process::FileDigests;
 use rayon::prelude::*;
+use gfxpack_model::Language;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
 use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::gate::{Gate, ThisMachine};
 use crate::job::{Built, Failure, FailureKind};
 use crate::local::Shop;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gfxpack_model::words::Words;
-use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
+use gfxpack_process::FileDigests;
+use gfxpack_model::{Digest, KernelKey, Language};
+use gfxpack_model::words::Words;
 
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::shadow::{self, absent};

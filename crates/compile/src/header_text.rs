@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_model::Language;
 use gfxpack_plan::{include, preamble};
-
-use crate::file_digest::Identity;
+use gfxpack_process::Identity;
+use gfxpack_model::Language;
 
 /// A text's requests.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -8,15 +8,15 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gfxpack_model::code_object::{self, UnfitError};
-use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include;
 use gfxpack_plan::plan::Job;
+use gfxpack_process::Identity;
+use gfxpack_model::{Digest, Language};
+use gfxpack_model::code_object::{self, UnfitError};
 
 use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use crate::file_digest::Identity;
 use crate::process::End;
 use crate::remote::Site;
 use crate::shadow::{absent, searched};

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use gfxpack_process::{FileDigests, Identity};
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 
 use crate::answers::Moment;
 use crate::engine::Command;
-use crate::file_digest::{FileDigests, Identity};
 use crate::header_text::{HeaderText, HeaderTexts};
 
 /// Stands among digests of files for one that must not be there.

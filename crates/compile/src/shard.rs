@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
 
 use crate::job::FailureKind;
-use crate::work::write_atomic_with;
+use gfxpack_process::write_atomic_with;
 
 /// Signals that the machine sends and a compiler's defect does not: killed,
 /// as when memory runs out, and asked to end.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_plan::plan::{Job, Plan};
 
-use crate::file_digest::FileDigests;
+use gfxpack_process::watch::Answers;
 use crate::job;
 use crate::process::Cancel;
-use crate::store::{Entry, ObjectInfo, ObjectStore};
+use crate::store::{Entry, Now, ObjectInfo, ObjectStore};
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
@@ -70,7 +70,7 @@ pub struct SharedCache {
 struct State {
     off: bool,
     damaged: usize,
-    /// Sets of system files that were written already.
+    /// Sets of answers that were written already.
     sets: HashSet<String>,
     /// Not told yet.
     warnings: Vec<String>,
@@ -136,17 +136,17 @@ impl SharedCache {
 
     /// Brings what it has of these jobs into the store, and gives what it
     /// brought.
-    pub(crate) fn fetch(
+    pub(crate) fn fetch<'a>(
         &self,
         plan: &Plan,
         jobs: &[usize],
         store: &ObjectStore,
-        digests: &FileDigests,
+        now: &(dyn Fn(usize) -> Now<'a> + Sync),
         cancel: &Cancel,
     ) -> Vec<(usize, ObjectInfo)> {
         let found: Mutex<Vec<_>> = Mutex::default();
         self.each(plan, jobs, cancel, &|index, job| {
-            if let Some(info) = self.fetch_one(job, store, digests) {
+            if let Some(info) = self.fetch_one(job, store, now(job.source)) {
                 found.lock().expect("no panic inside").push((index, info));
             }
         });
@@ -183,7 +183,7 @@ impl SharedCache {
         &self,
         job: &Job,
         store: &ObjectStore,
-        digests: &FileDigests,
+        now: Now<'_>,
     ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
@@ -196,20 +196,21 @@ impl SharedCache {
             self.found_damaged(&name);
             return None;
         };
-        if let Some(set) = entry.info.deps_name()
-            && !store.has_deps(&entry.info)
-        {
-            let text = self.read(&set)?;
-            if !ObjectStore::is_deps(&set, &text) {
-                self.found_damaged(&set);
+        for (set, file) in entry.info.answer_files() {
+            if store.has_answers(set) {
+                continue;
+            }
+            let text = self.read(&file)?;
+            if Answers::from_text(set, &text).is_none() {
+                self.found_damaged(&file);
                 return None;
             }
-            store.write(set.as_ref(), &[&text]).ok()?;
-            store.forget_deps(&entry.info);
+            store.write(file.as_ref(), &[&text]).ok()?;
+            store.forget_answers(set);
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system's headers may be others here.
-        store.lookup(job.digest, digests)
+        store.lookup(job.digest, now)
     }
 
     /// Runs `build` with a function that takes jobs whose objects the store
@@ -273,10 +274,12 @@ impl SharedCache {
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
         // A damaged object is nobody else's trouble.
         let Some(entry) = Entry::parse(&bytes) else { return };
-        let set = entry.info.deps_name();
-        if let Some(set) = set.filter(|set| self.lock().sets.insert(set.clone())) {
-            let Ok(text) = store.read_file(set.as_ref()) else { return };
-            if let Err(reason) = self.shared.write(&set, text) {
+        for (_, file) in entry.info.answer_files() {
+            if !self.lock().sets.insert(file.clone()) {
+                continue;
+            }
+            let Ok(text) = store.read_file(file.as_ref()) else { return };
+            if let Err(reason) = self.shared.write(&file, text) {
                 return self.give_up(&reason);
             }
         }

@@ -1,19 +1,21 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::{Problem, inline_assembly};
+use gfxpack_plan::Problem;
+use gfxpack_process::{FileDigests, Identity, write_atomic};
+use gfxpack_process::watch::{Answer, Answers};
+use gfxpack_model::{Digest, Language};
 
 use crate::error::CompileError;
-use crate::header_text;
 
 /// All files below some directories, by name: where the sources of bare
 /// kernel names and their includes are looked up.
@@ -97,7 +99,34 @@ pub struct SourceSet {
     files: HashMap<(PathBuf, Language), Arc<File>>,
     loaded: HashMap<Loaded, usize>,
     closures: Vec<Vec<(String, Arc<File>)>>,
+    /// Where the files of each closure come from.
+    origins: Vec<Option<Origin>>,
     sources: Vec<Source>,
+}
+
+/// Where the files of a closure come from, for what a compiler asks for that
+/// is none of them.
+#[derive(Debug)]
+struct Origin {
+    /// The directory that the staged one stands for.
+    root: PathBuf,
+    /// Those that `i0`, `i1`, … stand for.
+    include_dirs: Vec<PathBuf>,
+}
+
+impl Origin {
+    /// The path among the sources that stands behind one seen from the staged
+    /// directory.
+    fn path(&self, below: &Path) -> PathBuf {
+        let mut parts = below.components();
+        let number = parts.next().and_then(|first| {
+            first.as_os_str().to_str()?.strip_prefix('i')?.parse::<usize>().ok()
+        });
+        match number.and_then(|number| self.include_dirs.get(number)) {
+            Some(dir) => dir.join(parts.as_path()),
+            None => self.root.join(below),
+        }
+    }
 }
 
 /// What decides a closure: source, place, language, include directories, and
@@ -109,37 +138,12 @@ struct File {
     bytes: Vec<u8>,
     digest: Digest,
     includes: Vec<Include>,
-    /// What it may ask for with `__has_include`.
-    asked: Vec<String>,
-    /// What the assembly in it reads; if that can't be told, why.
-    inline: Result<Vec<Include>, String>,
-}
-
-impl File {
-    fn new(
-        bytes: Vec<u8>,
-        digest: Digest,
-        includes: Vec<Include>,
-        inline: Result<Vec<Include>, String>,
-    ) -> Self {
-        let asked = header_text::asked(&bytes);
-        Self { bytes, digest, includes, asked, inline }
-    }
 }
 
 /// A file on its way into a closure.
 struct Found {
     real: PathBuf,
     staged: String,
-    language: Language,
-}
-
-/// Where a closure's includes are looked up.
-struct Places<'a> {
-    /// The directory that the staged one stands for.
-    root: &'a Path,
-    include_dirs: &'a [PathBuf],
-    dirs: Option<&'a SourceDirs>,
 }
 
 impl SourceSet {
@@ -166,7 +170,7 @@ impl SourceSet {
         for (index, source) in sources.iter().enumerate() {
             let mut closure = Vec::new();
             let used = if is_used(index) { &source.files[..] } else { &[] };
-            for StagedFile { path, digest } in used {
+            for StagedFile { path, digest, .. } in used {
                 let file = match files.get(digest) {
                     Some(file) => Arc::clone(file),
                     None => {
@@ -175,7 +179,7 @@ impl SourceSet {
                             return Err(CompileError::ForeignSource(path.clone()));
                         }
                         // What it includes is known.
-                        let file = File::new(bytes, *digest, Vec::new(), Ok(Vec::new()));
+                        let file = File { bytes, digest: *digest, includes: Vec::new() };
                         Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
                     }
                 };
@@ -186,7 +190,8 @@ impl SourceSet {
             }
             closures.push(closure);
         }
-        Ok(Self { closures, sources: sources.to_vec(), ..Self::default() })
+        let origins = sources.iter().map(|_| None).collect();
+        Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
     }
 
     /// Bytes of a source with all it includes.
@@ -208,9 +213,8 @@ impl SourceSet {
     /// to the compiler, as its own headers are.
     ///
     /// # Errors
-    /// [`Problem::UnreadableSource`] where a file can't be read, an include
-    /// leads out of the staged directory, two files would have one place, or
-    /// assembly reads a file that would be in no digest.
+    /// [`Problem::UnreadableSource`] where a file can't be read, or two files
+    /// would have one place.
     pub fn load(
         &mut self,
         real: &Path,
@@ -228,15 +232,11 @@ impl SourceSet {
             |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
         let mut queue =
-            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned(), language }]);
-        let mut used = vec![false; include_dirs.len()];
-        let mut scanned: HashSet<(String, Language)> = HashSet::new();
-        let depth = Path::new(staged).components().count();
-        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/"));
-        let places = Places { root, include_dirs, dirs };
+            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
+        let mut scanned: HashSet<String> = HashSet::new();
         while let Some(found) = queue.pop_front() {
             let file = self
-                .read(&found.real, found.language)
+                .read(&found.real, language)
                 .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
             if let Some((other, placed)) = placed.get(&found.staged)
                 && placed.digest != file.digest
@@ -248,26 +248,11 @@ impl SourceSet {
                     found.staged
                 )));
             }
-            if !scanned.insert((found.staged.clone(), found.language)) {
+            if !scanned.insert(found.staged.clone()) {
                 continue;
             }
-            // Assembly inside of another language is not assembled by itself.
-            let inside = language != Language::Assembly && found.language == Language::Assembly;
-            let includes = file.includes.iter().filter(|_| !inside);
-            for include in includes {
-                if let Some(next) = resolve(include, &found, &places, &mut used).map_err(problem)? {
-                    queue.push_back(next);
-                }
-            }
-            let inline = file.inline.as_ref().map_err(|reason| {
-                problem(format!("the assembly of `{}` {reason}", found.real.display()))
-            })?;
-            for include in
-                inline.iter().chain(file.includes.iter().filter(|file| inside && file.quoted))
-            {
-                let next = resolve_inline(include, &found, &places, &mut used).map_err(problem)?;
-                queue.push_back(next);
-            }
+            let next = file.includes.iter().filter_map(|it| resolve(it, &found, include_dirs, dirs));
+            queue.extend(next);
             placed.entry(found.staged).or_insert((found.real, file));
         }
         let mut search: Vec<String> = Vec::new();
@@ -281,18 +266,18 @@ impl SourceSet {
         {
             search.push(parent.to_owned());
         }
-        let used = used.iter().enumerate().filter(|(_, used)| **used);
-        search.extend(used.map(|(number, _)| include_root(number)));
-        let files = placed.iter();
+        let there = include_dirs.iter().enumerate().filter(|(_, dir)| dir.is_dir());
+        search.extend(there.map(|(number, _)| include_root(number)));
         self.sources.push(Source {
             name: staged.rsplit('/').next().unwrap_or(staged).to_owned(),
             main: staged.to_owned(),
             include_dirs: search,
-            files: files
-                .map(|(path, (_, file))| StagedFile { path: path.clone(), digest: file.digest })
-                .collect(),
+            files: staged_files(&placed),
         });
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
+        let depth = Path::new(staged).components().count();
+        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
+        self.origins.push(Some(Origin { root, include_dirs: include_dirs.to_vec() }));
         let index = self.sources.len() - 1;
         self.loaded.insert(request, index);
         Ok(index)
@@ -305,20 +290,57 @@ impl SourceSet {
         }
         let bytes = fs::read(path)?;
         let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
-        let inline = match language {
-            Language::Hip | Language::OpenclC => inline_assembly::reads(&bytes),
-            Language::Assembly => include::unclear(&bytes).map_or_else(|| Ok(Vec::new()), Err),
-        };
-        let file = Arc::new(File::new(bytes, digest, includes, inline));
+        let file = Arc::new(File { bytes, digest, includes });
         self.files.insert(key, Arc::clone(&file));
         Ok(file)
     }
 
-    /// What the files of a closure may ask for with `__has_include`, sorted.
-    pub(crate) fn asked(&self, source: usize) -> Vec<String> {
-        let files = self.closures[source].iter();
-        let names: BTreeSet<&String> = files.flat_map(|(_, file)| &file.asked).collect();
-        names.into_iter().cloned().collect()
+    /// What lies among the sources where a compiler looks that runs in the
+    /// staged directory: the answer that it would have there.
+    pub(crate) fn answer(&self, source: usize, below: &Path, digests: &FileDigests) -> Answer {
+        let Some(origin) = &self.origins[source] else { return Answer::Absent };
+        let path = origin.path(below);
+        match fs::metadata(&path) {
+            Err(_) => Answer::Absent,
+            Ok(meta) if meta.is_dir() => Answer::Directory,
+            Ok(meta) if meta.is_file() => match digests.digest(&path) {
+                Ok(digest) => Answer::File { digest, real: None },
+                Err(_) => Answer::Other,
+            },
+            Ok(_) => Answer::Other,
+        }
+    }
+
+    /// Whether answers about the sources, seen from the staged directory,
+    /// would be the same now.
+    pub(crate) fn hold(&self, source: usize, answers: &Answers, digests: &FileDigests) -> bool {
+        answers.iter().all(|(below, answer)| self.answer(source, below, digests) == *answer)
+    }
+
+    /// Lays out what a compiler looked for, if it is there; gives what that is.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be read or written.
+    pub(crate) fn stage_more(
+        &self,
+        source: usize,
+        below: &Path,
+        dir: &Path,
+    ) -> Result<Answer, CompileError> {
+        let Some(origin) = &self.origins[source] else { return Ok(Answer::Absent) };
+        let (real, staged) = (origin.path(below), dir.join(below));
+        if real.is_dir() {
+            fs::create_dir_all(&staged).map_err(CompileError::io("create", &staged))?;
+            return Ok(Answer::Directory);
+        }
+        if !real.is_file() {
+            return Ok(Answer::Absent);
+        }
+        let bytes = fs::read(&real).map_err(CompileError::io("read", &real))?;
+        let answer = Answer::File { digest: Digest::of(&bytes), real: None };
+        let write = write_atomic(&staged, &[&bytes]);
+        write.map_err(CompileError::io("write", &staged))?;
+        Ok(answer)
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that
@@ -327,14 +349,41 @@ impl SourceSet {
     /// # Errors
     /// [`CompileError::Io`] where they can't be written.
     pub fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
-        for (staged, file) in &self.closures[source] {
+        let planned = &self.sources[source];
+        let same = planned.files.iter().map(|file| file.same_as.as_deref());
+        for ((staged, file), same) in self.closures[source].iter().zip(same) {
             let path = dir.join(staged);
             let parent = path.parent().unwrap_or(dir);
             fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
-            fs::write(&path, &file.bytes).map_err(CompileError::io("write", &path))?;
+            match same {
+                Some(other) => fs::hard_link(dir.join(other), &path),
+                None => fs::write(&path, &file.bytes),
+            }
+            .map_err(CompileError::io("write", &path))?;
+        }
+        for searched in &planned.include_dirs {
+            let path = dir.join(searched);
+            fs::create_dir_all(&path).map_err(CompileError::io("create", path))?;
         }
         Ok(())
     }
+}
+
+/// The files of a closure, those that are one file under several names told.
+fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFile> {
+    let mut first: HashMap<(u64, u64), &str> = HashMap::new();
+    let files = placed.iter().map(|(path, (real, file))| {
+        let identity = fs::metadata(real).ok().map(|meta| Identity::of(&meta).place());
+        let same_as = identity.and_then(|identity| match first.entry(identity) {
+            Entry::Occupied(other) => Some((*other.get()).to_owned()),
+            Entry::Vacant(entry) => {
+                entry.insert(path);
+                None
+            }
+        });
+        StagedFile { path: path.clone(), digest: file.digest, same_as }
+    });
+    files.collect()
 }
 
 /// Whether a path of somebody else's stays below where it is laid out.
@@ -348,90 +397,33 @@ fn include_root(number: usize) -> String {
     format!("i{number}")
 }
 
-/// The file that assembly inside of another language reads. The assembler
-/// looks in the staged directory, then in the include directories, and then
-/// where no digest reaches.
-///
-/// Source: llvm-project, clang/lib/CodeGen/BackendUtil.cpp, `IASSearchPaths`.
-fn resolve_inline(
-    include: &Include,
-    includer: &Found,
-    places: &Places<'_>,
-    used: &mut [bool],
-) -> Result<Found, String> {
-    let Places { root, include_dirs, dirs } = *places;
-    let path = include.path.as_str();
-    let found = |real: PathBuf, dir: &str| {
-        let staged = include::join(dir, path)?;
-        Some(Found { real, staged, language: Language::Assembly })
-    };
-    let mut find = || {
-        let path = Some(path).filter(|path| !path.starts_with('/'))?;
-        if root.join(path).is_file() {
-            return found(root.join(path), "");
-        }
-        if let Some(number) = include_dirs.iter().position(|dir| dir.join(path).is_file()) {
-            used[number] = true;
-            return found(include_dirs[number].join(path), &include_root(number));
-        }
-        found(dirs?.nearest(path, &includer.real)?.to_owned(), "")
-    };
-    find().ok_or_else(|| {
-        format!(
-            "the assembly of `{}` reads `{path}`, which no digest covers",
-            includer.real.display()
-        )
-    })
-}
-
+/// The file that an include means, as far as its text tells; where it leads
+/// out of the sources' directory, it is left to the compiler to find nothing.
 fn resolve(
     include: &Include,
     includer: &Found,
-    places: &Places<'_>,
-    used: &mut [bool],
-) -> Result<Option<Found>, String> {
-    let Places { include_dirs, dirs, .. } = *places;
-    let language = includer.language;
-    let place = |dir: &str| {
-        include::join(dir, &include.path).ok_or_else(|| {
-            format!(
-                "`{}` includes `{}`, which leads out of the sources' directory",
-                includer.real.display(),
-                include.path
-            )
-        })
-    };
+    include_dirs: &[PathBuf],
+    dirs: Option<&SourceDirs>,
+) -> Option<Found> {
     if include.path.starts_with('/') {
-        // Compilers list such files as they read them; the assembler does not.
-        return match language {
-            Language::Hip | Language::OpenclC => Ok(None),
-            Language::Assembly => Err(format!(
-                "`{}` includes `{}` by its absolute path, which no digest covers",
-                includer.real.display(),
-                include.path
-            )),
-        };
+        return None;
     }
+    let place = |dir: &str| include::join(dir, &include.path);
     if include.quoted
         && let Some(parent) = includer.real.parent()
         && parent.join(&include.path).is_file()
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
-        let real = parent.join(&include.path);
-        return Ok(Some(Found { real, staged: place(staged_dir)?, language }));
+        return Some(Found { real: parent.join(&include.path), staged: place(staged_dir)? });
     }
     for (number, dir) in include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
         if real.is_file() {
-            used[number] = true;
-            let staged = place(&include_root(number))?;
-            return Ok(Some(Found { real, staged, language }));
+            return Some(Found { real, staged: place(&include_root(number))? });
         }
     }
-    match dirs.and_then(|dirs| dirs.nearest(&include.path, &includer.real)) {
-        Some(real) => Ok(Some(Found { real: real.to_owned(), staged: place("")?, language })),
-        None => Ok(None),
-    }
+    let real = dirs?.nearest(&include.path, &includer.real)?.to_owned();
+    Some(Found { real, staged: place("")? })
 }
 
 #[cfg(test)]

@@ -6,22 +6,22 @@ mod entry;
 mod refusal;
 mod upkeep;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_model::Digest;
-use gfxpack_model::digest::Hasher;
+use gfxpack_process::FileDigests;
+use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::write_atomic_by;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
+use gfxpack_model::Digest;
 
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
-use crate::shadow;
-use crate::work::write_atomic_by;
+use crate::source::SourceSet;
 
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
@@ -32,7 +32,7 @@ pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 /// The directory of the store below a cache, a shard's output or a shared
 /// cache. The number goes up with the layout of its files, and where what
 /// earlier versions kept may be wrong.
-pub const VERSION: &str = "v2";
+pub const VERSION: &str = "v3";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.
@@ -53,13 +53,48 @@ pub struct ObjectStore {
     dir: PathBuf,
     /// A store that is read and never written.
     below: Option<PathBuf>,
-    /// Whether each known set of dependencies is as it was.
-    fresh: Mutex<HashMap<Digest, bool>>,
+    /// Whether each known set of answers would be given now: of those about
+    /// sources, for each source.
+    hold: Mutex<HashMap<(Digest, Option<usize>), bool>>,
+    /// Sets of answers that are surely on disk.
+    written: Mutex<HashSet<Digest>>,
     /// Shared by all builds.
     lock: Option<File>,
 }
 
-type DepSet = Vec<(PathBuf, Digest)>;
+/// Where what the store has of a job is asked about again.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// The file system.
+    pub looks: &'a Looks<'a>,
+    /// The plan's sources, and which is the job's.
+    pub source: Option<(&'a SourceSet, usize)>,
+}
+
+impl<'a> Now<'a> {
+    /// For a job with this source.
+    #[must_use]
+    pub fn new(looks: &'a Looks<'a>, sources: &'a SourceSet, source: usize) -> Self {
+        Self { looks, source: Some((sources, source)) }
+    }
+}
+
+/// What a job's outcome rests on besides its digest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RestsOn {
+    /// What its compiler was told of the file system.
+    pub(crate) system: Answers,
+    /// What it found, and did not find, where its sources lie.
+    pub(crate) sources: Answers,
+}
+
+impl RestsOn {
+    /// Something that is never so: what was made is for one build alone.
+    pub(crate) fn nothing_known() -> Self {
+        let never = [(PathBuf::from("/"), Answer::Absent)].into();
+        Self { system: Answers::of_relative(never), sources: Answers::default() }
+    }
+}
 
 impl ObjectStore {
     /// The store below a cache directory, which is made if need be. While
@@ -97,7 +132,7 @@ impl ObjectStore {
     #[must_use]
     pub fn open_to_look(cache_dir: &Path) -> Self {
         let dir = cache_dir.join(VERSION);
-        Self { dir, below: None, fresh: Mutex::default(), lock: None }
+        Self { dir, below: None, hold: Mutex::default(), written: Mutex::default(), lock: None }
     }
 
     /// Forgets a job's object, and that it was refused.
@@ -130,12 +165,12 @@ impl ObjectStore {
         Ok(bytes)
     }
 
-    /// Whether the store has the job's object and the files that the compiler
-    /// read for it are unchanged. The bytes are not read.
+    /// What the store has of a job's object, if all that its compiler was told
+    /// of files would be told again. The bytes are not read.
     #[must_use]
-    pub fn lookup(&self, job: Digest, digests: &FileDigests) -> Option<ObjectInfo> {
+    pub fn lookup(&self, job: Digest, now: Now<'_>) -> Option<ObjectInfo> {
         let info = self.info(job)?;
-        info.deps.is_none_or(|set| self.deps_are_fresh(set, digests)).then_some(info)
+        self.all_hold(&info, now).then_some(info)
     }
 
     /// What the store has of a job, were it out of date.
@@ -153,11 +188,11 @@ impl ObjectStore {
         about(&mut BufReader::new(self.open_file(&object_path(job)).ok()?))
     }
 
-    /// The system's files that went into a stored object, with what they
-    /// held then, and those that would have, had they been there.
+    /// What the compiler of a stored object was told: of the file system by
+    /// absolute paths, of the sources by those seen from their directory.
     #[must_use]
-    pub fn system_files(&self, info: &ObjectInfo) -> Vec<(PathBuf, Digest)> {
-        info.deps.and_then(|set| self.deps(set)).unwrap_or_default()
+    pub fn answers(&self, info: &ObjectInfo) -> Vec<Answers> {
+        info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
     }
 
     /// The job's object.
@@ -224,41 +259,44 @@ impl ObjectStore {
         }
     }
 
-    /// Stores the job's object, with the files that the compiler read for it
-    /// besides source and toolchain.
+    /// Stores the job's object, with what it rests on besides its digest.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be written; nothing half-written
     /// stays.
-    pub fn insert(
+    pub(crate) fn insert(
         &self,
         job: Digest,
         bytes: &[u8],
         about: &About,
-        deps: DepSet,
+        rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
-        let deps = self.insert_deps(deps)?;
-        let (info, header, about) = ObjectInfo::of(bytes, about, deps);
+        let answers = self.insert_answers(rests_on)?;
+        let (info, header, about) = ObjectInfo::of(bytes, about, answers);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
-    /// Stores a set of files, if there are any.
-    fn insert_deps(&self, mut deps: DepSet) -> Result<Option<Digest>, CompileError> {
-        deps.sort();
-        deps.dedup();
-        if deps.is_empty() {
-            return Ok(None);
+    /// Stores the sets of answers that are not empty, and gives their names.
+    fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
+        let texts = |rests_on: &RestsOn| -> Option<Vec<_>> {
+            let sets = [&rests_on.system, &rests_on.sources].into_iter();
+            sets.filter(|answers| !answers.is_empty()).map(Answers::to_text).collect()
+        };
+        // Where a path is no text, nothing can be asked again.
+        let unknown = || texts(&RestsOn::nothing_known()).unwrap_or_default();
+        let texts = texts(rests_on).unwrap_or_else(unknown);
+        let mut names = Vec::new();
+        for (name, text) in texts {
+            // On disk once per build at most, but anew where what lies there
+            // was found to be gone or damaged.
+            if !self.written.lock().expect("no panic inside").contains(&name) {
+                self.write(&answers_path(name), &[&text])?;
+                self.written.lock().expect("no panic inside").insert(name);
+            }
+            names.push(name);
         }
-        let text = serde_json::to_vec(&deps).expect("plain data");
-        let set = Hasher::new("gfxpack deps 1").field(&text).finish();
-        let mut fresh = self.fresh.lock().expect("no panic inside");
-        // Just digested, so fresh; on disk once per build at most, but anew
-        // where what lies there was found to be gone or damaged.
-        if fresh.insert(set, true) != Some(true) {
-            self.write(&deps_path(set), &[&text])?;
-        }
-        Ok(Some(set))
+        Ok(names)
     }
 
     pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
@@ -266,21 +304,32 @@ impl ObjectStore {
         write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
     }
 
-    fn deps(&self, set: Digest) -> Option<DepSet> {
-        let text = self.read_file(&deps_path(set)).ok()?;
-        let whole = Hasher::new("gfxpack deps 1").field(&text).finish() == set;
-        whole.then(|| serde_json::from_slice(&text).ok()).flatten()
+    fn read_answers(&self, name: Digest) -> Option<Answers> {
+        Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
     }
 
-    fn deps_are_fresh(&self, set: Digest, digests: &FileDigests) -> bool {
-        // Held while files are hashed: else every worker would hash them.
-        let mut known = self.fresh.lock().expect("no panic inside");
-        *known.entry(set).or_insert_with(|| self.deps_hold(set, digests))
-    }
-
-    fn deps_hold(&self, set: Digest, digests: &FileDigests) -> bool {
-        let holds = |(path, digest): &(PathBuf, Digest)| shadow::holds(path, *digest, digests);
-        self.deps(set).is_some_and(|deps| deps.iter().all(holds))
+    /// Whether all that an outcome rests on would be answered the same now.
+    fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
+        info.answers.iter().all(|name| {
+            // Held while files are hashed: else every worker would hash them.
+            let mut known = self.hold.lock().expect("no panic inside");
+            let source = now.source.map(|(_, source)| source);
+            let of = |source| known.get(&(*name, source)).copied();
+            if let Some(holds) = of(None).or_else(|| of(source)) {
+                return holds;
+            }
+            let Some(answers) = self.read_answers(*name) else { return false };
+            let is_of_sources = answers.are_relative();
+            let holds = match (is_of_sources, now.source) {
+                (true, Some((sources, source))) => {
+                    sources.hold(source, &answers, now.looks.digests())
+                }
+                (true, None) => false,
+                (false, _) => answers.hold(now.looks),
+            };
+            known.insert((*name, source.filter(|_| is_of_sources)), holds);
+            holds
+        })
     }
 }
 
@@ -290,23 +339,15 @@ impl ObjectStore {
         object_path(job).to_str().expect("hexadecimal").to_owned()
     }
 
-    /// Whether the set of the system's files that went into an object is
-    /// here, undamaged.
-    pub(crate) fn has_deps(&self, info: &ObjectInfo) -> bool {
-        info.deps.is_none_or(|set| self.deps(set).is_some())
+    /// Whether a set of answers is here, undamaged.
+    pub(crate) fn has_answers(&self, name: Digest) -> bool {
+        self.read_answers(name).is_some()
     }
 
-    /// That set was written anew: what was known of it holds no more.
-    pub(crate) fn forget_deps(&self, info: &ObjectInfo) {
-        if let Some(set) = info.deps {
-            self.fresh.lock().expect("no panic inside").remove(&set);
-        }
-    }
-
-    /// Whether a text is the set of files that its name says.
-    pub(crate) fn is_deps(name: &str, text: &[u8]) -> bool {
-        let set = Hasher::new("gfxpack deps 1").field(text).finish();
-        Path::new(name) == deps_path(set)
+    /// A set was written anew: what was known of it holds no more.
+    pub(crate) fn forget_answers(&self, name: Digest) {
+        self.hold.lock().expect("no panic inside").retain(|(known, _), _| *known != name);
+        self.written.lock().expect("no panic inside").remove(&name);
     }
 }
 
@@ -316,8 +357,8 @@ fn object_path(job: Digest) -> PathBuf {
     Path::new("objects").join(&name[..2]).join(name)
 }
 
-fn deps_path(set: Digest) -> PathBuf {
-    Path::new("deps").join(format!("{set}.json"))
+fn answers_path(name: Digest) -> PathBuf {
+    Path::new("answers").join(format!("{name}.json"))
 }
 
 /// Notes that a file of a cache was used, if it is there, for whoever evicts.
@@ -358,7 +399,6 @@ mod tests {
     struct Fixture {
         dir: tempfile::TempDir,
         store: ObjectStore,
-        digests: FileDigests,
         job: Digest,
     }
 
@@ -368,18 +408,24 @@ mod tests {
         About { key, target_id: "gfx906".parse().unwrap(), arguments }
     }
 
+    /// What another build finds.
+    fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
+        let digests = FileDigests::in_memory();
+        store.lookup(job, Now { looks: &Looks::new(&digests), source: None })
+    }
+
     fn fixture() -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let store = ObjectStore::open(dir.path()).unwrap();
-        Fixture { store, dir, digests: FileDigests::in_memory(), job: Digest::of(b"job") }
+        Fixture { store, dir, job: Digest::of(b"job") }
     }
 
     #[test]
     fn what_is_stored_comes_back() {
         let f = fixture();
-        assert_eq!(f.store.lookup(f.job, &f.digests), None);
-        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it(), Vec::new()).unwrap();
-        assert_eq!(f.store.lookup(f.job, &f.digests), Some(info));
+        assert_eq!(found(&f.store, f.job), None);
+        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it(), &RestsOn::default()).unwrap();
+        assert_eq!(found(&f.store, f.job), Some(info));
         assert_eq!(f.store.read(f.job).unwrap(), b"\x7fELF\nx");
         assert_eq!(f.store.about(f.job), Some(about_it()));
     }
@@ -387,7 +433,7 @@ mod tests {
     #[test]
     fn what_is_gone_since_it_was_looked_up_is_made_again() {
         let f = fixture();
-        f.store.insert(f.job, b"x", &about_it(), Vec::new()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
         f.store.remove(f.job);
         assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
     }
@@ -395,11 +441,11 @@ mod tests {
     #[test]
     fn a_store_that_is_only_read_serves_and_is_never_touched() {
         let f = fixture();
-        f.store.insert(f.job, b"below", &about_it(), Vec::new()).unwrap();
+        f.store.insert(f.job, b"below", &about_it(), &RestsOn::default()).unwrap();
         let path = f.store.dir.join(object_path(f.job));
         let above = tempfile::tempdir().unwrap();
         let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
-        assert!(store.lookup(f.job, &f.digests).is_some());
+        assert!(found(&store, f.job).is_some());
         assert_eq!(store.read(f.job).unwrap(), b"below");
         let mut bytes = fs::read(&path).unwrap();
         let at = bytes.windows(5).position(|five| five == b"below").unwrap();
@@ -407,8 +453,8 @@ mod tests {
         fs::write(&path, &bytes).unwrap();
         assert!(matches!(store.read(f.job), Err(CompileError::CorruptObject(_))));
         assert_eq!(fs::read(&path).unwrap(), bytes);
-        assert_eq!(store.lookup(f.job, &f.digests), None, "it is compiled again");
-        store.insert(f.job, b"above", &about_it(), Vec::new()).unwrap();
+        assert_eq!(found(&store, f.job), None, "it is compiled again");
+        store.insert(f.job, b"above", &about_it(), &RestsOn::default()).unwrap();
         assert_eq!(store.read(f.job).unwrap(), b"above");
     }
 
@@ -416,7 +462,7 @@ mod tests {
     fn every_damage_is_found_and_dropped() {
         let whole = {
             let f = fixture();
-            f.store.insert(f.job, b"some object", &about_it(), Vec::new()).unwrap();
+            f.store.insert(f.job, b"some object", &about_it(), &RestsOn::default()).unwrap();
             fs::read(f.store.dir.join(object_path(f.job))).unwrap()
         };
         let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
@@ -426,7 +472,7 @@ mod tests {
             bytes
         }));
         let f = fixture();
-        f.store.insert(f.job, b"x", &about_it(), Vec::new()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
         for bytes in damaged {
             fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
             match f.store.read(f.job) {
@@ -441,15 +487,29 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_header_of_the_system_makes_it_a_miss() {
+    fn a_changed_answer_makes_it_a_miss() {
         let f = fixture();
-        let header = f.dir.path().join("limits");
+        let (header, later) = (f.dir.path().join("limits"), f.dir.path().join("later.h"));
         fs::write(&header, "1").unwrap();
-        let deps = vec![(header.clone(), Digest::of(b"1"))];
-        f.store.insert(f.job, b"object", &about_it(), deps).unwrap();
-        let reopened = || ObjectStore::open(f.dir.path()).unwrap();
-        assert!(reopened().lookup(f.job, &FileDigests::in_memory()).is_some());
+        let file = Answer::File { digest: Digest::of(b"1"), real: None };
+        let system = [(header.clone(), file), (later.clone(), Answer::Absent)].into();
+        let rests_on = RestsOn { system: Answers::of_relative(system), ..RestsOn::default() };
+        f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
+        let is_there = || found(&ObjectStore::open(f.dir.path()).unwrap(), f.job).is_some();
+        assert!(is_there());
         fs::write(&header, "2").unwrap();
-        assert!(reopened().lookup(f.job, &FileDigests::in_memory()).is_none());
+        assert!(!is_there());
+        fs::write(&header, "1").unwrap();
+        assert!(is_there());
+        fs::write(&later, "").unwrap();
+        assert!(!is_there());
+    }
+
+    #[test]
+    fn what_rests_on_nothing_known_is_for_one_build() {
+        let f = fixture();
+        f.store.insert(f.job, b"object", &about_it(), &RestsOn::nothing_known()).unwrap();
+        assert_eq!(f.store.read(f.job).unwrap(), b"object");
+        assert_eq!(found(&ObjectStore::open(f.dir.path()).unwrap(), f.job), None);
     }
 }

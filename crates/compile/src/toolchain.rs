@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
-use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
 use gfxpack_plan::arguments;
 use gfxpack_plan::plan::{Job, PlanToolchain};
+use gfxpack_process::{FileDigests, Identity};
 use rayon::prelude::*;
+use gfxpack_model::{Digest, Language};
+use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
+use gfxpack_model::digest::Hasher;
 
 use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
-use crate::file_digest::{FileDigests, Identity};
 use crate::isa;
 use crate::probe::{self, Asker};
 

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gfxpack_process::Identity;
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-
-use crate::file_digest::Identity;
 
 /// What was found at some paths, links followed.
 #[derive(Debug, Default)]

@@ -12,9 +12,8 @@ pub struct Include {
 }
 
 /// Every include in the text, in order, those in inactive branches and
-/// comments too: one more file in a closure costs nothing, one less is a
-/// stale object. Includes through macros are not seen; the compiler then
-/// says that the file is missing.
+/// comments too. It is a first guess of what a compiler will look for: what
+/// it asks for besides is seen when it runs, which costs a second run.
 #[must_use]
 pub fn scan(text: &[u8], language: Language) -> Vec<Include> {
     let mut found = Vec::new();
@@ -36,32 +35,6 @@ pub fn scan(text: &[u8], language: Language) -> Vec<Include> {
         }
     }
     found
-}
-
-/// What makes it impossible to tell, by an assembly source's text, which
-/// files it reads: a directive whose file or whose own name is a macro's, in
-/// words that complete "the source ...".
-#[must_use]
-pub fn unclear(text: &[u8]) -> Option<String> {
-    let code = without_comments(text);
-    for line in code.split(|&byte| byte == b'\n') {
-        for rest in directives(line) {
-            match quoted(rest) {
-                Some(path) if !path.contains('\\') => {}
-                _ => return Some("reads a file whose name its text does not tell".to_owned()),
-            }
-        }
-        let mut parts = line.split(|&byte| byte == b'.').skip(1);
-        if parts.any(|part| {
-            let name: Vec<u8> = part.iter().copied().take_while(u8::is_ascii_alphabetic).collect();
-            let name = name.to_ascii_lowercase();
-            part.get(name.len()) == Some(&b'\\')
-                && DIRECTIVES.iter().any(|directive| directive[1..].starts_with(&name))
-        }) {
-            return Some("has a directive whose name its text does not tell".to_owned());
-        }
-    }
-    None
 }
 
 const DIRECTIVES: [&[u8]; 2] = [b".include", b".incbin"];
@@ -86,46 +59,6 @@ fn quoted(rest: &[u8]) -> Option<String> {
     let end = rest[from..].iter().position(|&byte| byte == b'"')?;
     let path = std::str::from_utf8(&rest[from..from + end]).ok()?;
     (!path.is_empty()).then(|| path.to_owned())
-}
-
-/// Assembly with blanks for its comments.
-///
-/// Source: llvm-project, llvm/lib/MC/MCParser/AsmLexer.cpp, and
-/// llvm/lib/Target/AMDGPU/MCTargetDesc/AMDGPUMCAsmInfo.cpp, `CommentString`.
-fn without_comments(text: &[u8]) -> Vec<u8> {
-    let mut code = Vec::with_capacity(text.len());
-    let mut rest = text;
-    let mut line_begins = true;
-    while let Some(&byte) = rest.first() {
-        let line = || rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-        let comment = if byte == b';' || rest.starts_with(b"//") || byte == b'#' && line_begins {
-            line()
-        } else if rest.starts_with(b"/*") {
-            let end = rest.windows(2).skip(2).position(|pair| pair == b"*/");
-            end.map_or(rest.len(), |end| end + 4)
-        } else {
-            0
-        };
-        if comment > 0 {
-            code.push(b' ');
-            rest = &rest[comment..];
-            continue;
-        }
-        let mut long = 1;
-        if byte == b'"' {
-            let mut escaped = false;
-            let ends = |byte: &u8| {
-                let end = (*byte == b'"' && !escaped) || *byte == b'\n';
-                escaped = *byte == b'\\' && !escaped;
-                end
-            };
-            long = rest[1..].iter().position(ends).map_or(rest.len(), |end| end + 2);
-        }
-        line_begins = rest[long - 1] == b'\n' || (line_begins && byte.is_ascii_whitespace());
-        code.extend(&rest[..long]);
-        rest = &rest[long..];
-    }
-    code
 }
 
 fn operand(after: &[u8]) -> Option<Include> {
@@ -180,28 +113,6 @@ mod tests {
         let paths: Vec<&str> = found.iter().map(|include| include.path.as_str()).collect();
         assert_eq!(paths, ["/a", "b", "c"]);
         assert!(scan(text, Language::OpenclC).is_empty());
-        assert_eq!(unclear(text), None);
-    }
-
-    #[test]
-    fn assembly_that_does_not_tell_what_it_reads_is_seen() {
-        for text in [
-            ".macro m f\n .incbin \\f\n.endm",
-            ".macro m f\n .incbin \"\\f\"\n.endm",
-            ".incbin \"\\057etc\"",
-            ".macro m d\n .inc\\d \"/a\"\n.endm",
-            ".macro m d\n .\\d \"/a\"\n.endm",
-            "m .incbin",
-        ] {
-            assert!(unclear(text.as_bytes()).is_some(), "{text}");
-        }
-        for text in [
-            "// .include what is needed\n; .incbin too\n/* and\n .include too */\n# .incbin",
-            ".L\\name:\n.amdhsa_next_free_vgpr \\n\n.ascii \"a;\\\"b\" // .incbin",
-            ".include \"a.inc\" // .include it",
-        ] {
-            assert_eq!(unclear(text.as_bytes()), None, "{text}");
-        }
     }
 
     #[test]

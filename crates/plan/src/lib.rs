@@ -8,7 +8,6 @@ pub mod arguments;
 pub mod clock;
 pub mod expand;
 pub mod include;
-pub mod inline_assembly;
 pub mod kernel_package;
 pub mod license;
 mod location;

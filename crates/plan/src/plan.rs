@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use gfxpack_model::{Digest, KernelKey, Language, Target, TargetId};
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::words::{Frames, Words};
-use gfxpack_model::{Digest, KernelKey, Language, Target, TargetId};
-use serde::{Deserialize, Serialize};
 
 use crate::arguments;
 use crate::clock::Clock;
@@ -35,6 +35,10 @@ pub struct StagedFile {
     pub path: String,
     /// SHA-256 of the content.
     pub digest: Digest,
+    /// The path of another file of the closure, if both are one file under
+    /// two names: a compiler reads it once where its text says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<String>,
 }
 
 impl Source {
@@ -42,11 +46,14 @@ impl Source {
     #[must_use]
     pub fn digest(&self) -> Digest {
         let files = self.files.iter();
-        Hasher::new("gfxpack source 1")
+        let same = files.clone().filter_map(|file| Some([&file.path, file.same_as.as_ref()?]));
+        let same: Vec<&String> = same.flatten().collect();
+        Hasher::new("gfxpack source 2")
             .field(self.main.as_bytes())
             .list(self.include_dirs.iter().map(String::as_bytes))
             .list(files.clone().map(|file| file.path.as_bytes()))
             .list(files.map(|file| file.digest))
+            .list(same.into_iter().map(String::as_bytes))
             .finish()
     }
 }
@@ -340,7 +347,11 @@ mod tests {
             name: "a.cl".to_owned(),
             main: "a.cl".to_owned(),
             include_dirs: Vec::new(),
-            files: vec![StagedFile { path: "a.cl".to_owned(), digest: Digest::of(content) }],
+            files: vec![StagedFile {
+                path: "a.cl".to_owned(),
+                digest: Digest::of(content),
+                same_as: None,
+            }],
         }
     }
 

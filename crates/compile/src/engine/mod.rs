@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use gfxpack_model::Digest;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_model::Digest;
 
 pub(crate) use self::action::{Recipe, path_here};
 pub(crate) use self::command::Command;
@@ -36,12 +36,12 @@ pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::process::{self, Cancel, End, Output};
 use crate::shadow::KnownShadows;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
 use crate::usage::Usage;
+use gfxpack_process::FileDigests;
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
 /// program with less.

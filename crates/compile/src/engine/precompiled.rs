@@ -10,22 +10,22 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
 use gfxpack_plan::preamble;
+use gfxpack_process::write_atomic;
+use gfxpack_process::{FileDigests, Identity};
 use serde::{Deserialize, Serialize};
+use gfxpack_model::{Digest, Language};
+use gfxpack_model::digest::Hasher;
 
 use super::command::{Command, Define, Filling, Word};
 use super::{library_headers, preprocessing};
 use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::file_digest::{FileDigests, Identity};
 use crate::header_text::HeaderTexts;
 use crate::job::depfile_paths;
 use crate::shadow::{self, Shadows, searched};
 use crate::store::touch;
 use crate::toolchain::Toolchain;
-use crate::work::write_atomic;
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gfxpack_model::Digest;
 
-use super::{ObjectInfo, ObjectStore, deps_path, object_path};
+use super::{ObjectInfo, ObjectStore, object_path};
 use crate::error::CompileError;
 
 impl ObjectStore {
@@ -27,7 +27,7 @@ impl ObjectStore {
         self.adopt_file(from, job, &object_path(job))
     }
 
-    /// Copies a job's file with the set of files that it rests on.
+    /// Copies a job's file with the answers that it rests on.
     pub(super) fn adopt_file(
         &self,
         from: &Self,
@@ -42,12 +42,11 @@ impl ObjectStore {
             from.drop_one(job, path)?;
             return Ok(None);
         };
-        if let Some(set) = info.deps {
-            let deps = deps_path(set);
-            if self.deps(set).is_none() {
-                let text = from.read_file(&deps);
-                let text = text.map_err(CompileError::io("read", from.dir.join(&deps)))?;
-                self.write(&deps, &[&text])?;
+        for (name, file) in info.answer_files() {
+            if !self.has_answers(name) {
+                let text = from.read_file(file.as_ref());
+                let text = text.map_err(CompileError::io("read", from.dir.join(&file)))?;
+                self.write(file.as_ref(), &[&text])?;
             }
         }
         self.write(path, &[&raw])?;
@@ -68,10 +67,12 @@ fn whole(raw: &[u8]) -> Option<ObjectInfo> {
 mod tests {
     use std::fs;
 
+    use gfxpack_process::FileDigests;
+    use gfxpack_process::watch::{Answer, Answers, Looks};
     use gfxpack_model::KernelKey;
 
     use super::*;
-    use crate::store::{About, VERSION};
+    use crate::store::{About, Now, RestsOn, VERSION};
 
     #[test]
     fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {
@@ -84,25 +85,29 @@ mod tests {
             target_id: "gfx906".parse().unwrap(),
             arguments: ["-O3"].into_iter().collect(),
         };
-        let digests = crate::FileDigests::open(&dirs[0].path().join("digests"));
-        let deps = vec![(header.clone(), digests.digest(&header).unwrap())];
+        let rests_on = |text: &[u8]| {
+            let file = Answer::File { digest: Digest::of(text), real: None };
+            let system = Answers::of_relative([(header.clone(), file)].into());
+            RestsOn { system, ..RestsOn::default() }
+        };
+        let digests = FileDigests::in_memory();
+        let looks = Looks::new(&digests);
+        let now = Now { looks: &looks, source: None };
         let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
-        let info = from.insert(job, b"object", &about, deps).unwrap();
+        let info = from.insert(job, b"object", &about, &rests_on(b"1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), Some(info.clone()));
-        assert_eq!(to.lookup(job, &digests), Some(info));
+        assert_eq!(to.lookup(job, now), Some(info));
         assert_eq!(to.read(job).unwrap(), b"object");
         assert_eq!(to.about(job), Some(about.clone()));
 
         // Another header of the system, and the object that was made with it.
         fs::write(&header, "2").unwrap();
-        let digests = crate::FileDigests::open(&dirs[0].path().join("digests"));
-        let deps = vec![(header.clone(), digests.digest(&header).unwrap())];
-        let fresh = from.insert(job, b"another", &about, deps).unwrap();
+        let fresh = from.insert(job, b"another", &about, &rests_on(b"2")).unwrap();
         assert_eq!(to.adopt(&from, job).unwrap(), Some(fresh));
         assert_eq!(to.read(job).unwrap(), b"another");
 
-        from.insert(other, b"object", &about, Vec::new()).unwrap();
+        from.insert(other, b"object", &about, &RestsOn::default()).unwrap();
         let file = dirs[0].path().join(VERSION).join(object_path(other));
         let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
         fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();

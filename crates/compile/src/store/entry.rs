@@ -4,12 +4,12 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use gfxpack_model::words::Words;
-use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
+use gfxpack_model::{Digest, KernelKey, TargetId};
+use gfxpack_model::words::Words;
 
-use super::deps_path;
+use super::answers_path;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
@@ -23,10 +23,11 @@ pub struct ObjectInfo {
     pub sha256: Digest,
     /// Bytes.
     pub size: u64,
-    /// The set of files outside source and toolchain that the compiler read
-    /// (the C++ library's headers), if there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) deps: Option<Digest>,
+    /// The sets of what its compiler was told of files that neither source nor
+    /// toolchain covers: the C++ library's headers, and those that were not
+    /// there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) answers: Vec<Digest>,
     /// Bytes of what stands behind the object.
     #[serde(default)]
     about: u64,
@@ -57,13 +58,13 @@ impl ObjectInfo {
     pub(super) fn of(
         bytes: &[u8],
         about: &About,
-        deps: Option<Digest>,
+        answers: Vec<Digest>,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
         let info = Self {
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
-            deps,
+            answers,
             about: about.len() as u64,
         };
         let mut header = serde_json::to_vec(&info).expect("plain data");
@@ -71,9 +72,10 @@ impl ObjectInfo {
         (info, header, about)
     }
 
-    /// The name of the file that lists the system's files that went in.
-    pub(crate) fn deps_name(&self) -> Option<String> {
-        self.deps.map(|set| deps_path(set).to_str().expect("hexadecimal").to_owned())
+    /// The sets of answers that it rests on, and the names of their files.
+    pub(crate) fn answer_files(&self) -> impl Iterator<Item = (Digest, String)> {
+        let file = |name| answers_path(name).to_str().expect("hexadecimal").to_owned();
+        self.answers.iter().map(move |name| (*name, file(*name)))
     }
 
     /// Bytes of the file with a header of that length.

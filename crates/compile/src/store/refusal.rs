@@ -5,13 +5,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
+use gfxpack_model::Digest;
 
 use super::entry::{ObjectInfo, read_header, read_object};
-use super::{About, DepSet, ObjectStore};
+use super::{About, Now, ObjectStore, RestsOn};
 use crate::error::CompileError;
-use crate::file_digest::FileDigests;
 use crate::job::{Failure, FailureKind};
 use crate::remote::Site;
 use crate::usage::Usage;
@@ -56,9 +55,9 @@ impl Reason {
 }
 
 impl ObjectStore {
-    /// Keeps what a compiler said of a job, with the files that it read for
-    /// that besides source and toolchain. Failures that tell more of the
-    /// machine than of the kernel are not kept.
+    /// Keeps what a compiler said of a job, with what that rests on besides
+    /// its digest. Failures that tell more of the machine than of the kernel
+    /// are not kept.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be written.
@@ -67,24 +66,25 @@ impl ObjectStore {
         job: Digest,
         failure: &Failure,
         about: &About,
-        deps: DepSet,
+        rests_on: &RestsOn,
     ) -> Result<(), CompileError> {
         let Some(reason) = Reason::of(&failure.kind) else { return Ok(()) };
         let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
         let refusal = Refusal { judge, reason, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
-        let deps = self.insert_deps(deps)?;
-        let (_, header, about) = ObjectInfo::of(&bytes, about, deps);
+        let answers = self.insert_answers(rests_on)?;
+        let (_, header, about) = ObjectInfo::of(&bytes, about, answers);
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
-    /// What a compiler said of a job when it refused it, if the files that it
-    /// read are unchanged, and this gfxpack would take it for the same.
+    /// What a compiler said of a job when it refused it, if all that it was
+    /// told of files would be told again, and this gfxpack would take it for
+    /// the same.
     #[must_use]
-    pub fn refusal(&self, job: Digest, digests: &FileDigests) -> Option<Failure> {
+    pub fn refusal(&self, job: Digest, now: Now<'_>) -> Option<Failure> {
         let path = refusal_path(job);
         let info = read_header(&mut BufReader::new(self.open_file(&path).ok()?)).ok()?.0;
-        if info.deps.is_some_and(|set| !self.deps_are_fresh(set, digests)) {
+        if !self.all_hold(&info, now) {
             return None;
         }
         let file = self.open_file(&path).ok()?;
@@ -118,6 +118,8 @@ pub(super) fn refusal_path(job: Digest) -> PathBuf {
 mod tests {
     use std::fs;
 
+    use gfxpack_process::FileDigests;
+    use gfxpack_process::watch::{Answer, Answers, Looks};
     use gfxpack_model::KernelKey;
 
     use super::*;
@@ -147,15 +149,22 @@ mod tests {
         Fixture { store, dir, job: Digest::of(b"job") }
     }
 
+    fn rests_on_file(path: &Path, text: &[u8]) -> RestsOn {
+        let file = Answer::File { digest: Digest::of(text), real: None };
+        let system = Answers::of_relative([(path.to_owned(), file)].into());
+        RestsOn { system, ..RestsOn::default() }
+    }
+
     impl Fixture {
-        fn insert(&self, kind: FailureKind, deps: DepSet) {
-            self.store.insert_refusal(self.job, &failure(kind), &about_it(), deps).unwrap();
+        fn insert(&self, kind: FailureKind, rests_on: &RestsOn) {
+            self.store.insert_refusal(self.job, &failure(kind), &about_it(), rests_on).unwrap();
         }
 
         /// As another build sees it.
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
-            store.refusal(self.job, &FileDigests::in_memory())
+            let digests = FileDigests::in_memory();
+            store.refusal(self.job, Now { looks: &Looks::new(&digests), source: None })
         }
 
         fn file(&self) -> PathBuf {
@@ -169,9 +178,9 @@ mod tests {
         assert_eq!(f.kept(), None);
         let (expected, found) = ("gfx906".to_owned(), "gfx908".to_owned());
         for kind in [FailureKind::Refused(1), FailureKind::WrongTarget { expected, found }] {
-            f.insert(kind.clone(), Vec::new());
+            f.insert(kind.clone(), &RestsOn::default());
             assert_eq!(f.kept(), Some(failure(kind)));
-            assert_eq!(f.store.lookup(f.job, &FileDigests::in_memory()), None, "no object");
+            assert_eq!(f.store.info(f.job), None, "no object");
             f.store.remove(f.job);
             assert_eq!(f.kept(), None);
         }
@@ -187,7 +196,7 @@ mod tests {
             FailureKind::NoOutput,
             FailureKind::NoCodeObject("x".to_owned()),
         ] {
-            f.insert(kind, Vec::new());
+            f.insert(kind, &RestsOn::default());
             assert_eq!(f.kept(), None);
         }
     }
@@ -198,9 +207,11 @@ mod tests {
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         let absent = f.dir.path().join("not-there");
-        let deps =
-            vec![(header.clone(), Digest::of(b"1")), (absent.clone(), crate::shadow::absent())];
-        f.insert(FailureKind::Refused(1), deps);
+        let absence = (absent.clone(), Answer::Absent);
+        let file = Answer::File { digest: Digest::of(b"1"), real: None };
+        let system = Answers::of_relative([(header.clone(), file), absence].into());
+        let rests_on = RestsOn { system, ..RestsOn::default() };
+        f.insert(FailureKind::Refused(1), &rests_on);
         assert!(f.kept().is_some());
         fs::write(&header, "2").unwrap();
         assert_eq!(f.kept(), None, "another header");
@@ -209,21 +220,21 @@ mod tests {
         fs::write(&absent, "").unwrap();
         assert_eq!(f.kept(), None, "one that would come before it");
         fs::remove_file(&absent).unwrap();
-        fs::remove_dir_all(f.dir.path().join(VERSION).join("deps")).unwrap();
+        fs::remove_dir_all(f.dir.path().join(VERSION).join("answers")).unwrap();
         assert_eq!(f.kept(), None, "nobody knows what it rests on");
     }
 
     #[test]
     fn another_gfxpack_judges_anew() {
         let f = fixture();
-        f.insert(FailureKind::Refused(1), Vec::new());
+        f.insert(FailureKind::Refused(1), &RestsOn::default());
         let refusal = Refusal {
             judge: "0.0.0".to_owned(),
             reason: Reason::Refused(1),
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
-        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), None);
+        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), Vec::new());
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }
@@ -231,7 +242,7 @@ mod tests {
     #[test]
     fn no_damaged_one_is_told() {
         let f = fixture();
-        f.insert(FailureKind::Refused(1), Vec::new());
+        f.insert(FailureKind::Refused(1), &RestsOn::default());
         let whole = fs::read(f.file()).unwrap();
         for at in 0..whole.len() {
             fs::write(f.file(), &whole[..at]).unwrap();
@@ -251,7 +262,7 @@ mod tests {
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         assert!(!other.store.adopt_refusal(&f.store, f.job).unwrap());
-        f.insert(FailureKind::Refused(1), vec![(header.clone(), Digest::of(b"1"))]);
+        f.insert(FailureKind::Refused(1), &rests_on_file(&header, b"1"));
         assert!(other.store.adopt_refusal(&f.store, f.job).unwrap());
         assert_eq!(other.kept(), f.kept());
         assert!(other.kept().is_some());

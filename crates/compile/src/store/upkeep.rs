@@ -6,15 +6,15 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
+use gfxpack_model::{Digest, KernelKey};
 
 use super::{LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 5] = ["objects", "refusals", "deps", "history", "headers"];
+const KINDS: [&str; 5] = ["objects", "refusals", "answers", "history", "headers"];
 /// Those of them that are named by a job, and end with what it was made for.
 const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 /// The same beside the store: what toolchains said, and what was written.
@@ -286,12 +286,14 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use std::fs::FileTimes;
 
-    use super::super::{About, object_path, refusal_path};
+    use gfxpack_process::watch::Looks;
+
+    use super::super::{About, Now, RestsOn, object_path, refusal_path};
     use super::*;
-    use crate::file_digest::FileDigests;
     use crate::job::{Failure, FailureKind};
     use crate::remote::Site;
     use crate::usage::Usage;
+    use gfxpack_process::FileDigests;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -306,7 +308,7 @@ mod tests {
         let store = ObjectStore::open(dir).unwrap();
         let object = |&hours: &u32| {
             let job = Digest::of(&hours.to_le_bytes());
-            store.insert(job, &[7; 1000], &about_it(), Vec::new()).unwrap();
+            store.insert(job, &[7; 1000], &about_it(), &RestsOn::default()).unwrap();
             age(&store, job, hours);
             job
         };
@@ -322,7 +324,9 @@ mod tests {
     fn left(dir: &Path, jobs: &[Digest]) -> Vec<bool> {
         let store = ObjectStore::open_to_look(dir);
         let digests = FileDigests::in_memory();
-        jobs.iter().map(|&job| store.lookup(job, &digests).is_some()).collect()
+        let looks = Looks::new(&digests);
+        let now = Now { looks: &looks, source: None };
+        jobs.iter().map(|&job| store.lookup(job, now).is_some()).collect()
     }
 
     #[test]
@@ -413,9 +417,11 @@ mod tests {
         let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
         let failure = Failure { kind, output, duration, usage, site };
         let digests = FileDigests::in_memory();
+        let looks = Looks::new(&digests);
+        let now = Now { looks: &looks, source: None };
         let insert = || {
-            opened.insert_refusal(jobs[0], &failure, &about_it(), Vec::new()).unwrap();
-            assert!(opened.refusal(jobs[0], &digests).is_some());
+            opened.insert_refusal(jobs[0], &failure, &about_it(), &RestsOn::default()).unwrap();
+            assert!(opened.refusal(jobs[0], now).is_some());
         };
         insert();
         let stats = opened.stats();
@@ -423,7 +429,7 @@ mod tests {
         assert_eq!(opened.verify(&|| true).unwrap(), (1, Vec::new()));
         let path = opened.dir.join(refusal_path(jobs[0]));
         fs::write(&path, "damaged").unwrap();
-        assert_eq!(opened.refusal(jobs[0], &digests), None);
+        assert_eq!(opened.refusal(jobs[0], now), None);
         let (objects, damaged) = opened.verify(&|| true).unwrap();
         assert_eq!((objects, damaged.len(), path.exists()), (1, 1, false));
         insert();

@@ -26,7 +26,11 @@ fn source(name: &str) -> Source {
         name: name.to_owned(),
         main: format!("d/{name}"),
         include_dirs: vec!["i0".to_owned()],
-        files: vec![StagedFile { path: format!("d/{name}"), digest: Digest::of(b"text") }],
+        files: vec![StagedFile {
+            path: format!("d/{name}"),
+            digest: Digest::of(b"text"),
+            same_as: None,
+        }],
     }
 }
 

@@ -7,8 +7,11 @@
 //!
 //! [`environment`]: Recorder::environment
 
+mod answers;
 mod entries;
+mod looks;
 mod place;
+mod settle;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,8 +23,11 @@ use std::sync::OnceLock;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+pub use answers::{Answer, Answers};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
-pub use place::{Judgement, Places};
+pub use looks::Looks;
+pub use place::{Judgement, Place, Places};
+pub use settle::{Settled, settle};
 
 /// Compiled by the build script; empty where there is none for this system.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.so"));

@@ -1,6 +1,7 @@
 //! What an ask means for what was made, by where the path lies: the whole
 //! table, as a pure function.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -10,18 +11,8 @@ use super::{Ask, What};
 /// what lies deeper decides.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    /// Where the sources were laid out. All of it was hashed.
-    pub stage: PathBuf,
-    /// What may be written: scratch directories and the output's own.
-    pub scratch: Vec<PathBuf>,
-    /// What the toolchain's digest covers: files, or directories as a whole.
-    pub toolchain: Vec<PathBuf>,
-    /// What was made before with a record of its own: precompiled headers.
-    pub precompiled: Vec<PathBuf>,
-    /// The system's headers and libraries.
-    pub system: Vec<PathBuf>,
-    /// What the user admitted.
-    pub admitted: Vec<PathBuf>,
+    stage: PathBuf,
+    dirs: HashMap<PathBuf, Place>,
 }
 
 /// What is to be done with an answer.
@@ -39,9 +30,13 @@ pub enum Judgement {
     Listing(PathBuf),
     /// There must be nothing.
     Absent(PathBuf),
-    /// There was nothing in the stage, at the path below it: what lies there
-    /// among the sources would have been read.
+    /// Something is in the stage at this path below it.
+    InStage(PathBuf),
+    /// There was nothing in the stage at this path below it, which may begin
+    /// with `..`: what lies there among the sources would have been read.
     AbsentInStage(PathBuf),
+    /// A directory of the stage was listed, which is not that of the sources.
+    ListsStage(PathBuf),
     /// The run read what it may not.
     Reads(PathBuf),
     /// The run wrote, or tried to, where it may not.
@@ -74,18 +69,42 @@ const HARMLESS: [(&str, Harmless); 5] = [
     ("/proc", Harmless::Look),
 ];
 
+/// What a directory or a file is to a run, with all that is below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Stage,
+pub enum Place {
+    /// Covered by a digest: the toolchain's, or that of what was made before
+    /// with a record of its own.
+    Covered,
+    /// A run's own: it may be written.
     Scratch,
-    Toolchain,
-    Precompiled,
-    System,
-    Admitted,
+    /// The system's headers and libraries, and what the user admitted: read,
+    /// and remembered.
+    Readable,
+    /// Anything else.
     Outside,
 }
 
 impl Places {
+    /// A run whose sources are laid out in this directory, all of which was
+    /// hashed.
+    #[must_use]
+    pub fn new(stage: PathBuf) -> Self {
+        Self { stage, dirs: HashMap::new() }
+    }
+
+    /// The same run with sources elsewhere.
+    #[must_use]
+    pub fn with_stage(&self, stage: &Path) -> Self {
+        Self { stage: stage.to_owned(), dirs: self.dirs.clone() }
+    }
+
+    /// Says what a directory or file is; what was said first counts.
+    #[must_use]
+    pub fn with(mut self, place: Place, path: impl Into<PathBuf>) -> Self {
+        self.dirs.entry(path.into()).or_insert(place);
+        self
+    }
+
     /// What an ask means. `real` is what its path leads to without links, by
     /// whoever can look: for a path that is absent, the name below what is
     /// there of it.
@@ -126,48 +145,60 @@ impl Places {
         let path = || ask.path.clone();
         let is_dir = ask.file.is_some_and(|file| file.is_dir());
         let listed = matches!(ask.what, What::List);
+        let opened = matches!(&ask.what, What::Open { real: Some(_), .. });
+        if let Some(below) = self.below_stage(&ask.path)
+            && !(opened && self.below_stage(real).is_none())
+        {
+            let leaves = below.starts_with("..");
+            return match () {
+                () if ask.is_absent() => Judgement::AbsentInStage(below),
+                () if listed => Judgement::ListsStage(below),
+                // On the way to a file, which is judged by itself.
+                () if leaves && is_dir => Judgement::Nothing,
+                () if leaves => Judgement::Reads(below),
+                () => Judgement::InStage(below),
+            };
+        }
         match self.place(real) {
-            Place::Stage if ask.is_absent() => {
-                let below = real.strip_prefix(&self.stage).unwrap_or(real);
-                Judgement::AbsentInStage(below.to_owned())
-            }
-            Place::Stage | Place::Scratch | Place::Toolchain | Place::Precompiled => {
-                Judgement::Nothing
-            }
+            Place::Scratch | Place::Covered => Judgement::Nothing,
             _ if ask.is_absent() => Judgement::Absent(path()),
             // What may not be read, and what is no regular name, tells nothing
             // but that; it is none of what may be kept.
             Place::Outside if ask.error.is_some() => Judgement::Reads(path()),
-            Place::System | Place::Admitted if listed => Judgement::Listing(path()),
-            Place::System | Place::Admitted if is_dir => Judgement::Directory(path()),
-            Place::System | Place::Admitted => Judgement::Present(path()),
+            Place::Readable if listed => Judgement::Listing(path()),
+            Place::Readable if is_dir => Judgement::Directory(path()),
+            Place::Readable => Judgement::Present(path()),
             // That a directory is there, which compilers ask on the way.
             Place::Outside if is_dir && !listed => Judgement::Directory(path()),
             Place::Outside => Judgement::Reads(path()),
         }
     }
 
-    /// Where a path lies that has no links: in whatever holds it most closely.
-    fn place(&self, real: &Path) -> Place {
-        let lists: [(Place, &[PathBuf]); 6] = [
-            (Place::Stage, std::slice::from_ref(&self.stage)),
-            (Place::Scratch, &self.scratch),
-            (Place::Toolchain, &self.toolchain),
-            (Place::Precompiled, &self.precompiled),
-            (Place::System, &self.system),
-            (Place::Admitted, &self.admitted),
-        ];
-        let mut held = (0, Place::Outside);
-        for (place, dirs) in lists {
-            for dir in dirs.iter().filter(|dir| real.starts_with(dir)) {
-                // Of equals, the first is the one that asks for least.
-                let depth = dir.components().count();
-                if depth > held.0 {
-                    held = (depth, place);
+    /// A path as seen from the stage, in which there are no links; `None` for
+    /// one that does not begin there.
+    fn below_stage(&self, path: &Path) -> Option<PathBuf> {
+        let mut below = PathBuf::new();
+        let mut depth = 0;
+        for part in path.strip_prefix(&self.stage).ok()?.components() {
+            match part {
+                Component::ParentDir if depth > 0 => {
+                    below.pop();
+                    depth -= 1;
                 }
+                Component::ParentDir => below.push(".."),
+                Component::Normal(name) => {
+                    below.push(name);
+                    depth += 1;
+                }
+                _ => {}
             }
         }
-        held.1
+        Some(below)
+    }
+
+    /// Where a path lies that has no links: in whatever holds it most closely.
+    fn place(&self, real: &Path) -> Place {
+        real.ancestors().find_map(|dir| self.dirs.get(dir)).copied().unwrap_or(Place::Outside)
     }
 }
 

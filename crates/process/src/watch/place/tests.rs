@@ -1,21 +1,22 @@
 //! The table of places, line by line.
 
 use super::Judgement::{
-    Absent, AbsentInStage, Directory, Listing, Nothing, Present, Reads, Writes,
+    Absent, AbsentInStage, Directory, InStage, Listing, ListsStage, Nothing, Present, Reads, Writes,
 };
 use super::*;
 use crate::watch::FileState;
 
 fn places() -> Places {
-    let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
-    Places {
-        stage: "/cache/work/1/src".into(),
-        scratch: list(&["/cache/work/1/tmp", "/cache/work/1/out"]),
-        toolchain: list(&["/usr/lib/llvm-15", "/usr/lib/bitcode/ocml.bc", "/usr/include/hip"]),
-        precompiled: list(&["/cache/headers"]),
-        system: list(&["/usr/include", "/usr/lib/gcc"]),
-        admitted: list(&["/data"]),
-    }
+    let places = [
+        (Place::Scratch, &["/cache/work/1/tmp", "/cache/work/1/out"][..]),
+        (Place::Covered, &["/usr/lib/llvm-15", "/usr/lib/bitcode/ocml.bc", "/usr/include/hip"]),
+        (Place::Covered, &["/cache/headers"]),
+        (Place::Readable, &["/usr/include", "/usr/lib/gcc", "/data"]),
+    ];
+    let of = |places: Places, (place, dirs): &(Place, &[&str])| {
+        dirs.iter().fold(places, |places, dir| places.with(*place, *dir))
+    };
+    places.iter().fold(Places::new("/cache/work/1/src".into()), of)
 }
 
 const READ: u32 = 0;
@@ -52,9 +53,12 @@ fn judged(path: &str, real: &str, what: What, end: End) -> Vec<Judgement> {
 fn what_is_read_is_judged_by_where_it_lies() {
     let header = "/usr/include/c++/12/cmath";
     let cases: Vec<(&str, What, End, Judgement)> = vec![
-        ("/cache/work/1/src/k.cl", open(READ), File, Nothing),
+        ("/cache/work/1/src/k.cl", open(READ), File, InStage("k.cl".into())),
+        ("/cache/work/1/src/a/../k.cl", What::Stat, File, InStage("k.cl".into())),
         ("/cache/work/1/src/a/b.h", open(READ), NO_ENTRY, AbsentInStage("a/b.h".into())),
-        ("/cache/work/1/src", What::List, Dir, Nothing),
+        ("/cache/work/1/src/a", What::Stat, Dir, InStage("a".into())),
+        ("/cache/work/1/src", What::List, Dir, ListsStage("".into())),
+        ("/cache/work/1/src/..", What::Stat, Dir, Nothing),
         ("/cache/work/1/tmp/k.o", What::Stat, NO_ENTRY, Nothing),
         ("/cache/work/1/other", What::Stat, File, Reads("/cache/work/1/other".into())),
         ("/cache/headers/7.pch", open(READ), File, Nothing),
@@ -94,10 +98,18 @@ fn links_lead_to_where_they_lead() {
         judged("/usr/include/x/../stdio.h", "/x", opened, File),
         [Present("/usr/include/x/../stdio.h".into())]
     );
-    let up = "/cache/work/1/src/../../../../etc/hostname";
-    assert_eq!(judged(up, "/etc/hostname", What::Stat, File), [Reads(up.into())]);
-    let up = "/cache/work/1/src/../../../../opt/none.h";
-    assert_eq!(judged(up, "/opt/none.h", open(READ), NO_ENTRY), [Absent(up.into())]);
+}
+
+#[test]
+fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
+    let up = "/cache/work/1/src/a/../../../../../etc/hostname";
+    let below = PathBuf::from("../../../../etc/hostname");
+    assert_eq!(judged(up, "/etc/hostname", What::Stat, File), [Reads(below.clone())]);
+    assert_eq!(judged(up, "/etc/hostname", open(READ), NO_ENTRY), [AbsentInStage(below)]);
+    // Even where it would be allowed by its own name.
+    let up = "/cache/work/1/src/../../../../usr/include/stdio.h";
+    let below = PathBuf::from("../../../../usr/include/stdio.h");
+    assert_eq!(judged(up, "/usr/include/stdio.h", What::Stat, File), [Reads(below)]);
 }
 
 #[test]

@@ -3,31 +3,35 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
+use gfxpack_model::Digest;
 
-use crate::error::CompileError;
+use crate::atomic::write_atomic;
+use crate::watch::FileState;
 
 /// What must stay the same for a remembered digest to hold. The change time
 /// can't be set back by a program, so a file rewritten within one
 /// modification time is seen too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub struct Identity {
     device: u64,
     inode: u64,
     size: u64,
+    /// Seconds and nanoseconds since 1970, as for `changed`.
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
 impl Identity {
-    pub(crate) fn of(meta: &fs::Metadata) -> Self {
+    /// That of a file, by what the system tells of it.
+    #[must_use]
+    pub fn of(meta: &fs::Metadata) -> Self {
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -60,22 +64,37 @@ impl Identity {
     }
 
     /// The same for a change from some seconds after 1970 on.
-    pub(crate) fn was_settled(&self, seconds: u64) -> bool {
+    #[must_use]
+    pub fn was_settled(&self, seconds: u64) -> bool {
         self.changed_seconds() + SETTLED.as_secs() < seconds
     }
 
     /// When it changed last, in seconds since 1970.
-    pub(crate) fn changed_seconds(&self) -> u64 {
+    #[must_use]
+    pub fn changed_seconds(&self) -> u64 {
         self.changed.0.unsigned_abs()
     }
 
     /// Device and inode.
-    pub(crate) fn place(self) -> (u64, u64) {
+    #[must_use]
+    pub fn place(self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
+    /// Whether it is that of a file which was seen in this state.
+    #[must_use]
+    pub fn is_of(&self, state: &FileState) -> bool {
+        let nanoseconds = |(seconds, more): (i64, i64)| {
+            seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(more))
+        };
+        (self.device, self.inode, self.size) == (state.device, state.inode, state.size)
+            && nanoseconds(self.modified) == Some(state.modified)
+            && nanoseconds(self.changed) == Some(state.changed)
+    }
+
     /// All of it, for a digest.
-    pub(crate) fn bytes(self) -> Vec<u8> {
+    #[must_use]
+    pub fn bytes(self) -> Vec<u8> {
         let Self { device, inode, size, modified, changed } = self;
         let times = [modified.0, modified.1, changed.0, changed.1];
         let own = [device, inode, size].map(u64::to_le_bytes);
@@ -112,16 +131,16 @@ impl FileDigests {
     /// The SHA-256 of the file's content, symbolic links followed.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be read.
-    pub fn digest(&self, path: &Path) -> Result<Digest, CompileError> {
-        let meta = fs::metadata(path).map_err(CompileError::io("read", path))?;
+    /// Where it can't be read.
+    pub fn digest(&self, path: &Path) -> io::Result<Digest> {
+        let meta = fs::metadata(path)?;
         let identity = Identity::of(&meta);
         if let Some((known, digest)) = self.known.lock().expect("no panic inside").0.get(path)
             && *known == identity
         {
             return Ok(*digest);
         }
-        let digest = hash_file(path).map_err(CompileError::io("read", path))?;
+        let digest = hash_file(path)?;
         let unchanged = fs::metadata(path).is_ok_and(|meta| Identity::of(&meta) == identity);
         if !unchanged || !identity.is_settled() {
             return Ok(digest);
@@ -138,8 +157,8 @@ impl FileDigests {
         let mut known = self.known.lock().expect("no panic inside");
         let (Some(file), true) = (&self.file, known.1) else { return };
         let written = serde_json::to_vec(&known.0)
-            .map_err(std::io::Error::from)
-            .and_then(|bytes| crate::work::write_atomic(file, &[&bytes]));
+            .map_err(io::Error::from)
+            .and_then(|bytes| write_atomic(file, &[&bytes]));
         match written {
             Ok(()) => known.1 = false,
             Err(error) => tracing::debug!(%error, file = %file.display(), "digest cache not saved"),
@@ -147,7 +166,7 @@ impl FileDigests {
     }
 }
 
-fn hash_file(path: &Path) -> std::io::Result<Digest> {
+fn hash_file(path: &Path) -> io::Result<Digest> {
     use sha2::{Digest as _, Sha256};
     let mut file = fs::File::open(path)?;
     let mut hasher = Sha256::new();

@@ -1,0 +1,152 @@
+//! What a run was told of paths, in a form in which it can be asked again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
+
+use super::Looks;
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Nothing is there.
+    Absent,
+    /// A directory, whatever is in it.
+    Directory,
+    /// A directory with these names in it.
+    Listing(Digest),
+    /// A regular file.
+    File {
+        /// SHA-256 of its content.
+        digest: Digest,
+        /// Its path without links, where that is another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        real: Option<PathBuf>,
+    },
+    /// Something else, or something that can't be looked at.
+    Other,
+}
+
+/// What a run was told of several paths: sorted, each answer once.
+///
+/// Paths that are relative lie below a directory that whoever asks knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answers {
+    answers: Vec<(PathBuf, Answer)>,
+    /// Those of the paths, by their places in the list, that are one file
+    /// under several names: a compiler reads such a file once where its text
+    /// says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    same: Vec<Vec<usize>>,
+}
+
+impl Answers {
+    /// Puts answers in order, and finds out which paths are one file.
+    #[must_use]
+    pub fn new(answers: BTreeSet<(PathBuf, Answer)>, looks: &Looks<'_>) -> Self {
+        let answers: Vec<_> = answers.into_iter().collect();
+        let same = same(&answers, |path| looks.place(path));
+        Self { answers, same }
+    }
+
+    /// Of paths that are not looked up in this process' file system.
+    #[must_use]
+    pub fn of_relative(answers: BTreeSet<(PathBuf, Answer)>) -> Self {
+        Self { answers: answers.into_iter().collect(), same: Vec::new() }
+    }
+
+    /// Whether nothing was asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// Whether their paths are relative.
+    #[must_use]
+    pub fn are_relative(&self) -> bool {
+        self.answers.first().is_some_and(|(path, _)| path.is_relative())
+    }
+
+    /// Each path with what it was.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &Answer)> {
+        self.answers.iter().map(|(path, answer)| (path.as_path(), answer))
+    }
+
+    /// Both, for a run that used what another one made.
+    #[must_use]
+    pub fn with(self, other: &Self, looks: &Looks<'_>) -> Self {
+        Self::new(self.answers.into_iter().chain(other.answers.iter().cloned()).collect(), looks)
+    }
+
+    /// Whether all would be answered the same now.
+    #[must_use]
+    pub fn hold(&self, looks: &Looks<'_>) -> bool {
+        self.first_change(looks).is_none()
+    }
+
+    /// The first path that would be answered otherwise now, with what it was.
+    #[must_use]
+    pub fn first_change(&self, looks: &Looks<'_>) -> Option<(&Path, &Answer)> {
+        if let Some(changed) = self.iter().find(|(path, answer)| !looks.holds(path, answer)) {
+            return Some(changed);
+        }
+        let now = same(&self.answers, |path| looks.place(path));
+        let other = self.same.iter().find(|group| !now.contains(group));
+        let other = other.or_else(|| now.iter().find(|group| !self.same.contains(group)))?;
+        let (path, answer) = &self.answers[other[0]];
+        Some((path, answer))
+    }
+
+    /// The text that is kept, and the name that it is kept by: equal answers
+    /// have equal names. `None` where a path is no text.
+    #[must_use]
+    pub fn to_text(&self) -> Option<(Digest, Vec<u8>)> {
+        let text = serde_json::to_vec(self).ok()?;
+        Some((Self::name(&text), text))
+    }
+
+    /// Answers from a text that was kept by that name; `None` where it is
+    /// damaged.
+    #[must_use]
+    pub fn from_text(name: Digest, text: &[u8]) -> Option<Self> {
+        let known: Self = (Self::name(text) == name).then(|| serde_json::from_slice(text).ok())??;
+        let places = || known.same.iter().flatten();
+        places().all(|place| *place < known.answers.len()).then_some(known)
+    }
+
+    /// The name of a text.
+    #[must_use]
+    pub fn name(text: &[u8]) -> Digest {
+        Hasher::new("gfxpack answers to a compiler 1").field(text).finish()
+    }
+}
+
+/// Groups of files that are one, by their places.
+fn same(
+    answers: &[(PathBuf, Answer)],
+    place: impl Fn(&Path) -> Option<(u64, u64)>,
+) -> Vec<Vec<usize>> {
+    let mut by_digest: HashMap<Digest, Vec<usize>> = HashMap::new();
+    for (at, (_, answer)) in answers.iter().enumerate() {
+        if let Answer::File { digest, .. } = answer {
+            by_digest.entry(*digest).or_default().push(at);
+        }
+    }
+    let mut groups: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
+    for at in by_digest.into_values().filter(|places| places.len() > 1).flatten() {
+        if let Some(file) = place(&answers[at].0) {
+            groups.entry(file).or_default().push(at);
+        }
+    }
+    let mut groups: Vec<Vec<usize>> = groups.into_values().filter(|group| group.len() > 1).collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.sort_unstable();
+    groups
+}
+
+#[cfg(test)]
+mod tests;

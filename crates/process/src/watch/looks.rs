@@ -1,0 +1,209 @@
+//! What paths are now, each looked at once in a run.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
+
+use super::FileState;
+use super::answers::Answer;
+use crate::file_digest::{FileDigests, Identity};
+
+/// What the file system says of paths. Each path is asked once, and again
+/// where somebody was told otherwise.
+#[derive(Debug)]
+pub struct Looks<'a> {
+    digests: &'a FileDigests,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    paths: HashMap<PathBuf, Look>,
+    real: HashMap<PathBuf, PathBuf>,
+}
+
+/// One path, as it was found.
+#[derive(Debug, Clone)]
+struct Look {
+    kind: Kind,
+    identity: Option<Identity>,
+    real: PathBuf,
+    digest: Option<Digest>,
+    listing: Option<Digest>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Absent,
+    Directory,
+    File,
+    Other,
+}
+
+impl<'a> Looks<'a> {
+    /// Nothing is looked at yet.
+    #[must_use]
+    pub fn new(digests: &'a FileDigests) -> Self {
+        Self { digests, known: Mutex::default() }
+    }
+
+    /// What is known of files' digests.
+    #[must_use]
+    pub fn digests(&self) -> &'a FileDigests {
+        self.digests
+    }
+
+    /// Whether the answer would be the same now.
+    #[must_use]
+    pub fn holds(&self, path: &Path, answer: &Answer) -> bool {
+        self.answer(path, matches!(answer, Answer::Listing(_))).is_some_and(|now| now == *answer)
+    }
+
+    /// What the path is, and for a directory what is in it if `listed`;
+    /// `None` where that can't be found out.
+    #[must_use]
+    pub fn answer(&self, path: &Path, listed: bool) -> Option<Answer> {
+        let mut known = self.lock();
+        let digests = self.digests;
+        let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
+        look.answer(path, listed, digests).ok()
+    }
+
+    /// The same of a file or directory that somebody found in this state;
+    /// `None` where it is another one by now, or may be, since it changed after
+    /// `since`, in seconds since 1970, or shortly before.
+    #[must_use]
+    pub fn same(
+        &self,
+        path: &Path,
+        listed: bool,
+        state: &FileState,
+        since: u64,
+    ) -> Option<Answer> {
+        {
+            let mut known = self.lock();
+            let is_same = |look: &Look| look.identity.is_some_and(|now| now.is_of(state));
+            let rested = |look: &Look| look.identity.is_some_and(|now| now.was_settled(since));
+            if !known.paths.get(path).is_some_and(is_same) {
+                known.paths.insert(path.to_owned(), Look::at(path));
+                known.real.remove(path);
+            }
+            if !known.paths.get(path).is_some_and(|look| is_same(look) && rested(look)) {
+                return None;
+            }
+        }
+        self.answer(path, listed)
+    }
+
+    /// The same of a path at which somebody found nothing.
+    #[must_use]
+    pub fn absent(&self, path: &Path) -> bool {
+        let mut known = self.lock();
+        if known.paths.get(path).is_some_and(|look| look.kind == Kind::Absent) {
+            return true;
+        }
+        let look = Look::at(path);
+        let absent = look.kind == Kind::Absent;
+        known.paths.insert(path.to_owned(), look);
+        absent
+    }
+
+    /// The first of a path's directories that is not there, or the path.
+    #[must_use]
+    pub fn first_absent(&self, path: &Path) -> PathBuf {
+        let above: Vec<&Path> = path.ancestors().skip(1).collect();
+        let absent = above.into_iter().rev().find(|dir| {
+            self.lock().paths.entry(dir.to_path_buf()).or_insert_with(|| Look::at(dir)).kind
+                == Kind::Absent
+        });
+        absent.unwrap_or(path).to_owned()
+    }
+
+    /// The path without links; what is not there of it follows as it is.
+    #[must_use]
+    pub fn real(&self, path: &Path) -> PathBuf {
+        let mut known = self.lock();
+        if let Some(real) = known.real.get(path) {
+            return real.clone();
+        }
+        let real = real(path);
+        known.real.insert(path.to_owned(), real.clone());
+        real
+    }
+
+    /// Which file it is: device and inode; `None` for what is none.
+    pub(super) fn place(&self, path: &Path) -> Option<(u64, u64)> {
+        let mut known = self.lock();
+        let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
+        look.identity.filter(|_| look.kind == Kind::File).map(Identity::place)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("no panic inside")
+    }
+}
+
+impl Look {
+    fn at(path: &Path) -> Self {
+        let meta = fs::metadata(path);
+        let kind = match &meta {
+            Err(error) if is_absent(error) => Kind::Absent,
+            Err(_) => Kind::Other,
+            Ok(meta) if meta.is_dir() => Kind::Directory,
+            Ok(meta) if meta.is_file() => Kind::File,
+            Ok(_) => Kind::Other,
+        };
+        let identity = meta.ok().map(|meta| Identity::of(&meta));
+        Self { kind, identity, real: real(path), digest: None, listing: None }
+    }
+
+    fn answer(&mut self, path: &Path, listed: bool, digests: &FileDigests) -> io::Result<Answer> {
+        let real = (self.real != path).then(|| self.real.clone());
+        Ok(match self.kind {
+            Kind::Absent => Answer::Absent,
+            Kind::Directory if listed => Answer::Listing(match self.listing {
+                Some(listing) => listing,
+                None => *self.listing.insert(listing(path)?),
+            }),
+            Kind::Directory => Answer::Directory,
+            Kind::File => {
+                let digest = match self.digest {
+                    Some(digest) => digest,
+                    None => *self.digest.insert(digests.digest(path)?),
+                };
+                Answer::File { digest, real }
+            }
+            Kind::Other => Answer::Other,
+        })
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// A path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let Ok(real) = fs::canonicalize(above) {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
+/// The names in a directory.
+fn listing(dir: &Path) -> io::Result<Digest> {
+    let names = fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name()));
+    let mut names: Vec<OsString> = names.collect::<io::Result<_>>()?;
+    names.sort();
+    let names = names.iter().map(|name| name.as_encoded_bytes());
+    Ok(Hasher::new("gfxpack directory 1").list(names).finish())
+}

@@ -1,0 +1,132 @@
+//! Judges all that a run asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{Answer, Ask, FileState, Judgement, Looks, Places, Record, What};
+
+/// What a run rests on besides its own sources and the toolchain.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// What it was told of absolute paths.
+    pub answers: BTreeSet<(PathBuf, Answer)>,
+    /// What it looked for in the directory of its sources, as seen from
+    /// there, and whether that was there.
+    pub stage: BTreeMap<PathBuf, bool>,
+    /// A file that it read and may not.
+    pub reads: Option<PathBuf>,
+    /// A path that it wrote, or tried to, and may not.
+    pub writes: Option<PathBuf>,
+    /// A path that is not, or not surely, what it was when it was looked at:
+    /// what the run made is for nobody else.
+    pub changed: Option<PathBuf>,
+}
+
+/// Judges a record by where everything lies. What is remembered of a file is
+/// what it is now, so it must be the very one that was looked at, and must
+/// have been so for a while when the run began: `since`, in seconds since 1970.
+#[must_use]
+pub fn settle(record: &Record, places: &Places, looks: &Looks<'_>, since: u64) -> Settled {
+    let mut settled = Settled::default();
+    let mut seen = BTreeSet::new();
+    for ask in &record.asks {
+        let real = looks.real(&ask.path);
+        for judgement in places.judge(ask, &real) {
+            settled.take(judgement, ask, looks, since, &mut seen);
+        }
+    }
+    settled
+}
+
+impl Settled {
+    fn take(
+        &mut self,
+        judgement: Judgement,
+        ask: &Ask,
+        looks: &Looks<'_>,
+        since: u64,
+        seen: &mut BTreeSet<(PathBuf, bool)>,
+    ) {
+        match judgement {
+            Judgement::Nothing => {}
+            Judgement::Reads(path) => {
+                self.reads.get_or_insert(path);
+            }
+            Judgement::Writes(path) => {
+                self.writes.get_or_insert(path);
+            }
+            Judgement::InStage(below) => self.in_stage(below, true),
+            Judgement::AbsentInStage(below) => self.in_stage(below, false),
+            Judgement::ListsStage(below) => {
+                self.changed.get_or_insert(below);
+            }
+            Judgement::Absent(path) => {
+                if seen.insert((path.clone(), false)) && !looks.absent(&path) {
+                    self.changed.get_or_insert(path);
+                } else {
+                    self.answers.insert((looks.first_absent(&path), Answer::Absent));
+                }
+            }
+            Judgement::Directory(path) | Judgement::Present(path) => {
+                self.found(path, false, ask, looks, since);
+            }
+            Judgement::Listing(path) => self.found(path, true, ask, looks, since),
+        }
+    }
+
+    /// Where it was both there and not, it came or went meanwhile.
+    fn in_stage(&mut self, below: PathBuf, found: bool) {
+        if *self.stage.entry(below.clone()).or_insert(found) != found {
+            self.changed.get_or_insert(below);
+        }
+    }
+
+    fn found(
+        &mut self,
+        path: PathBuf,
+        listed: bool,
+        ask: &Ask,
+        looks: &Looks<'_>,
+        since: u64,
+    ) {
+        // What is told of a link is not told of what it leads to. Directories
+        // change whenever something is put into them.
+        let state = ask.file.filter(|state| !is_link(state) && (listed || !state.is_dir()));
+        let answer = match state {
+            Some(state) => looks.same(&path, listed, &state, since),
+            None => looks.answer(&path, listed),
+        };
+        match answer {
+            Some(answer) if fits(&answer, ask) => {
+                self.answers.insert((path, answer));
+            }
+            _ => {
+                self.changed.get_or_insert(path);
+            }
+        }
+    }
+}
+
+fn is_link(state: &FileState) -> bool {
+    state.mode & 0o170_000 == 0o120_000
+}
+
+/// Whether an ask can have had this answer.
+fn fits(answer: &Answer, ask: &Ask) -> bool {
+    let opened = matches!(&ask.what, What::Open { real: Some(_), .. });
+    match answer {
+        Answer::Absent => false,
+        Answer::File { real, .. } => match &ask.what {
+            What::Open { real: Some(opened), .. } => {
+                real.as_deref().unwrap_or(&ask.path) == opened.as_path()
+            }
+            _ => ask.error.is_some() || !ask.file.is_some_and(|file| file.is_dir()),
+        },
+        Answer::Directory | Answer::Listing(_) => ask.file.is_none_or(|file| file.is_dir()),
+        Answer::Other => !opened,
+    }
+}
+
+
+#[cfg(test)]
+mod tests;
