@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Blob, CopyOptions, Layout, Row, WriteOptions, convert, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args_os().nth(1).map(PathBuf::from).ok_or("name a directory")?;

@@ -2,9 +2,9 @@
 //! and each key told again by the line that it would be written as.
 #![no_main]
 
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::log::{Commands, DriverCommand, Event, Log, LogError, Record};
+use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, Record};
 use libfuzzer_sys::fuzz_target;
+use gfxpack_model::KernelKey;
 
 type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 

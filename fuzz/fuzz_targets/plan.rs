@@ -2,9 +2,9 @@
 //! with a hint, or read alike by all ways to read it.
 #![no_main]
 
-use gfxpack_plan::Digest;
 use gfxpack_plan::stored::{Header, Jobs, read};
 use libfuzzer_sys::fuzz_target;
+use gfxpack_model::Digest;
 
 fuzz_target!(|text: &[u8]| {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());

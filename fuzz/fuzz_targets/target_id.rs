@@ -2,8 +2,8 @@
 //! back.
 #![no_main]
 
-use gfxpack_plan::{Target, TargetId, processors};
 use libfuzzer_sys::fuzz_target;
+use gfxpack_model::{Target, TargetId, processors};
 
 fuzz_target!(|text: &str| {
     if let Ok(id) = text.parse::<TargetId>() {

@@ -137,7 +137,7 @@ fn what_is_pinned_needs_no_list() {
     expect_hello(&archive.unpacked(&lock.suite, &lock.packages[0]).unwrap());
 
     // What is not the file of that digest is not unpacked.
-    let changed = Pin { sha256: gfxpack_plan::Digest::of(b""), ..package.pin };
+    let changed = Pin { sha256: gfxpack_model::Digest::of(b""), ..package.pin };
     let error = archive.unpacked("sid", &changed).unwrap_err();
     assert!(matches!(error, DebianError::Digest { .. }), "{error}");
     let left = fs::read_dir(place.cache().join("debian")).unwrap();
@@ -329,7 +329,7 @@ fn lists_are_fetched_by_their_digest_where_they_can_be() {
     // A copy of an archive may lack them.
     assert!(place.open(&server.url()).suite("sid").is_ok());
     fs::remove_dir_all(place.cache()).unwrap();
-    let digest = gfxpack_plan::Digest::of(&fs::read(dir.join("Packages.xz")).unwrap());
+    let digest = gfxpack_model::Digest::of(&fs::read(dir.join("Packages.xz")).unwrap());
     fs::create_dir_all(dir.join("by-hash/SHA256")).unwrap();
     fs::rename(dir.join("Packages.xz"), dir.join(format!("by-hash/SHA256/{digest}"))).unwrap();
     assert!(place.open(&server.url()).suite("sid").is_ok());

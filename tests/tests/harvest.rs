@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use gfxpack_kdb::{Blob, Row, WriteOptions};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use gfxpack_tests::project::{Project, Run, command, finish, python_reads, workspace};
 use serde_json::{Value, json};
 

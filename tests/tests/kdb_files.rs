@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Reader, Row, WriteOptions, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use gfxpack_tests::project::{Project, binary, command, finish, tool};
 
 /// A kdb of so many kernels, each of a source of its own.

@@ -17,8 +17,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use gfxpack_kdb::{Row, WriteOptions};
+use gfxpack_model::InstallLayout;
 use gfxpack_package::deb::{self, DebOptions};
-use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_runtime::{
     Config, KernelCache, KernelKey, Layer, MissReason, Origin, Places, Target, UserPlace,
 };
@@ -152,7 +153,7 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         licenses: [("gemm_tiled.cl".to_owned(), license)].into(),
         layout: LAYOUT,
         reader: gfxpack_plan::manifest::Reader::Miopen,
-        name_template: kernel_package::DEFAULT_NAME_TEMPLATE.to_owned(),
+        name_template: gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };
     let contents = Contents {
@@ -180,7 +181,7 @@ fn install(deb: &Path, root: &Path) {
     }
 }
 
-const LAYOUT: Layout = Layout::Rocm { version: None };
+const LAYOUT: InstallLayout = InstallLayout::Rocm { version: None };
 
 /// One of the applications; prints the time of each kernel's first launch.
 fn application(part: &str, dir: &Path) -> Result<()> {

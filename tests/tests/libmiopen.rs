@@ -133,7 +133,7 @@ fn a_library_is_found_with_what_lies_around_it() {
         assert_eq!(by_dir, by_file, "{libraries}");
         assert_eq!(by_dir.file, root.join(at("libMIOpen.so.1.0")));
         assert_eq!(by_dir.version.as_deref(), Some("3.4.0"));
-        assert_eq!(by_dir.sha256, gfxpack_plan::Digest::of(&miopen));
+        assert_eq!(by_dir.sha256, gfxpack_model::Digest::of(&miopen));
         assert_eq!(by_dir.search_path, [root.join(libraries)]);
         assert_eq!(by_dir.loader, None, "there is no C library with it");
         assert_eq!(by_dir.driver, Some(root.join(format!("{prefix}bin/MIOpenDriver"))));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_miopen::{Answers, AskOptions, CheckReport, Library, Problem, Wanted, ask, check};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_tests::miopen::{debian_library, probe};
 use gfxpack_tests::project::command;
 use tempfile::TempDir;

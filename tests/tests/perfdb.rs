@@ -5,11 +5,10 @@ use std::fs;
 use std::io;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
+use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+use gfxpack_model::{InstallLayout, KernelKey};
 use gfxpack_package::deb::{self, DebOptions};
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::kernel_package::{
-    self, Contents, DEFAULT_NAME_TEMPLATE, Layout, Release, SourceLicense,
-};
+use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_tests::project::{Project, tool};
 use serde_json::{Value, json};
 
@@ -190,7 +189,7 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
         revision: "1".to_owned(),
         maintainer: "A <a@example.org>".to_owned(),
         licenses: [("conv.cl".to_owned(), license)].into(),
-        layout: Layout::Rocm { version: None },
+        layout: InstallLayout::Rocm { version: None },
         reader: gfxpack_plan::manifest::Reader::Miopen,
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,

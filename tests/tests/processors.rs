@@ -3,9 +3,8 @@
 
 use std::process::{Command, Output, Stdio};
 
-use gfxpack_plan::code_object;
-use gfxpack_plan::processors::{self, Processor};
-use gfxpack_plan::{Target, TargetId};
+use gfxpack_model::processors::{self, Processor};
+use gfxpack_model::{Target, TargetId, code_object};
 
 /// hipcc's own on Debian 12, then what later suites and backports bring.
 const COMPILERS: &[&str] = &[

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use gfxpack_tests::project::{Project, Run, finish, tool};
 use serde_json::Value;
 

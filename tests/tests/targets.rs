@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::processors;
-use gfxpack_plan::{Target, TargetId};
+use gfxpack_model::{Target, TargetId, processors};
 use gfxpack_tests::project::{Project, Run, tool};
 use serde_json::Value;
 

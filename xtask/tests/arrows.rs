@@ -8,8 +8,27 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 /// bring in what it must not know.
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     (
-        "gfxpack-plan",
+        "gfxpack-model",
         &[],
+        // It is values: whoever reads or keeps them elsewhere brings what that takes.
+        &[
+            "clap",
+            "indicatif",
+            "libc",
+            "memchr",
+            "rayon",
+            "rusqlite",
+            "rustix",
+            "serde_json",
+            "tempfile",
+            "toml",
+            "tokio",
+            "walkdir",
+        ],
+    ),
+    (
+        "gfxpack-plan",
+        &["gfxpack-model"],
         &[
             "clap",
             "indicatif",
@@ -24,23 +43,23 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-kdb",
-        &["gfxpack-plan"],
+        &["gfxpack-model"],
         &["clap", "indicatif", "liblzma", "rpm", "tar", "toml", "walkdir", "zstd", "tokio"],
     ),
     (
         "gfxpack-process",
-        &[],
+        &["gfxpack-model"],
         &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
     ),
     (
         "gfxpack-compile",
-        &["gfxpack-plan", "gfxpack-process"],
+        &["gfxpack-model", "gfxpack-plan", "gfxpack-process"],
         &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
-    ("gfxpack-package", &["gfxpack-plan"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
+    ("gfxpack-package", &["gfxpack-model"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
     (
         "gfxpack-harvest",
-        &["gfxpack-plan", "gfxpack-kdb"],
+        &["gfxpack-model", "gfxpack-kdb"],
         &["bzip2", "clap", "indicatif", "rpm", "rusqlite", "rustix", "tar", "toml"],
     ),
     (
@@ -61,7 +80,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-tuning",
-        &["gfxpack-plan"],
+        &["gfxpack-model"],
         &[
             "bzip2",
             "clap",
@@ -77,7 +96,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-runtime",
-        &["gfxpack-plan", "gfxpack-kdb"],
+        &["gfxpack-model", "gfxpack-kdb"],
         &[
             "clap",
             "indicatif",
@@ -93,7 +112,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-runtime-c",
-        &["gfxpack-plan", "gfxpack-kdb", "gfxpack-runtime"],
+        &["gfxpack-model", "gfxpack-kdb", "gfxpack-runtime"],
         &[
             "clap",
             "indicatif",
@@ -109,7 +128,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-remote",
-        &["gfxpack-plan", "gfxpack-compile"],
+        &["gfxpack-model", "gfxpack-compile"],
         &["clap", "indicatif", "rayon", "rusqlite", "walkdir"],
     ),
     ("gfxpack-standin", &[], &["clap", "rusqlite", "rayon", "tokio"]),
@@ -119,10 +138,10 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         // Its SQLite would take the place of the one that it pretends to be.
         &["clap", "rusqlite", "rayon", "tokio"],
     ),
-    ("gfxpack-debian", &["gfxpack-plan"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
+    ("gfxpack-debian", &["gfxpack-model"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
     (
         "gfxpack-miopen",
-        &["gfxpack-harvest", "gfxpack-plan", "gfxpack-tuning", "gfxpack-debian"],
+        &["gfxpack-harvest", "gfxpack-model", "gfxpack-tuning", "gfxpack-debian"],
         &["clap", "indicatif", "tokio"],
     ),
     (
@@ -130,6 +149,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &[
             "gfxpack-debian",
             "gfxpack-miopen",
+            "gfxpack-model",
             "gfxpack-plan",
             "gfxpack-kdb",
             "gfxpack-compile",
@@ -145,6 +165,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     (
         "gfxpack-tests",
         &[
+            "gfxpack-model",
             "gfxpack-plan",
             "gfxpack-debian",
             "gfxpack-kdb",

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{About, ObjectStore, RestsOn};
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey};
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let digest = line.get(2..66).ok_or_else(|| "a line has no digest".to_owned())?;
         let job: Digest = digest.parse().map_err(|error| format!("{error}"))?;
         let bytes = [&object, job.as_ref()].concat();
-        store.insert(job, &bytes, &about, &RestsOn::default()).map_err(|error| error.to_string())?;
+        store
+            .insert(job, &bytes, &about, &RestsOn::default())
+            .map_err(|error| error.to_string())?;
         Ok::<(), String>(())
     })?;
     Ok(())

@@ -22,19 +22,19 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
+use gfxpack_process::Identity;
+use gfxpack_process::write_atomic;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::discover::{Candidate, Driver, OPT};
 use crate::error::CompileError;
-use gfxpack_process::Identity;
 use crate::loader;
 use crate::probe::{self, Asker, Found};
 use crate::store::touch;
 use crate::witness::Witness;
-use gfxpack_process::write_atomic;
 
 /// Where programs may be named in full: `#!/usr/bin/perl`.
 const SYSTEM_PATH: [&str; 2] = ["/usr/bin", "/bin"];

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::plan::SuppliedConstant;
-use gfxpack_plan::processors::PROCESSORS;
-use gfxpack_plan::{Digest, Language, TargetId};
+use gfxpack_model::compiler::SuppliedConstant;
+use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_process::Cancel;
+use gfxpack_process::FileDigests;
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::CompileError;
-use gfxpack_process::FileDigests;
 use crate::probe::{self, Asker};
 use crate::support;
 use crate::toolchain::Toolchain;
 use crate::trial::{Trial, Verdict};
 use crate::work::WorkDir;
-use gfxpack_process::Cancel;
 
 /// The toolchains of this machine, in order of preference.
 #[derive(Debug)]

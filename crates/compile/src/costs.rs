@@ -9,15 +9,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::{KernelKey, Language};
+use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Built;
 use crate::store::VERSION;
-use gfxpack_process::write_atomic;
 
 pub use report::KnownCosts;
 
@@ -312,13 +312,14 @@ pub(crate) use tests::small_plan;
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
-    use gfxpack_plan::Digest;
-    use gfxpack_plan::arguments::{CompilerFacts, Program};
+    use gfxpack_model::Digest;
+    use gfxpack_model::compiler::{CompilerFacts, Program};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
     use gfxpack_process::Usage;
+
+    use super::*;
 
     /// Two OpenCL C sources with two keys each, and an assembly one.
     pub(crate) fn small_plan() -> Plan {

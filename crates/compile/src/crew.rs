@@ -210,7 +210,8 @@ impl Crew<'_> {
                 // by the compiler that it is kept for.
                 self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
                 let about = About::of(job);
-                let info = self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
+                let info =
+                    self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
                 if runner.is_here() {
                     self.schedule.used(index, object.usage.peak_memory);
                 }

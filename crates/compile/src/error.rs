@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_process::StartError;
 
 use crate::remote::RemoteError;
@@ -89,7 +89,7 @@ pub enum CompileError {
     },
     /// An object of the store was found damaged; it has been dropped.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
-    CorruptObject(gfxpack_plan::Digest),
+    CorruptObject(gfxpack_model::Digest),
     /// The remote-execution service can't be used.
     #[error(transparent)]
     Remote(RemoteError),

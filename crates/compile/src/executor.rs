@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_process::Cancel;
+use gfxpack_process::FileDigests;
+use gfxpack_process::Usage;
 use gfxpack_process::watch::Looks;
 use rayon::prelude::*;
 
@@ -16,10 +19,9 @@ use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
 use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
-use gfxpack_process::FileDigests;
 use crate::gate::{Gate, ThisMachine};
-use crate::judge::ToolchainPlaces;
 use crate::job::{Built, Failure, FailureKind};
+use crate::judge::ToolchainPlaces;
 use crate::local::Shop;
 use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
@@ -28,8 +30,6 @@ use crate::source::SourceSet;
 use crate::store::{HEADERS, Now, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::work::WorkDir;
-use gfxpack_process::Cancel;
-use gfxpack_process::Usage;
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;
@@ -279,7 +279,8 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let work = WorkDir::create(&options.cache_dir)?;
     let cancel = cancel.child();
     let headers = store.dir().join(HEADERS);
-    let places = toolchains.iter().map(|it| ToolchainPlaces::new(it, &options.admitted, &headers, &looks));
+    let places =
+        toolchains.iter().map(|it| ToolchainPlaces::new(it, &options.admitted, &headers, &looks));
     let places = places.collect();
     let engine = Engine {
         plan,

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey, Language};
-
-use crate::error::CompileError;
 use gfxpack_process::FileDigests;
 use gfxpack_process::watch::{Answer, Answers, Looks};
+
+use crate::error::CompileError;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::source::SourceSet;

@@ -6,19 +6,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_plan::{Digest, KernelKey, TargetId};
+use gfxpack_process::FileDigests;
+use gfxpack_process::write_atomic;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::executor::Summary;
-use gfxpack_process::FileDigests;
 use crate::store::{ObjectStore, touch};
 use crate::toolchain::Toolchain;
-use gfxpack_process::write_atomic;
 
 /// Keys that are remembered for one target; those not built for longest go.
 const MAX_KEYS: usize = 400_000;

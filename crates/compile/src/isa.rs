@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::SuppliedConstant;
-use gfxpack_plan::processors::PROCESSORS;
+use gfxpack_model::Digest;
+use gfxpack_model::compiler::SuppliedConstant;
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::processors::PROCESSORS;
 
 use crate::error::CompileError;
 use crate::probe::Asker;

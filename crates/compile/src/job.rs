@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::code_object::{self, UnfitError};
+use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, Usage};
 
@@ -233,8 +233,7 @@ fn attempt(
             _ => {}
         }
     }
-    let place =
-        Place { stage: stage.dir(), scratch, output: &output_file, deps_file: &deps_file };
+    let place = Place { stage: stage.dir(), scratch, output: &output_file, deps_file: &deps_file };
     let since = Moment::now();
     let run = match engine.run(starter, index, &place, way) {
         Ok(Some(run)) => run,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
@@ -148,11 +148,15 @@ pub(crate) fn judge(
     }
     if let Some(path) = changed {
         let name = path.display();
-        return Ok(Judged::Unknown(format!("`{name}` changed while it was compiled, or just before")));
+        return Ok(Judged::Unknown(format!(
+            "`{name}` changed while it was compiled, or just before"
+        )));
     }
     if let Some(path) = untold(job, stage, place, run, &records)? {
         let name = path.display();
-        return Ok(Judged::Unknown(format!("the compiler lists `{name}`, and was not seen to read it")));
+        return Ok(Judged::Unknown(format!(
+            "the compiler lists `{name}`, and was not seen to read it"
+        )));
     }
     let mut system = Answers::new(system, engine.looks);
     if let Some(used) = &run.header {
@@ -236,7 +240,8 @@ impl ToolchainPlaces {
             let covered = toolchain.covered_paths(language).into_iter();
             let precompiled = (language == Language::Hip).then(|| headers.to_owned());
             let covered = covered.chain(precompiled).map(|path| looks.real(&path));
-            let places = covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
+            let places =
+                covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
             admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
         };
         Self {
@@ -258,7 +263,9 @@ impl ToolchainPlaces {
 /// The directories that a compiler searches, by its arguments.
 pub(crate) fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
     let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
-    pairs.filter(|(option, _)| SEARCHING.iter().any(|name| option == name)).map(|(_, dir)| dir.as_ref())
+    pairs
+        .filter(|(option, _)| SEARCHING.iter().any(|name| option == name))
+        .map(|(_, dir)| dir.as_ref())
 }
 
 /// A file that the compiler lists as read, but was not seen to open, neither
@@ -283,7 +290,8 @@ fn untold(
     let opened: HashSet<&Path> = opens.map(|ask| ask.path.as_path()).collect();
     let precompiled = run.header.as_ref();
     let told = |path: &PathBuf| {
-        opened.contains(path.as_path()) || precompiled.is_some_and(|used| used.header.files.contains(path))
+        opened.contains(path.as_path())
+            || precompiled.is_some_and(|used| used.header.files.contains(path))
     };
     Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))
 }

@@ -59,7 +59,8 @@ pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
-    About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats, touch,
+    About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,
+    touch,
 };
 pub use support::{Buildable, first_support};
 pub use toolchain::Toolchain;

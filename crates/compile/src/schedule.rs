@@ -5,12 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_process::Cancel;
 
 use crate::costs::{Expected, usual_memory, with_margin};
 use crate::engine::Preparation;
-use gfxpack_process::Cancel;
 
 /// How often a worker that waits looks whether the build was cancelled.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -113,9 +113,11 @@ pub fn read_manifest(path: &Path) -> Result<ShardManifest, ManifestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use gfxpack_plan::Digest;
     use std::time::Duration;
+
+    use gfxpack_model::Digest;
+
+    use super::*;
 
     #[test]
     fn manifests_are_found_by_name_and_nothing_else_is() {

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_plan::plan::{Job, Plan};
 
-use gfxpack_process::watch::Answers;
 use crate::job;
 use crate::store::{Entry, Now, ObjectInfo, ObjectStore};
 use gfxpack_process::Cancel;
+use gfxpack_process::watch::Answers;
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
@@ -179,12 +179,7 @@ impl SharedCache {
         });
     }
 
-    fn fetch_one(
-        &self,
-        job: &Job,
-        store: &ObjectStore,
-        now: Now<'_>,
-    ) -> Option<ObjectInfo> {
+    fn fetch_one(&self, job: &Job, store: &ObjectStore, now: Now<'_>) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
         let sound = |entry: &Entry<'_>| {

@@ -8,11 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::{Digest, Language};
+use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::{Digest, Language, Problem};
-use gfxpack_process::{FileDigests, Identity, write_atomic};
 use gfxpack_process::watch::{Answer, Answers};
+use gfxpack_process::{FileDigests, Identity, write_atomic};
 
 use crate::error::CompileError;
 
@@ -118,9 +119,9 @@ impl Origin {
     /// directory.
     fn path(&self, below: &Path) -> PathBuf {
         let mut parts = below.components();
-        let number = parts.next().and_then(|first| {
-            first.as_os_str().to_str()?.strip_prefix('i')?.parse::<usize>().ok()
-        });
+        let number = parts
+            .next()
+            .and_then(|first| first.as_os_str().to_str()?.strip_prefix('i')?.parse::<usize>().ok());
         match number.and_then(|number| self.include_dirs.get(number)) {
             Some(dir) => dir.join(parts.as_path()),
             None => self.root.join(below),
@@ -250,7 +251,8 @@ impl SourceSet {
             if !scanned.insert(found.staged.clone()) {
                 continue;
             }
-            let next = file.includes.iter().filter_map(|it| resolve(it, &found, include_dirs, dirs));
+            let next =
+                file.includes.iter().filter_map(|it| resolve(it, &found, include_dirs, dirs));
             queue.extend(next);
             placed.entry(found.staged).or_insert((found.real, file));
         }

@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
+use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::write_atomic_by;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
 
 use crate::error::CompileError;
-use gfxpack_process::watch::{Answer, Answers, Looks};
 use crate::source::SourceSet;
-use gfxpack_process::write_atomic_by;
 
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
@@ -393,7 +393,7 @@ fn sweep(temp: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_plan::KernelKey;
+    use gfxpack_model::KernelKey;
     use gfxpack_process::FileDigests;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 
 use crate::error::CompileError;
 use crate::toolchain::Toolchain;

@@ -7,16 +7,17 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_plan::arguments::{self, CompilerFacts, Program};
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::plan::{Job, PlanToolchain, SuppliedConstant};
-use gfxpack_plan::{Digest, Language};
+use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Language};
+use gfxpack_plan::arguments;
+use gfxpack_plan::plan::{Job, PlanToolchain};
+use gfxpack_process::{FileDigests, Identity};
 use rayon::prelude::*;
 
 use crate::answers::{Answers, Kept, Moment};
 use crate::discover::{Candidate, Driver};
 use crate::error::CompileError;
-use gfxpack_process::{FileDigests, Identity};
 use crate::isa;
 use crate::probe::{self, Asker};
 

@@ -5,17 +5,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_model::code_object::{self, UnfitError};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_plan::arguments;
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::code_object::{self, UnfitError};
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::processors::PROCESSORS;
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, Language, TargetId, arguments};
+use gfxpack_process::write_atomic;
 
 use crate::error::CompileError;
 use crate::probe::Asker;
 use crate::toolchain::Toolchain;
-use gfxpack_process::write_atomic;
 
 const HIP: &str = r#"#include <hip/hip_runtime.h>
 extern "C" __global__ __launch_bounds__(64) void trial(float* x, int n)

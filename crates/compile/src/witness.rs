@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
-
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use gfxpack_process::Identity;
 
 /// What was found at some paths, links followed.

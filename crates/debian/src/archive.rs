@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 
 use crate::download::{self, Promise, sha256};
 use crate::error::DebianError;

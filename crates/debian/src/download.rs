@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::DebianError;

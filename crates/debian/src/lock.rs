@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DebianError;

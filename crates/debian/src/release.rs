@@ -2,7 +2,7 @@
 //!
 //! Source: Debian wiki, "DebianRepository/Format", "Release" files.
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 
 use crate::deb822::Paragraph;
 use crate::download::Promise;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use liblzma::stream::{CONCATENATED, Stream};
 
 use crate::deb822::{self, Paragraph};

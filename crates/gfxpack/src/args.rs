@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};

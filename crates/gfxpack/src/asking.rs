@@ -10,8 +10,8 @@ use gfxpack_miopen::{
     Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
     ReadOptions, Uses, Wanted, ask, read_problems,
 };
+use gfxpack_model::{Digest, KernelKey, Target, processors};
 use gfxpack_plan::kernel_package::SourceLicense;
-use gfxpack_plan::{Digest, KernelKey, Target, processors};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -9,10 +9,10 @@ use gfxpack_compile::{
     Cancel, CompileError, Executor, ExecutorOptions, History, Summary, default_jobs,
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, KernelKey, Target};
 use gfxpack_package::sums;
-use gfxpack_plan::digest::Hasher;
 use gfxpack_plan::plan;
-use gfxpack_plan::{Digest, KernelKey, Target};
 use serde_json::json;
 
 use crate::args::{Build, KdbForm};

@@ -9,10 +9,11 @@ use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError};
+use gfxpack_model::TargetError;
 use gfxpack_package::read::ReadError as PackageReadError;
+use gfxpack_plan::InputError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
-use gfxpack_plan::{InputError, TargetError};
 
 use crate::args::{Common, MessageFormat};
 use crate::output::{Output, counted};

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
+use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{
-    InputError, KernelKey, Location, Problem, Target, arguments, include, processors,
-};
+use gfxpack_plan::{InputError, Location, Problem, arguments, include};
 use rayon::prelude::*;
 
 use crate::args::Inputs;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::{Digest, KernelKey, Target, TargetId};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, KernelKey, Target, TargetId};
 
 use crate::args::MaxObject;
 

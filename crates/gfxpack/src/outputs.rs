@@ -8,9 +8,9 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{state_of, touch, write_atomic};
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use gfxpack_package::{Written, sums};
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the files in one directory.

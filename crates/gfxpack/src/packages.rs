@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::{self, Contents, Layout, Release, SourceLicense};
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_model::package::PackageSpec;
+use gfxpack_model::{InstallLayout, Target};
+use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 
 use crate::args::{LayoutArg, Packaging};
 use crate::asking;
@@ -30,11 +30,11 @@ pub(crate) fn release(
     output: &Output,
 ) -> anyhow::Result<Release> {
     let layout = match (&args.prefix, args.layout) {
-        (Some(prefix), _) => Layout::Prefix(prefix.clone()),
-        (None, LayoutArg::Rocm) => Layout::Rocm { version: args.rocm_version.clone() },
-        (None, LayoutArg::TheRock) => Layout::TheRock { version: core_version(args)? },
-        (None, LayoutArg::Fhs) => Layout::Fhs,
-        (None, LayoutArg::Debian) => Layout::Debian,
+        (Some(prefix), _) => InstallLayout::Prefix(prefix.clone()),
+        (None, LayoutArg::Rocm) => InstallLayout::Rocm { version: args.rocm_version.clone() },
+        (None, LayoutArg::TheRock) => InstallLayout::TheRock { version: core_version(args)? },
+        (None, LayoutArg::Fhs) => InstallLayout::Fhs,
+        (None, LayoutArg::Debian) => InstallLayout::Debian,
     };
     if args.rocm_version.is_some() && layout.version().is_none() {
         return Err(fail::usage(

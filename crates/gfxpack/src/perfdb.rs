@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use gfxpack_tuning::{DatabaseName, Owner};
 
 use crate::commands::check_perfdb;

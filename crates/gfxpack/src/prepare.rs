@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_model::{Language, TargetId};
+use gfxpack_plan::InputError;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{InputError, Language, TargetId};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_model::{Digest, KernelKey, Target};
 use gfxpack_package::sbom::{self, Making, Tool};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
-use gfxpack_plan::{Digest, KernelKey, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha1::{Digest as _, Sha1};

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_plan::{KernelKey, Problem, Target};
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_plan::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_model::Target;
+use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Making;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
-use gfxpack_plan::Target;
-use gfxpack_plan::package::{Content, PackageSpec, RelationKind};
 use serde_json::json;
 
 use crate::args::{Format, Packaging};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gfxpack_plan::log::{Commands, DriverCommand, LogError};
+use crate::log::{Commands, DriverCommand, LogError};
 use rayon::prelude::*;
 
 use crate::error::HarvestError;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use gfxpack_plan::harvest::KeyRecord;
+use gfxpack_model::key_record::KeyRecord;
 use rayon::prelude::*;
 
 use crate::error::HarvestError;

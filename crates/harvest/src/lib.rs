@@ -15,6 +15,7 @@ mod commands;
 mod error;
 mod gather;
 mod input;
+pub mod log;
 mod open;
 mod read;
 mod report;

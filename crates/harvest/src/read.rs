@@ -5,13 +5,13 @@ use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_plan::Target;
-use gfxpack_plan::harvest::{Counts, KeyRecord};
-use gfxpack_plan::log::{Event, Log, Record};
+use gfxpack_model::Target;
+use gfxpack_model::key_record::{Counts, KeyRecord};
 
 use crate::error::HarvestError;
 use crate::gather::Shared;
 use crate::input::Input;
+use crate::log::{Event, Log, Record};
 use crate::open::{Opened, first_line, open, pieces};
 use crate::report::{FileReport, Kind, Skip};
 use crate::table::{Origin, Table, put_key};
@@ -89,7 +89,6 @@ impl Keys<'_> {
             Event::Found => counts.hits = 1,
             Event::Missed => counts.misses = 1,
             Event::Saved => counts.saved = 1,
-            _ => return,
         }
         put_key(&mut self.buffer, message.name_parts(), message.args);
         self.table.add(&self.buffer, &counts, Origin::OfKey);

@@ -1,6 +1,6 @@
 //! What was read of each file.
 
-use gfxpack_plan::log::LogError;
+use crate::log::LogError;
 
 use crate::error::HarvestError;
 

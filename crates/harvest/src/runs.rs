@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::path::Path;
 
-use gfxpack_plan::harvest::Counts;
+use gfxpack_model::key_record::Counts;
 
 use crate::table::Row;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gfxpack_plan::log::DriverCommand;
+use crate::log::DriverCommand;
 
 /// How MIOpen tunes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::harvest::Counts;
+use gfxpack_model::KernelKey;
+use gfxpack_model::key_record::Counts;
 
 /// What a key takes beside its text: its place in the table, its counts, and
 /// what an allocation costs.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use gfxpack_kdb::{Blob, ReadError, Reader, Row, WriteOptions};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 /// Objects as real as those they come from, each other by its last bytes.
 struct Rows {

@@ -2,8 +2,8 @@
 
 use std::error::Error as _;
 
-use gfxpack_plan::code_object::{self, CodeObjectError, UnfitError};
-use gfxpack_plan::{KernelKey, KeyError, Target, TargetId};
+use gfxpack_model::code_object::{self, CodeObjectError, UnfitError};
+use gfxpack_model::{KernelKey, KeyError, Target, TargetId};
 
 use crate::codec::{self, Claim};
 use crate::error::RowError;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use bzip2::bufread::BzDecoder;
 use bzip2::{Action, Compress, Compression, Status};
-use gfxpack_plan::{KernelKey, code_object};
+use gfxpack_model::{KernelKey, code_object};
 use md5::{Digest as _, Md5};
 
 use crate::error::RowError;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::codec::{self, Encoded};
 use crate::cursor::Cursor;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::copy::CopyOptions;
 use crate::error::{ReadError, RowError};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use gfxpack_plan::{KernelKey, KeyError};
+use gfxpack_model::{KernelKey, KeyError};
 
 use crate::fault::Fault;
 use crate::report::FindingClass;

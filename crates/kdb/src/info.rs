@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 
 use crate::header::Header;
 use crate::read::Entry;

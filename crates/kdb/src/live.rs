@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::error::ReadError;
 use crate::header::Journal;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::copy::{CopyOptions, Passing, transfer};
 use crate::cursor::Cursor;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use rusqlite::{Connection, Rows};
 
 use crate::codec::{self, Claim};

@@ -14,7 +14,7 @@ pub const MIN_FILE_BYTES: u64 = 512;
 /// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise: 256
 /// MiB. Those of MIOpen's kernels stay below 32. SQLite itself stores no row
 /// above 10^9 bytes.
-pub const MAX_OBJECT_BYTES: u64 = gfxpack_plan::code_object::MAX_BYTES;
+pub const MAX_OBJECT_BYTES: u64 = gfxpack_model::code_object::MAX_BYTES;
 
 /// Largest key taken, name and arguments together: 1 MiB. MIOpen splices both
 /// into one SQL statement.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 

@@ -1,9 +1,8 @@
 //! Which kernels of a user's kdb were used last, and which go when it grows
 //! too large.
 
+use gfxpack_model::KernelKey;
 use rusqlite::Connection;
-
-use gfxpack_plan::KernelKey;
 
 use crate::lock::{self, WRITE};
 use crate::read::Reader;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 
 use crate::codec;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 use rusqlite::Connection;
 
 use crate::check_row::{self, StoredRow};

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::codec::{self, Encoded};
 use crate::error::WriteError;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 
 use crate::ask::plan::{Phase, Work};
 use crate::ask::session::{Done, Lookup, Progress, Session};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use crate::elf::ElfError;
 

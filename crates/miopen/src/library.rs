@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use gfxpack_debian::{Archive, DebianError, Lock};
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use sha2::{Digest as _, Sha256};
 
 use crate::elf::{self, ElfError};

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use bzip2::read::MultiBzDecoder;
-use gfxpack_plan::{Digest, Target};
+use gfxpack_model::{Digest, Target};
 use gfxpack_tuning::{DatabaseName, Kind, Owner, Storage, sqlite_lines};
 use sha2::{Digest as _, Sha256};
 

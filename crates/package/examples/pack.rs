@@ -5,10 +5,10 @@
 use std::error::Error;
 use std::path::Path;
 
+use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use gfxpack_package::Compression;
 use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_package::rpm::{self, RpmOptions};
-use gfxpack_plan::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();

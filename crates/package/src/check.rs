@@ -1,6 +1,6 @@
 //! Knows which names, versions, fields and paths each package format takes.
 
-use gfxpack_plan::package::{PackageFile, PackageSpec, Relation, RelationKind};
+use gfxpack_model::package::{PackageFile, PackageSpec, Relation, RelationKind};
 
 use crate::Error;
 use crate::text::{COLUMNS, columns};
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn only_plain_absolute_paths_are_installed_to() {
         let check = |given: &str, mode: u32, ok: bool| {
-            let content = gfxpack_plan::package::Content::Bytes(Vec::new());
+            let content = gfxpack_model::package::Content::Bytes(Vec::new());
             let file = PackageFile { path: given.to_owned(), content, mode };
             assert_eq!(path(&file).is_ok(), ok, "{given:?} {mode:o}");
         };

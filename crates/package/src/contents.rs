@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_plan::package::{Content, PackageSpec};
+use gfxpack_model::package::{Content, PackageSpec};
 
 use crate::Error;
 use crate::digests::{Digests, PIECES, Piece};
@@ -214,7 +214,7 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_plan::package::{ChangelogEntry, PackageFile};
+    use gfxpack_model::package::{ChangelogEntry, PackageFile};
 
     use super::*;
 

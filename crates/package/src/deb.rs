@@ -6,7 +6,7 @@ mod control;
 use std::io::{self, Write};
 use std::path::Path;
 
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_model::package::PackageSpec;
 use md5::Md5;
 
 use crate::check::{self, Format};

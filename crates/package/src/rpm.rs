@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_model::package::PackageSpec;
 use sha2::Sha256;
 
 use crate::check::{self, Format};

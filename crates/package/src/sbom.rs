@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use gfxpack_plan::package::{Content, PackageSpec};
+use gfxpack_model::package::{Content, PackageSpec};
 use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::package::PackageSpec;
+use gfxpack_model::package::PackageSpec;
 
 use crate::check::{self, Format};
 use crate::compress::Compression;

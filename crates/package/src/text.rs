@@ -1,7 +1,7 @@
 //! Knows how running text is laid out in control data: wrapping, Debian's
 //! extended description, RFC 2822 dates.
 
-use gfxpack_plan::date::Date;
+use gfxpack_model::date::Date;
 
 /// Columns that no line of control data may pass.
 ///

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::error::Error;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::shard;
 
 /// Milliseconds of MIOpen's own kernels: how many of a hundred, median, and

@@ -3,34 +3,13 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use gfxpack_model::compiler::{CompilerFacts, Program};
+use gfxpack_model::words::Words;
+use gfxpack_model::{Language, TargetId, processors};
 
 use crate::clock::Clock;
-use crate::key::Language;
 use crate::location::Problem;
 use crate::options;
-use crate::processors;
-use crate::target::TargetId;
-use crate::words::Words;
-
-/// Which program runs a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Program {
-    /// The `hipcc` driver.
-    Hipcc,
-    /// The `clang` that belongs to it.
-    Clang,
-}
-
-/// What the arguments depend on besides the job itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompilerFacts {
-    /// Runs the HIP jobs; the other languages are clang's.
-    pub hip_program: Program,
-    /// HIP's major, minor and patch version, where it is known.
-    pub hip_version: Option<[u32; 3]>,
-}
 
 /// In planned arguments: the directory of the device libraries. Where it
 /// lies is not part of a job's identity, what it holds is.

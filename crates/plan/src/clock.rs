@@ -1,9 +1,9 @@
 //! What kernels are told that ask for the time while they are compiled: the
 //! same moment whenever that is.
 
-use crate::date::Date;
-use crate::key::Language;
-use crate::words::Words;
+use gfxpack_model::Language;
+use gfxpack_model::date::Date;
+use gfxpack_model::words::Words;
 
 /// The macros by which a text asks.
 const MACROS: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];

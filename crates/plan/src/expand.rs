@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use gfxpack_model::key_record::KeyRecord;
+use gfxpack_model::{KernelKey, Language};
+
 use crate::arguments;
-use crate::harvest::KeyRecord;
-use crate::key::{KernelKey, Language};
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
 use crate::plan::{KEYS_AT_ONCE, on_all_processors};

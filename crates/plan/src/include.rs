@@ -1,6 +1,6 @@
 //! Which files a kernel source asks for, told by its text alone.
 
-use crate::key::Language;
+use gfxpack_model::Language;
 
 /// One `#include` or `.include`, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,24 +3,21 @@
 
 mod copyright;
 mod hardware;
-mod layout;
 mod meta;
 mod names;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
+use gfxpack_model::{InstallLayout, Target, processors};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Reader;
-use crate::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
-use crate::processors;
-use crate::target::Target;
 
 pub use hardware::modaliases;
-pub use layout::Layout;
 pub use meta::{Family, family, unversioned};
-pub use names::{DEFAULT_NAME_TEMPLATE, default_name_template, name};
+pub use names::default_name_template;
 
 /// A licence with whose it is and what it covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,7 +47,7 @@ pub struct Release {
     /// inputs name may have several, which all hold.
     pub licenses: BTreeSet<(String, SourceLicense)>,
     /// Where the kdb goes.
-    pub layout: Layout,
+    pub layout: InstallLayout,
     /// Who asks for the kernels at run time.
     pub reader: Reader,
     /// Package name, `{gfx}` standing for the target and `{rocm}` for the
@@ -238,6 +235,8 @@ fn conjunction(licenses: &BTreeSet<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+
     use super::*;
 
     pub(super) fn release(licenses: &[(&str, &str)]) -> Release {
@@ -258,7 +257,7 @@ mod tests {
                     )
                 })
                 .collect(),
-            layout: Layout::Rocm { version: Some("6.4.1".to_owned()) },
+            layout: InstallLayout::Rocm { version: Some("6.4.1".to_owned()) },
             reader: Reader::Miopen,
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
             source_date_epoch: 0,
@@ -291,7 +290,7 @@ mod tests {
     #[test]
     fn kernels_of_programs_own_stand_apart_from_miopens() {
         let mut release = release(&[("a.cl", "MIT")]);
-        release.layout = Layout::Fhs;
+        release.layout = InstallLayout::Fhs;
         release.reader = Reader::Runtime;
         release.library = "our-kernels".to_owned();
         release.name_template = default_name_template(Reader::Runtime, "our-kernels");
@@ -317,7 +316,7 @@ mod tests {
         let replaced: Vec<&str> = spec
             .relations
             .iter()
-            .filter(|relation| relation.kind == crate::package::RelationKind::Replaces)
+            .filter(|relation| relation.kind == gfxpack_model::package::RelationKind::Replaces)
             .map(|relation| relation.name.as_str())
             .collect();
         assert!(replaced.contains(&"miopen-hip6.4.1"), "{replaced:?}");

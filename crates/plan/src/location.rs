@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::key::{KeyError, Language};
+use gfxpack_model::{KeyError, Language};
+
 use crate::license;
 
 /// A file and a line, as every message about input names them.

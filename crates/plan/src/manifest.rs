@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
+use gfxpack_model::Language;
+use gfxpack_model::processors::PROCESSORS;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::key::Language;
 use crate::license;
 use crate::location::{InputError, Location, Problem};
-use crate::processors::PROCESSORS;
 
 /// The manifest format that this version reads.
 pub const FORMAT: i64 = 1;

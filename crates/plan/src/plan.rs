@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::words::{Frames, Words};
+use gfxpack_model::{Digest, KernelKey, Language, Target, TargetId};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{self, CompilerFacts, Program};
+use crate::arguments;
 use crate::clock::Clock;
-use crate::digest::{Digest, Hasher};
 use crate::expand::KeyRequest;
-use crate::key::{KernelKey, Language};
 use crate::location::InputError;
-use crate::target::{Target, TargetId};
-use crate::words::{Frames, Words};
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,19 +87,6 @@ impl PlanToolchain {
             Language::Assembly => self.assembly,
         }
     }
-}
-
-/// A module of one constant that device libraries lack, made in their place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SuppliedConstant {
-    /// The file that device libraries of a newer release have.
-    pub file: String,
-    /// The constant.
-    pub symbol: String,
-    /// Its value, of 32 bits.
-    pub value: u32,
-    /// The one processor that it is for; none where it is for all.
-    pub gfx: Option<String>,
 }
 
 /// One code object to make.
@@ -207,7 +194,7 @@ pub fn plan(
                 let Command { digest, program, arguments, own } = command?;
                 let job = *by_digest.entry(digest).or_insert_with(|| {
                     let (before, after) = without_options(&arguments, &own);
-                    let frame = frames.of(&before, &after);
+                    let frame = frames.intern(&before, &after);
                     let own = arguments.iter().skip(own.start).take(own.len());
                     let arguments = Words::framed(&frame, own, &key.key);
                     jobs.push(Job {

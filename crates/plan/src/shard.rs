@@ -7,9 +7,8 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
+use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
-
-use crate::digest::Digest;
 
 pub use manifest::{Ended, JobState, ReadError, ShardManifest};
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomic;

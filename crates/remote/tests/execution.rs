@@ -11,7 +11,7 @@ use gfxpack_compile::{
     Action, ActionOutcome, Cancel, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
     ToolchainSource,
 };
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_remote::{RemoteExecution, RemoteOptions, Tls};
 use service::{Fault, MAX_BATCH, Running, Stand, object, start};
 

@@ -2,7 +2,7 @@
 
 use std::str::Utf8Error;
 
-use gfxpack_plan::TargetError;
+use gfxpack_model::TargetError;
 
 use crate::status::Status;
 

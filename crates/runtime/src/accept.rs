@@ -1,8 +1,7 @@
 //! Whether bytes are code for the device.
 
-use gfxpack_plan::TargetId;
-use gfxpack_plan::code_object::{self, CodeObjectError};
-use gfxpack_plan::processors;
+use gfxpack_model::code_object::{self, CodeObjectError};
+use gfxpack_model::{TargetId, processors};
 
 use crate::miss::MissReason;
 

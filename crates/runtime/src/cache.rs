@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::accept::Accept;
 use crate::answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};

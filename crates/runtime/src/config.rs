@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use crate::environment::{Environment, LogLevel};
 use crate::places::{PlaceOptions, Places};

@@ -17,10 +17,10 @@ mod module;
 use std::ffi::{CStr, c_int};
 use std::path::Path;
 
-use gfxpack_plan::code_object::CodeObjectError;
+use gfxpack_model::code_object::CodeObjectError;
+use library::{Functions, GetText, Layout};
 
 use crate::device::{Device, Source, parse_name};
-use library::{Functions, GetText, Layout};
 
 pub use module::Module;
 

@@ -56,7 +56,7 @@ pub use cache::KernelCache;
 pub use config::{Config, Limits, LookupOrder};
 pub use databases::{DatabaseKind, DatabasePlace, database_places};
 pub use environment::{Environment, LogLevel};
-pub use gfxpack_plan::{KernelKey, Target, TargetId};
+pub use gfxpack_model::{KernelKey, Target, TargetId};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
 pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};

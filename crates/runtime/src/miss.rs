@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gfxpack_kdb::{Fault, ReadError};
-use gfxpack_plan::TargetId;
-use gfxpack_plan::code_object::CodeObjectError;
+use gfxpack_model::TargetId;
+use gfxpack_model::code_object::CodeObjectError;
 
 use crate::answer::Layer;
 use crate::trust::Untrusted;

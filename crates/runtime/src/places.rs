@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::kernel_package::Layout;
+use gfxpack_model::InstallLayout;
 
 use crate::environment::Environment;
 use crate::file_system;
@@ -284,18 +284,18 @@ fn beside_library(library: &Path) -> Option<PathBuf> {
 
 /// The directories below the ROCm prefixes, whether they exist or not.
 fn prefixes(environment: &Environment, root: &Path) -> Vec<(PathBuf, &'static str)> {
-    let below_root = |layout: Layout| root.join(layout.kdb_dir().trim_start_matches('/'));
+    let below_root = |layout: InstallLayout| root.join(layout.kdb_dir().trim_start_matches('/'));
     let mut directories = Vec::new();
     if let Some(prefix) = environment.rocm_path().filter(|prefix| prefix.is_absolute()) {
         directories.push((prefix.join("share/miopen/db"), "ROCM_PATH"));
     }
     let rocm = "ROCm prefix";
-    directories.push((below_root(Layout::Rocm { version: None }), rocm));
+    directories.push((below_root(InstallLayout::Rocm { version: None }), rocm));
     for version in rocm_versions(&root.join("opt")) {
-        directories.push((below_root(Layout::Rocm { version: Some(version) }), rocm));
+        directories.push((below_root(InstallLayout::Rocm { version: Some(version) }), rocm));
     }
-    directories.push((below_root(Layout::Fhs), "prefix /usr"));
-    directories.push((below_root(Layout::Debian), "prefix /usr/lib"));
+    directories.push((below_root(InstallLayout::Fhs), "prefix /usr"));
+    directories.push((below_root(InstallLayout::Debian), "prefix /usr/lib"));
     directories
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 
 use crate::file_system::Identity;
 use crate::gate::{self, Gate};

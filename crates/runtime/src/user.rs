@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use busy::{BusySince, To};
+use damage::{SecondLook, is_damage};
 use gfxpack_kdb::{
     Fault, LiveKdb, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError,
 };
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::KernelKey;
+use gfxpack_model::digest::Hasher;
 
 use crate::file_system::{self, Identity};
 use crate::gate::{self, Gate};
@@ -24,8 +26,6 @@ use crate::patience::Patience;
 use crate::pool::Pool;
 use crate::trust::{self, GroupWrite, Untrusted};
 use crate::{clock, lock};
-use busy::{BusySince, To};
-use damage::{SecondLook, is_damage};
 
 /// Uses that are noted in one transaction.
 const NOTED_TOGETHER: usize = 256;

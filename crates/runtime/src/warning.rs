@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::Fault;
-use gfxpack_plan::{Target, kernel_package};
+use gfxpack_model::{Target, package_name};
 
 use crate::environment::LogLevel;
 use crate::lock;
@@ -151,7 +151,7 @@ impl Warnings {
         self.tell(WarningClass::MissingSystemKdb, file, || {
             let name = target.kdb_file_name();
             let package = |target: &Target| {
-                kernel_package::name(kernel_package::DEFAULT_NAME_TEMPLATE, target)
+                package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target)
             };
             let wide = Target::new(target.id().clone(), None);
             let or = if target.compute_units().is_some() {

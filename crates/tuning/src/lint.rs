@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::Path;
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use crate::error::ReadError;
 use crate::file;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 /// What a database holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -131,7 +131,7 @@ fn two_objects_of_one_job_are_both_shown() {
     let other = "0123456789abcdef".repeat(4);
     let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
     let body = format!("{}\n", body.replace(sha256, &other));
-    let digest = gfxpack_plan::Digest::of(body.as_bytes());
+    let digest = gfxpack_model::Digest::of(body.as_bytes());
     project.write("t/shard-1-of-3.manifest", &format!("{body}{{\"sha256\":\"{digest}\"}}\n"));
     for more in [&[][..], &["--allow-partial"]] {
         let run = merge(&project, &["s", "t"], more).expect_code(101);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_tests::casd::Casd;
 use gfxpack_tests::project::{Project, tool};
 use serde_json::Value;

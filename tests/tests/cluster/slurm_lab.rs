@@ -55,7 +55,7 @@ impl Slurm {
         for name in ["state", "spool.n1", "spool.n2"] {
             fs::create_dir(dir.path().join(name)).expect("made");
         }
-        let key: String = gfxpack_plan::Digest::of(root.as_bytes()).to_string();
+        let key: String = gfxpack_model::Digest::of(root.as_bytes()).to_string();
         fs::write(dir.path().join("munge.key"), key).expect("written");
         tool("chmod", &["600", "munge.key"], dir.path());
         let mut slurm = Self { conf: path, children: Vec::new(), dir };

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_package::rpm::{self, RpmOptions};
 use gfxpack_package::{Error, Sign};
-use gfxpack_plan::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// The name of the only key.

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use gfxpack_model::package::Content;
 use gfxpack_package::Compression;
 use gfxpack_package::rpm::{self, RpmOptions};
 use gfxpack_package::tar::{self, TarOptions};
-use gfxpack_plan::package::Content;
 use gfxpack_tests::project::{binary, command, finish};
 
 use crate::lab::{KEY, Lab, files, ok, other};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gfxpack_plan::package::{Relation, RelationKind};
+use gfxpack_model::package::{Relation, RelationKind};
 
 use crate::lab::{Lab, as_root, ok, other};
 

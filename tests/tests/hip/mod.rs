@@ -17,7 +17,7 @@ mod rounding;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::expand;
 use gfxpack_plan::manifest::{self, Manifest};
 

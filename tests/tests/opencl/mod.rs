@@ -19,11 +19,10 @@ mod tensor;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use gfxpack_plan::Language;
+use case::Case;
+use gfxpack_model::Language;
 use gfxpack_plan::{expand, manifest};
 use gfxpack_tests::opencl::Gpu;
-
-use case::Case;
 
 /// Launches all kernels of a source and compares.
 type Reference = fn(&Case<'_>) -> Result<()>;

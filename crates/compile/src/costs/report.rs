@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{Digest, KernelKey, Language};
 use serde::Deserialize;
 
 use super::{Costs, Record, identity_of};

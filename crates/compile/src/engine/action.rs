@@ -19,16 +19,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::{Digest, Language};
+use gfxpack_process::preload;
 
 use super::Engine;
 use super::command::{Command, Defines, Filling, Shape, Word};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
-use gfxpack_process::preload;
 
 /// What the tree consists of.
 const TOP: &str = "gfxpack";

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use gfxpack_plan::Language;
-use gfxpack_plan::arguments::Program;
+use gfxpack_model::Language;
+use gfxpack_model::compiler::Program;
 use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
+use gfxpack_process::{self as process, Cancel, End};
 
 use crate::error::CompileError;
 use crate::toolchain::Toolchain;
-use gfxpack_process::{self as process, Cancel, End};
 
 /// Stand for what differs; no real option looks like these.
 const INPUT: &str = "gfxpack_slot_input";
@@ -400,9 +400,10 @@ pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::words::Words;
+    use gfxpack_model::{Digest, KernelKey};
+
     use super::*;
-    use gfxpack_plan::words::Words;
-    use gfxpack_plan::{Digest, KernelKey};
 
     const PRINTED: &str = concat!(
         "clang version 15\n",

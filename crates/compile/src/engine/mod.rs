@@ -33,13 +33,13 @@ pub use self::shortcuts::{Shortcut, Shortcuts};
 use self::starter::Start;
 pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
-use gfxpack_process::FileDigests;
-use gfxpack_process::watch::{Looks, Record, Recorder, Unwatched};
 use crate::judge::ToolchainPlaces;
 use crate::source::SourceSet;
 use crate::toolchain::Toolchain;
+use gfxpack_process::FileDigests;
 use gfxpack_process::Usage;
 use gfxpack_process::preload::{self, Environment};
+use gfxpack_process::watch::{Looks, Record, Recorder, Unwatched};
 use gfxpack_process::{self as process, Cancel, End, Output};
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a

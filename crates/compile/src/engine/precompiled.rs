@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::digest::Hasher;
-use gfxpack_plan::{Digest, Language, preamble};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Language};
+use gfxpack_plan::preamble;
 use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
 use gfxpack_process::write_atomic;
 use serde::{Deserialize, Serialize};
@@ -275,8 +276,7 @@ impl Recipe {
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
-        let header =
-            PrecompiledHeader { file, files, answers, identifiers, built, names, defines };
+        let header = PrecompiledHeader { file, files, answers, identifiers, built, names, defines };
         Some(Kept::Header(header))
     }
 
@@ -368,13 +368,8 @@ impl Recipe {
         };
         let names = asked.asks.iter().filter_map(name).collect();
         let answers = Answers::new(settled.answers, looks);
-        let record = Record {
-            sha256: Digest::of(&bytes),
-            files,
-            answers,
-            names,
-            built: BTreeMap::new(),
-        };
+        let record =
+            Record { sha256: Digest::of(&bytes), files, answers, names, built: BTreeMap::new() };
         let keep = |bytes: &[u8], record: &Record| {
             write_atomic(&self.file, &[bytes]).map_err(CompileError::io("write", &self.file))?;
             self.write_record(record)

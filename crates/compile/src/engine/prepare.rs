@@ -7,21 +7,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::Language;
+use gfxpack_plan::include;
 use gfxpack_plan::preamble::{self, Preamble};
-use gfxpack_plan::{Language, include};
+use gfxpack_process::Usage;
 use gfxpack_process::watch::{Answer, Place, settle};
 
-use super::{Engine, UsedHeader, recorded};
 use super::command::{Command, Define, Filling};
 use super::precompiled::{
     Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
 use super::starter::Start;
+use super::{Engine, UsedHeader, recorded};
 use crate::answers::Moment;
+use crate::error::CompileError;
 use crate::judge::searched;
 use crate::store::HEADERS;
-use crate::error::CompileError;
-use gfxpack_process::Usage;
 
 /// Fewest jobs that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
@@ -292,9 +293,9 @@ impl Engine<'_> {
                 let dir = self.looks.real(scratch.path());
                 let places = self.places[index].of(Language::Hip).with_stage(&dir);
                 let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
-                let places = dirs.filter(|dir| dir.is_absolute()).fold(places, |places, dir| {
-                    places.with(Place::Readable, self.looks.real(dir))
-                });
+                let places = dirs
+                    .filter(|dir| dir.is_absolute())
+                    .fold(places, |places, dir| places.with(Place::Readable, self.looks.real(dir)));
                 let places = places.with(Place::Scratch, dir);
                 let settled = settle(&record, &places, self.looks, since.seconds());
                 recipe.keep(scratch.path(), toolchain, &record, settled, self.looks)?

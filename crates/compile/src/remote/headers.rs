@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::include::{self, Include};
 
 /// What headers include, each read once in a build.

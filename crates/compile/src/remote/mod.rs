@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
-
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use gfxpack_process::Cancel;
 
 pub(crate) use headers::Headers;

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use gfxpack_plan::{Language, include};
+use gfxpack_model::Language;
+use gfxpack_plan::include;
+use gfxpack_process::Usage;
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::answers::Moment;
@@ -16,7 +18,6 @@ use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object};
 use crate::store::RestsOn;
-use gfxpack_process::Usage;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 
 use super::{ObjectInfo, ObjectStore, object_path};
 use crate::error::CompileError;
@@ -67,11 +67,12 @@ fn whole(raw: &[u8]) -> Option<ObjectInfo> {
 mod tests {
     use std::fs;
 
-    use super::*;
-    use crate::store::{About, Now, RestsOn, VERSION};
-    use gfxpack_plan::KernelKey;
+    use gfxpack_model::KernelKey;
     use gfxpack_process::FileDigests;
     use gfxpack_process::watch::{Answer, Answers, Looks};
+
+    use super::*;
+    use crate::store::{About, Now, RestsOn, VERSION};
 
     #[test]
     fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {

@@ -4,9 +4,9 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey, TargetId};
 use serde::{Deserialize, Serialize};
 
 use super::answers_path;

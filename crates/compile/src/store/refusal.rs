@@ -5,7 +5,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
+use gfxpack_process::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{ObjectInfo, read_header, read_object};
@@ -13,7 +14,6 @@ use super::{About, Now, ObjectStore, RestsOn};
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 use crate::remote::Site;
-use gfxpack_process::Usage;
 
 /// This version of gfxpack: another one may judge otherwise.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");
@@ -118,7 +118,7 @@ pub(super) fn refusal_path(job: Digest) -> PathBuf {
 mod tests {
     use std::fs;
 
-    use gfxpack_plan::KernelKey;
+    use gfxpack_model::KernelKey;
     use gfxpack_process::FileDigests;
     use gfxpack_process::watch::{Answer, Answers, Looks};
 

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use gfxpack_plan::{Digest, KernelKey};
+use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
@@ -284,13 +284,13 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_process::FileDigests;
     use std::fs::FileTimes;
 
     use gfxpack_process::watch::Looks;
 
     use super::super::{About, Now, RestsOn, object_path, refusal_path};
     use super::*;
-    use gfxpack_process::FileDigests;
     use crate::job::{Failure, FailureKind};
     use crate::remote::Site;
     use gfxpack_process::Usage;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use gfxpack_miopen::{LibrarySource, Uses, UsesError};
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use super::{CacheDir, parse_target};
 

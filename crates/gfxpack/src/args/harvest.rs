@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_harvest::script::Tuning;
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use super::MaxObject;
 

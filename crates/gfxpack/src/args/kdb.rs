@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 use super::{Asking, BlobArg, CacheArgs, CacheDir, ToolchainArgs, parse_target, whole_file};
 use crate::quantity::parse_size;

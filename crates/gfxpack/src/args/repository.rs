@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
 use super::{Hardware, MaxObject};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use gfxpack_plan::Target;
-use gfxpack_plan::kernel_package::DEFAULT_NAME_TEMPLATE;
+use gfxpack_model::Target;
+use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
 use super::{MaxObject, parse_target, whole_file};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::Uses;
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use serde::Serialize;
 use serde_json::json;
 

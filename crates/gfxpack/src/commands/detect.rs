@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::kernel_package;
+use gfxpack_model::package_name;
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
@@ -74,7 +74,7 @@ pub(super) fn names(devices: &[Device], which: Which, template: &str) -> Vec<Str
             Which::DeviceWide => &targets[targets.len() - 1..],
         };
         for target in chosen {
-            let name = kernel_package::name(template, target);
+            let name = package_name::for_target(template, target);
             if !names.contains(&name) {
                 names.push(name);
             }

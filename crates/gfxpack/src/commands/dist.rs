@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_compile::{Cancel, Summary};
 use gfxpack_miopen::Uses;
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 

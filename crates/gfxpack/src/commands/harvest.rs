@@ -9,9 +9,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
+use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
-use gfxpack_plan::harvest::KeyRecord;
-use gfxpack_plan::log::DriverCommand;
+use gfxpack_model::key_record::KeyRecord;
 use serde_json::json;
 use tempfile::{NamedTempFile, TempPath};
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};

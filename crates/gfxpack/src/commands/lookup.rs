@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::code_object;
+use gfxpack_model::code_object;
 use gfxpack_runtime::{
     Config, Environment, Found, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
     PlaceOptions, Places, Target, UserPlace, WarningSink, cached_versions,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use gfxpack_plan::kernel_package::Release;
 
 use crate::args::{MaxObject, Package};

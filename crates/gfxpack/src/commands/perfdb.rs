@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
 use serde_json::json;
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{Cancel, Looks, Now, write_atomic};
+use gfxpack_model::Digest;
+use gfxpack_plan::InputError;
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::{Digest, InputError};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -149,9 +150,8 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let now = |job: &Job| Now::new(&looks, &prepared.sources, job.source);
     let has = |job: &Job| store.lookup(job.digest, now(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-    let is_refused = |(job, cached): (&Job, &bool)| {
-        !cached && store.refusal(job.digest, now(job)).is_some()
-    };
+    let is_refused =
+        |(job, cached): (&Job, &bool)| !cached && store.refusal(job.digest, now(job)).is_some();
     let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
     if output.json {
         let digest = plan.digest();

@@ -1,8 +1,8 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
 use gfxpack_compile::{Cancel, CompileError, Listed};
-use gfxpack_plan::Language;
-use gfxpack_plan::processors::PROCESSORS;
+use gfxpack_model::Language;
+use gfxpack_model::processors::PROCESSORS;
 use serde_json::json;
 
 use super::toolchains;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gfxpack_compile::{Cancel, FileDigests, Listed, Toolchain, Toolchains};
 use gfxpack_miopen::{Library, LibraryError};
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use serde_json::{Value, json};
 
 use super::miopen;

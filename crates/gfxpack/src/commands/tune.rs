@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_compile::Cancel;
+use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_harvest::{Found, Input};
-use gfxpack_plan::log::DriverCommand;
 use gfxpack_tuning::{DatabaseName, Overlaid, Owner};
 use serde_json::json;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_miopen::{Sources, is_left_out_by_debian};
+use gfxpack_model::{KernelKey, Language};
 use gfxpack_plan::expand::KeyRequest;
-use gfxpack_plan::{KernelKey, Language, Location, Problem, arguments};
+use gfxpack_plan::{Location, Problem, arguments};
 
 use super::{Reader, Reason, Unbuilt};
 use crate::asking::{Asked, licence_of};

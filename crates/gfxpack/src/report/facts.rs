@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
+use gfxpack_model::{Language, TargetId};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::{Language, TargetId};
 use serde_json::{Value, json};
 
 use crate::failures::Groups;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use gfxpack_plan::Language;
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
-use gfxpack_plan::arguments::{CompilerFacts, Program};
+use gfxpack_model::compiler::{CompilerFacts, Program};
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
-use gfxpack_plan::words::Words;
-use gfxpack_plan::{Digest, KernelKey, Language};
 use serde_json::{Value, json};
 
 use super::facts::Facts;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::Digest;
 use gfxpack_package::{Compression, compressed, rfc2822};
-use gfxpack_plan::Digest;
 
 use super::{put, remove};
 use crate::fail;

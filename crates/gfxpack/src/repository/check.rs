@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_model::Digest;
 use gfxpack_package::{read, sums};
-use gfxpack_plan::Digest;
 
 use super::packages;
 use crate::fail;

@@ -1,15 +1,15 @@
 //! `build --shard`: runs one shard of a stored plan and writes its manifest.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_compile::{Cancel, ExecutorOptions, KnownCosts, write_manifest};
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
-use std::collections::HashSet;
 
 use super::{Outbox, Run, Stored};
 use crate::args::Build;

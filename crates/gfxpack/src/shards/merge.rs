@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use gfxpack_compile::{CompileError, ObjectStore};
+use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
-use gfxpack_plan::{Digest, KernelKey};
 
 use super::state::Found;
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Now, ObjectStore};
+use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::shard::JobState;
-use gfxpack_plan::{Digest, KernelKey};
 use serde::{Deserialize, Serialize};
 
 use crate::fail;

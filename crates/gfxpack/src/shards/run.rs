@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashSet};
 use gfxpack_compile::{
     Cancel, CompileError, Event, Executor, ExecutorOptions, Failure, Looks, Now,
 };
+use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{Ended, JobState};
-use gfxpack_plan::{Digest, KernelKey};
 use rayon::prelude::*;
 
 use super::Outbox;
@@ -58,8 +58,7 @@ impl Run<'_> {
     ) -> anyhow::Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
         let looks = Looks::new(&self.prepared.cache.digests);
-        let known: Vec<Known> =
-            plan.jobs.par_iter().map(|job| self.known(job, &looks)).collect();
+        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &looks)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in known.into_iter().enumerate() {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::shard::ranges;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{ManifestError, list_manifests, read_manifest};
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
 
 use super::{Stored, slurm};

@@ -7,9 +7,9 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_model::{Digest, Language, TargetId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
-use gfxpack_plan::{Digest, Language, TargetId};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;

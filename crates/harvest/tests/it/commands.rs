@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_harvest::{Found, Options, commands, list};
-use gfxpack_plan::log::DriverCommand;
 
 use crate::support::packed;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gfxpack_harvest::log::LogError;
 use gfxpack_harvest::{Kind, Options, Skip};
 use gfxpack_kdb::Layout;
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::harvest::{Counts, KeyRecord};
-use gfxpack_plan::log::LogError;
+use gfxpack_model::KernelKey;
+use gfxpack_model::key_record::{Counts, KeyRecord};
 use proptest::prelude::*;
 
 use crate::support::{harvested, kdb, key, keys_of, line, log, packed};

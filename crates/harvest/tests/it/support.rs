@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_harvest::{FileReport, Harvest, HarvestError, Options, harvest, list};
 use gfxpack_kdb::{Layout, Row, WriteOptions, write};
-use gfxpack_plan::KernelKey;
-use gfxpack_plan::harvest::KeyRecord;
+use gfxpack_model::KernelKey;
+use gfxpack_model::key_record::KeyRecord;
 
 pub(crate) fn key(number: u64, processor: &str) -> KernelKey {
     KernelKey {

@@ -14,7 +14,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use self::page::{Geometry, Kind};
 use self::record::Shape;

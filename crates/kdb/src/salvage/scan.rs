@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use gfxpack_plan::{KernelKey, KeyError};
+use gfxpack_model::{KernelKey, KeyError};
 
 use super::page::{self, CHUNK, Geometry, Kind, PageSet};
 use super::record::{self, Shape};

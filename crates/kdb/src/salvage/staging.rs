@@ -1,7 +1,7 @@
 //! What a walk through the pages came upon, in a database on disk that nobody
 //! else sees: there may be more keys than memory holds.
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{Lost, Place};

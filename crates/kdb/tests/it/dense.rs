@@ -6,7 +6,7 @@ use std::path::Path;
 use gfxpack_kdb::{
     Blob, CopyOptions, FindingClass, Layout, ReadError, Reader, VerifyOptions, convert, verify,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{
     GFX906, code_object, command, kernels, key, python, run, write_kernels, write_laid_out,

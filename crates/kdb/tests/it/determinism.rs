@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use gfxpack_kdb::{Blob, Row, WriteError, WriteOptions, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{GFX906, code_object, kernels, key, listing, rows, written};
 

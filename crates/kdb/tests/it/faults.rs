@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_kdb::FindingClass::{self, *};
 use gfxpack_kdb::{ReadError, Reader, Report, RowError, VerifyOptions, verify};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 
 use crate::support::{GFX90A, code_object, kernels, listing, python, write_kernels, written};
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use gfxpack_kdb::{Blob, ReadError, Reader, VerifyOptions, verify};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{self, kernels, python, write_kernels, written};
 

@@ -10,7 +10,7 @@ use gfxpack_kdb::{
     ReadOptions, Reader, Report, RowError, SplitBy, VerifyOptions, convert, diff, merge, repair,
     split, verify,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{
     GFX906, code_object, kernels, key, listing, python, write_kernels, write_laid_out, written,

@@ -3,7 +3,7 @@
 use std::io;
 
 use gfxpack_kdb::{Blob, Layout, Row, VerifyOptions, WriteError, WriteOptions, verify, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{
     GFX906, assert_peak_memory, child_path, code_object, kernels, key, listing, rows, run_child,

@@ -10,7 +10,7 @@ use gfxpack_kdb::{
     Blob, Conflict, CopyError, CopyOptions, Layout, Origin, Reader, Row, VerifyOptions,
     WriteOptions, merge, verify, write,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use gfxpack_kdb::{
     Blob, Change, Conflict, CopyOptions, Differences, Layout, MAX_OBJECT_BYTES, Origin, ReadError,
     Reader, SplitBy, VerifyOptions, WriteOptions, convert, diff, merge, split, verify, write,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use crate::support::{
     GFX906, assert_peak_memory, child_path, code_object, kernels, key, listing, rows, run_child,

@@ -2,7 +2,7 @@
 //! gives other bytes.
 
 use gfxpack_kdb::{Blob, ReadError, Reader, VerifyOptions, verify};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use gfxpack_kdb::{
     Blob, CopyError, CopyOptions, Layout, Lost, ReadError, Reader, Repaired, VerifyOptions, repair,
     verify,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

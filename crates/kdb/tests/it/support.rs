@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gfxpack_kdb::{Blob, Layout, Row, WriteOptions, Written, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 /// Pseudo-random words that a seed determines.
 pub(crate) struct Noise(u64);

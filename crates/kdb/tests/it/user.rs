@@ -10,7 +10,7 @@ use std::time::Duration;
 use gfxpack_kdb::{
     Damaged, Fault, LiveKdb, ReadError, UserKdb, UserOptions, VerifyOptions, WriteError, verify,
 };
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 
 use crate::support::{GFX906, code_object, command, key, listing};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use super::options::Uses;
 use super::plan::{Phase, Task, Work};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use gfxpack_plan::Target;
+use gfxpack_model::Target;
 
 /// How a library is asked.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Lock, Package, Pin, Relation, Suite};
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 
 use super::{Library, LibraryError, describe, needs, tree};
 use crate::elf;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use super::protocol::read_line;
 

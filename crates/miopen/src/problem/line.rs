@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use gfxpack_plan::log::DriverCommand;
+use gfxpack_harvest::log::DriverCommand;
 
 use super::{Convolution, DataType, Directions, Layout, Problem, ProblemError, driver};
 

@@ -1,7 +1,7 @@
 //! Why files give no problems.
 
 use gfxpack_harvest::HarvestError;
-use gfxpack_plan::log::LogError;
+use gfxpack_harvest::log::LogError;
 use gfxpack_tuning::ReadError;
 
 use crate::problem::ProblemError;

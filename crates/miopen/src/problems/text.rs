@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_plan::log::{DriverCommand, Lines, LogError};
+use gfxpack_harvest::log::{DriverCommand, Lines, LogError};
 use memchr::memmem;
 
 use super::error::{BadLine, LineError, ProblemsError};

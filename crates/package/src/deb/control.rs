@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 
 use crate::Error;
 use crate::contents::Contents;
@@ -164,7 +164,7 @@ pub(crate) fn lintian_overrides(spec: &PackageSpec, contents: &Contents<'_>) -> 
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_plan::package::{ChangelogEntry, Content, PackageFile};
+    use gfxpack_model::package::{ChangelogEntry, Content, PackageFile};
 
     use super::*;
 

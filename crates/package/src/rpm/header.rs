@@ -8,7 +8,7 @@ use ::rpm::{
     BuildConfig, Dependency, FileOptions, Header, HeaderEntry, IndexData, IndexSignatureTag,
     IndexTag, PackageBuilder, PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
 };
-use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 
 use super::{PayloadDigests, cpio, is_named, total_size};
 use crate::compress::Compression;

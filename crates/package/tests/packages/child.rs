@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Error, Written, deb, rpm, tar};
-use gfxpack_plan::package::{Content, PackageFile, PackageSpec};
 
 use crate::support::{awkward_spec, spec_with, tool};
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use gfxpack_model::package::{ChangelogEntry, PackageSpec};
 use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_package::read::{self, Kind};
 use gfxpack_package::{Compression, Error};
-use gfxpack_plan::package::{ChangelogEntry, PackageSpec};
 
 use crate::support::{
     NAME, assert_installed, awkward_spec, file_names, output, plain_spec, root_tool, run, temp,

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::Stdio;
 
+use gfxpack_model::package::Content;
 use gfxpack_package::{Error, Written};
-use gfxpack_plan::package::Content;
 
 use crate::child::{Job, KINDS, command, said, write};
 use crate::support::{awkward_spec, file_names, noise, run, temp};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_package::rpm::{self, RpmOptions};
 use gfxpack_package::{Compression, Error};
-use gfxpack_plan::package::{PackageSpec, Relation, RelationKind};
 
 use crate::support::{
     EPOCH, NAME, assert_installed, awkward_spec, file_names, output, plain_spec, root_tool, run,

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gfxpack_plan::package::{
+use gfxpack_model::package::{
     ChangelogEntry, Content, PackageFile, PackageSpec, Relation, RelationKind,
 };
 use tempfile::TempDir;

@@ -1,11 +1,10 @@
 //! How a package says for which devices it is, so that a package manager or
 //! a software centre can choose it: by the device IDs of the PCI bus.
 
+use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
+use gfxpack_model::{Target, processors};
+
 use super::names::READERS;
-use crate::package::Content;
-use crate::package::{PackageFile, PackageSpec, Relation, RelationKind};
-use crate::processors;
-use crate::target::Target;
 
 /// The Debian field with the gfx targets a package is for.
 ///

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::names::{self, expand};
+use gfxpack_model::Target;
+use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::package_name::{self, expand};
+use gfxpack_model::processors::PROCESSORS;
+
+use super::names;
 use super::{Release, bare, hardware, in_words};
 use crate::manifest::Reader;
-use crate::package::{PackageSpec, Relation, RelationKind};
-use crate::processors::PROCESSORS;
-use crate::target::Target;
 
 /// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +63,7 @@ impl FromStr for Family {
 #[must_use]
 pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
-    let name = names::name(&release.name_template, target);
+    let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
     let aliases = match release.reader {
         Reader::Miopen => hardware::modaliases(target),
@@ -120,7 +122,7 @@ fn depends(release: &Release, name: String) -> Relation {
 #[cfg(test)]
 mod tests {
     use super::super::tests::release;
-    use super::super::{Contents, Layout, spec};
+    use super::super::{Contents, InstallLayout, spec};
     use super::*;
 
     fn targets(names: &[&str]) -> Vec<Target> {
@@ -174,7 +176,7 @@ mod tests {
             ("miopen-hip-gfx90akdb", "6.4.1+1.0.0")
         );
         assert_eq!((claims(&meta), claims(&spec(&release, &contents))), (8, 0));
-        release.layout = Layout::Fhs;
+        release.layout = InstallLayout::Fhs;
         assert_eq!(unversioned(&release, &contents.target), None);
         assert_eq!(claims(&spec(&release, &contents)), 8);
     }

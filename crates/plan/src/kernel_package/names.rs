@@ -1,13 +1,12 @@
 //! What packages of kernels are called, and how they stand to AMD's, which
 //! had another name in nearly every release.
 
-use super::{Layout, Release};
-use crate::manifest::Reader;
-use crate::package::{Relation, RelationKind};
-use crate::target::Target;
+use gfxpack_model::package::{Relation, RelationKind};
+use gfxpack_model::package_name::{DEFAULT_NAME_TEMPLATE, expand};
+use gfxpack_model::{InstallLayout, Target};
 
-/// The name of AMD's newer packages, `{gfx}` standing for the target.
-pub const DEFAULT_NAME_TEMPLATE: &str = "miopen-hip-{gfx}kdb";
+use super::Release;
+use crate::manifest::Reader;
 
 /// What packages are called whose maker names no template: as AMD's where
 /// MIOpen reads them, else after the library.
@@ -27,22 +26,6 @@ const AMD_TEMPLATES: [&str; 2] = ["miopenkernels-{gfx}kdb", "miopen-hip-{gfx}kdb
 
 /// The packages that read kdbs: AMD's, Debian's, Fedora's.
 pub(super) const READERS: [&str; 3] = ["miopen-hip", "libmiopen1", "miopen"];
-
-/// The package's name for a target, without any ROCm version.
-#[must_use]
-pub fn name(template: &str, target: &Target) -> String {
-    expand(template, &target.package_suffix(), "")
-}
-
-/// `{gfx}` and `{rocm}` filled in; a version that has no place in the
-/// template goes to the end, as in AMD's `miopen-hip-gfx942kdb6.3.4`.
-pub(super) fn expand(template: &str, gfx: &str, rocm: &str) -> String {
-    let end = if template.contains("{rocm}") { "" } else { rocm };
-    let name = template.replace("{gfx}", gfx).replace("{rocm}", rocm);
-    // What would part the version from the rest.
-    let name = if rocm.is_empty() { name.trim_matches(['-', '.', '_']) } else { &name };
-    format!("{name}{end}")
-}
 
 impl Release {
     /// The name of the package that holds a target's kdb. It bears the ROCm
@@ -87,7 +70,7 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     for reader in READERS {
         relations.push(any(RelationKind::Enhances, reader));
     }
-    if !rocm.is_empty() && matches!(release.layout, Layout::Rocm { .. }) {
+    if !rocm.is_empty() && matches!(release.layout, InstallLayout::Rocm { .. }) {
         relations.push(any(RelationKind::Enhances, &format!("miopen-hip{rocm}")));
     }
     let own = release.package_name(target);
@@ -152,21 +135,6 @@ mod tests {
     }
 
     #[test]
-    fn the_version_stands_where_the_template_has_it_or_last() {
-        let check = |template: &str, expected: &str| {
-            assert_eq!(expand(template, "gfx942", "6.3.4"), expected);
-        };
-        check(DEFAULT_NAME_TEMPLATE, "miopen-hip-gfx942kdb6.3.4");
-        check("kernels{rocm}-{gfx}", "kernels6.3.4-gfx942");
-        assert_eq!(
-            name("kernels{rocm}-{gfx}", &"gfx90a@104".parse().unwrap()),
-            "kernels-gfx90a-104"
-        );
-        assert_eq!(expand("k-{gfx}-{rocm}", "gfx942", ""), "k-gfx942");
-        assert_eq!(expand("{rocm}-k-{gfx}", "gfx942", ""), "k-gfx942");
-    }
-
-    #[test]
     fn amds_names_are_stood_in_for_where_files_would_clash() {
         let target: Target = "gfx90a@110".parse().unwrap();
         let mut release = release(&[]);
@@ -185,7 +153,7 @@ mod tests {
                 "Obsoletes: miopenkernels-gfx90a-110kdb6.4.1 (<< 1.0.0-1)",
             ])
         );
-        release.layout = Layout::Fhs;
+        release.layout = InstallLayout::Fhs;
         release.name_template = "kernels-{gfx}".to_owned();
         assert_eq!(
             told(&relations(&release, &target)),

@@ -5,11 +5,11 @@
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
 
+use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Shard;
-use crate::digest::Digest;
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;

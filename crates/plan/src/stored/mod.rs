@@ -6,14 +6,12 @@ mod read;
 mod tests;
 mod write;
 
+use gfxpack_model::compiler::Program;
+use gfxpack_model::words::Words;
+use gfxpack_model::{Digest, Language, Target, TargetId};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Program;
-use crate::digest::Digest;
-use crate::key::Language;
 use crate::plan::{PlanToolchain, Source};
-use crate::target::{Target, TargetId};
-use crate::words::Words;
 
 pub use read::{Jobs, read};
 pub use write::{WriteError, Written, write_jobs};

@@ -3,14 +3,13 @@
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
+use gfxpack_model::words::{Frame, Words};
+use gfxpack_model::{Digest, KernelKey};
 use sha2::{Digest as _, Sha256};
 
 use super::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
 use crate::arguments;
-use crate::digest::Digest;
-use crate::key::KernelKey;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
-use crate::words::{Frame, Words};
 
 /// Which jobs are wanted.
 pub enum Jobs<'a> {

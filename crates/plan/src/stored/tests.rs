@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use gfxpack_model::compiler::CompilerFacts;
+
 use super::*;
-use crate::arguments::CompilerFacts;
 use crate::clock::Clock;
 use crate::expand::parse_keys;
 use crate::plan::{Plan, StagedFile, TargetRequest, plan};
@@ -135,7 +136,7 @@ fn what_is_read_is_what_was_planned() {
     assert_eq!(by_digest(&read), by_digest(&planned));
     assert!(read.jobs.len() < read.kdbs.iter().map(|kdb| kdb.rows.len()).sum());
     for (a, b) in read.kdbs.iter().zip(&planned.kdbs) {
-        let keys = |kdb: &crate::plan::KdbPlan| -> Vec<crate::KernelKey> {
+        let keys = |kdb: &crate::plan::KdbPlan| -> Vec<gfxpack_model::KernelKey> {
             kdb.rows.iter().map(|row| (*row.key).clone()).collect()
         };
         assert_eq!((&a.target, keys(a)), (&b.target, keys(b)));

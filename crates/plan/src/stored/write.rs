@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use gfxpack_model::{Digest, KernelKey};
 use sha2::{Digest as _, Sha256};
 
 use super::{Group, Rows, StoredKdb};
 use crate::arguments::compile_target;
 use crate::clock::Clock;
-use crate::digest::Digest;
 use crate::expand::KeyRequest;
-use crate::key::KernelKey;
 use crate::location::InputError;
 use crate::plan::{self, KEYS_AT_ONCE, PlanToolchain, Source, TargetRequest};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use serde::{Deserialize, Serialize};
 
 use super::Looks;
@@ -113,7 +113,8 @@ impl Answers {
     /// damaged.
     #[must_use]
     pub fn from_text(name: Digest, text: &[u8]) -> Option<Self> {
-        let known: Self = (Self::name(text) == name).then(|| serde_json::from_slice(text).ok())??;
+        let known: Self =
+            (Self::name(text) == name).then(|| serde_json::from_slice(text).ok())??;
         let places = || known.same.iter().flatten();
         places().all(|place| *place < known.answers.len()).then_some(known)
     }
@@ -142,7 +143,8 @@ fn same(
             groups.entry(file).or_default().push(at);
         }
     }
-    let mut groups: Vec<Vec<usize>> = groups.into_values().filter(|group| group.len() > 1).collect();
+    let mut groups: Vec<Vec<usize>> =
+        groups.into_values().filter(|group| group.len() > 1).collect();
     groups.iter_mut().for_each(|group| group.sort_unstable());
     groups.sort_unstable();
     groups

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use gfxpack_plan::Digest;
-use gfxpack_plan::digest::Hasher;
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 
 use super::FileState;
 use super::answers::Answer;
@@ -79,13 +79,7 @@ impl<'a> Looks<'a> {
     /// `None` where it is another one by now, or may be, since it changed after
     /// `since`, in seconds since 1970, or shortly before.
     #[must_use]
-    pub fn same(
-        &self,
-        path: &Path,
-        listed: bool,
-        state: &FileState,
-        since: u64,
-    ) -> Option<Answer> {
+    pub fn same(&self, path: &Path, listed: bool, state: &FileState, since: u64) -> Option<Answer> {
         {
             let mut known = self.lock();
             let is_same = |look: &Look| look.identity.is_some_and(|now| now.is_of(state));

@@ -90,14 +90,7 @@ impl Settled {
         asked.absent |= !found;
     }
 
-    fn found(
-        &mut self,
-        path: PathBuf,
-        listed: bool,
-        ask: &Ask,
-        looks: &Looks<'_>,
-        since: u64,
-    ) {
+    fn found(&mut self, path: PathBuf, listed: bool, ask: &Ask, looks: &Looks<'_>, since: u64) {
         // What is told of a link is not told of what it leads to. Directories
         // change whenever something is put into them.
         let state = ask.file.filter(|state| !is_link(state) && (listed || !state.is_dir()));
@@ -135,7 +128,6 @@ fn fits(answer: &Answer, ask: &Ask) -> bool {
         Answer::Other => !opened,
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
 use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
 use gfxpack_compile::Content;
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use tonic::{Code, Status};
 use uuid::Uuid;
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 

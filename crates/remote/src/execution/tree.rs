@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
 use gfxpack_compile::{Content, InputFile, InputRoot};
-use gfxpack_plan::Digest;
+use gfxpack_model::Digest;
 use prost::Message;
 
 /// A blob with where its bytes are.

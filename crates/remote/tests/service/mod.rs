@@ -11,7 +11,7 @@ use bazel_remote_apis::google::bytestream::*;
 use bazel_remote_apis::google::longrunning::operations_server::{Operations, OperationsServer};
 use bazel_remote_apis::google::longrunning::*;
 use bazel_remote_apis::google::{protobuf, rpc};
-use gfxpack_plan::Digest as Sha256;
+use gfxpack_model::Digest as Sha256;
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;

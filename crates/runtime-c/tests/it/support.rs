@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 pub(crate) const KDB: &str = "gfx906_60.kdb";
 pub(crate) const UKDB: &str = "gfx906_60.ukdb";

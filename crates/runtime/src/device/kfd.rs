@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gfxpack_plan::TargetId;
-use gfxpack_plan::processors::PROCESSORS;
+use gfxpack_model::TargetId;
+use gfxpack_model::processors::PROCESSORS;
 
 use super::overrides::Driver;
 use super::{Device, Source, attribute, entries, name};

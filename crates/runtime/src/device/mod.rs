@@ -10,7 +10,7 @@ mod pci;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::{Target, TargetId};
+use gfxpack_model::{Target, TargetId};
 
 use crate::environment::Environment;
 use crate::hip::{Hip, HipError, LIBRARY_NAMES};

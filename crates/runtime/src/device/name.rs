@@ -1,6 +1,6 @@
 //! How a device is called: by its name with features, or by a version number.
 
-use gfxpack_plan::{TargetId, processors};
+use gfxpack_model::{TargetId, processors};
 
 /// The largest count of compute units that is believed.
 pub(super) const MAX_COMPUTE_UNITS: u32 = 4095;

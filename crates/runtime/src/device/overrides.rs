@@ -1,7 +1,7 @@
 //! What the environment makes of the hardware: MIOpen's variables, and those
 //! of ROCm's driver library.
 
-use gfxpack_plan::{TargetId, processors};
+use gfxpack_model::{TargetId, processors};
 
 use super::{Detection, Device, Inputs, Source, name, parse_name};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_plan::processors;
+use gfxpack_model::processors;
 
 use super::overrides::Driver;
 use super::{Device, Source, attribute, entries, kfd};

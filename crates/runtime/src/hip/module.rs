@@ -4,7 +4,7 @@
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 
-use gfxpack_plan::code_object::{self, CodeObjectError};
+use gfxpack_model::code_object::{self, CodeObjectError};
 
 use super::{Hip, HipError};
 

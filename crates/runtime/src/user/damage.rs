@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Damaged, Fault, ReadError, UserKdb};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use super::{UserFile, missed};
 use crate::file_system::Identity;

@@ -3,7 +3,7 @@
 use std::io;
 
 use gfxpack_kdb::{LiveKdb, ReadError};
-use gfxpack_plan::KernelKey;
+use gfxpack_model::KernelKey;
 
 use super::{Trouble, UserFile};
 use crate::{clock, lock};

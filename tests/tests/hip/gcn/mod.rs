@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use gfxpack_model::{Language, TargetId};
 use gfxpack_plan::expand;
 use gfxpack_plan::manifest::Manifest;
-use gfxpack_plan::{Language, TargetId};
+use launch::Launch;
 
 use super::options::Options;
-use launch::Launch;
 pub(crate) use object::Tools;
 
 /// For each source, the launches that test a variant of it, on a processor

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use gfxpack_plan::arguments::{self, CompilerFacts};
+use gfxpack_model::compiler::{CompilerFacts, Program};
+use gfxpack_model::{Language, TargetId, code_object};
+use gfxpack_plan::arguments;
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::{Language, TargetId, arguments::Program, code_object};
 use tempfile::TempDir;
 
 use super::super::build::{command, run};

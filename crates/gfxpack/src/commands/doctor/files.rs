@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Fault, ReadError};
-use gfxpack_plan::{code_object, kernel_package};
+use gfxpack_model::{code_object, package_name};
 use gfxpack_runtime::{Places, Target};
 
 use super::Checks;
@@ -213,7 +213,7 @@ fn missing(target: &Target, kdbs: &[PathBuf], checks: &mut Checks<'_>) {
     }
     let packages: Vec<String> = [target.clone(), Target::new(target.id().clone(), None)]
         .iter()
-        .map(|target| kernel_package::name(kernel_package::DEFAULT_NAME_TEMPLATE, target))
+        .map(|target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target))
         .collect();
     let mut packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     packages.dedup();

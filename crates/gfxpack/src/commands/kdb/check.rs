@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{AskEvent, AskOptions, CheckReport, Library, Problem, Uses, check};
-use gfxpack_plan::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 use serde_json::json;
 
 use crate::args::{CheckKdb, MaxObject};

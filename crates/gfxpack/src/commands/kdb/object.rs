@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::Context;
 use gfxpack_compile::{Disassembler, Toolchains};
-use gfxpack_plan::{KernelKey, Language, code_object};
+use gfxpack_model::{KernelKey, Language, code_object};
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};

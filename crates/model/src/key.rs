@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// What MIOpen looks a code object up by. Opaque: never trimmed, sorted or
 /// normalised. Ordered by name, then by arguments, bytewise.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(deny_unknown_fields))]
 pub struct KernelKey {
     /// Source file name and `.o`: `MIOpenConvDirUni.cl.o`.
     pub kernel_name: String,
@@ -17,8 +18,8 @@ pub struct KernelKey {
 }
 
 /// What a source is written in, told by its extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Language {
     /// HIP C++ (`.cpp`).
     Hip,

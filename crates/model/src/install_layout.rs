@@ -2,7 +2,7 @@
 
 /// Where MIOpen looks for installed kdbs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layout {
+pub enum InstallLayout {
     /// AMD's packages: `/opt/rocm-<version>`, or `/opt/rocm` without one.
     Rocm {
         /// `6.4.1`.
@@ -24,7 +24,7 @@ pub enum Layout {
     Prefix(String),
 }
 
-impl Layout {
+impl InstallLayout {
     /// The absolute directory of MIOpen's kdbs.
     #[must_use]
     pub fn kdb_dir(&self) -> String {
@@ -32,7 +32,8 @@ impl Layout {
     }
 
     /// The absolute directory of a library's kdbs.
-    pub(super) fn dir_of(&self, library: &str) -> String {
+    #[must_use]
+    pub fn dir_of(&self, library: &str) -> String {
         let prefix = match self {
             Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
             Self::Rocm { version: None } => "/opt/rocm".to_owned(),
@@ -56,7 +57,8 @@ impl Layout {
     }
 
     /// Whether AMD's classic packages install into the same directory.
-    pub(super) fn is_amds(&self) -> bool {
+    #[must_use]
+    pub fn is_amds(&self) -> bool {
         matches!(self, Self::Rocm { .. })
     }
 }
@@ -67,14 +69,14 @@ mod tests {
 
     #[test]
     fn each_layout_is_where_miopen_looks() {
-        let check = |layout: Layout, expected: &str| assert_eq!(layout.kdb_dir(), expected);
-        let versioned = Layout::Rocm { version: Some("6.4.1".to_owned()) };
+        let check = |layout: InstallLayout, expected: &str| assert_eq!(layout.kdb_dir(), expected);
+        let versioned = InstallLayout::Rocm { version: Some("6.4.1".to_owned()) };
         check(versioned, "/opt/rocm-6.4.1/share/miopen/db");
-        check(Layout::Rocm { version: None }, "/opt/rocm/share/miopen/db");
-        let core = Layout::TheRock { version: "7.11".to_owned() };
+        check(InstallLayout::Rocm { version: None }, "/opt/rocm/share/miopen/db");
+        let core = InstallLayout::TheRock { version: "7.11".to_owned() };
         check(core, "/opt/rocm/core-7.11/share/miopen/db");
-        check(Layout::Fhs, "/usr/share/miopen/db");
-        check(Layout::Debian, "/usr/lib/share/miopen/db");
-        check(Layout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
+        check(InstallLayout::Fhs, "/usr/share/miopen/db");
+        check(InstallLayout::Debian, "/usr/lib/share/miopen/db");
+        check(InstallLayout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
     }
 }

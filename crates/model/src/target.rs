@@ -5,8 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::processors::{self, PROCESSORS};
 
 /// A compiler target: processor and features, as `gfx90a:sramecc+:xnack-`.
@@ -371,22 +369,6 @@ fn set_feature(id: &mut TargetId, feature: &str, text: &str) -> Result<(), Targe
     }
     Ok(())
 }
-
-macro_rules! serde_as_text {
-    ($($type:ty),*) => {$(
-        impl Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    )*};
-}
-serde_as_text!(Target, TargetId);
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,13 @@
 //! or saved, out of gigabytes that don't.
 //!
 //! ```
-//! use gfxpack_plan::log::{Event, Log};
+//! use gfxpack_harvest::log::{Event, Log};
 //!
 //! let text = b"MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: \"a.cl.o\"; \
 //!     args:  -DX=1 -mcpu=gfx906\n";
 //! let mut log = Log::default();
 //! let mut missed = Vec::new();
-//! let mut each = |record: gfxpack_plan::log::Record<'_>| {
+//! let mut each = |record: gfxpack_harvest::log::Record<'_>| {
 //!     if let Ok(message) = record.message
 //!         && message.event == Event::Missed
 //!     {
@@ -23,9 +23,8 @@
 mod commands;
 mod lines;
 
+use gfxpack_model::KernelKey;
 use memchr::{memchr, memmem};
-
-use crate::key::KernelKey;
 
 pub use commands::{Commands, DriverCommand};
 pub use lines::Lines;

@@ -1,8 +1,8 @@
 //! Spellings of targets: what is written parses back, and no text whatever
 //! makes the parser panic.
 
-use gfxpack_plan::processors::{self, PROCESSORS};
-use gfxpack_plan::{Target, TargetId};
+use gfxpack_model::processors::{self, PROCESSORS};
+use gfxpack_model::{Target, TargetId};
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {

@@ -7,10 +7,6 @@ use std::hash::{Hash, Hasher};
 use std::str::SplitAsciiWhitespace;
 use std::sync::Arc;
 
-use serde::de::{SeqAccess, Visitor};
-use serde::ser::SerializeSeq;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::key::KernelKey;
 
 /// Words of a command line. None holds a NUL byte: no program could be given
@@ -26,7 +22,7 @@ pub struct Words {
 /// Words before and after those that lists have of their own. Every word has
 /// a NUL after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Frame {
+pub struct Frame {
     before: String,
     after: String,
     count: usize,
@@ -49,7 +45,8 @@ impl Default for Words {
 impl Words {
     /// The words of a key's options between others. What they are if not the
     /// options split at blanks is copied.
-    pub(crate) fn framed<'a>(
+    #[must_use]
+    pub fn framed<'a>(
         frame: &Arc<Frame>,
         own: impl Iterator<Item = &'a str> + Clone,
         key: &Arc<KernelKey>,
@@ -112,7 +109,7 @@ impl Words {
     }
 
     /// Gives back the memory that was kept for more words.
-    pub(crate) fn shrink_to_fit(&mut self) {
+    pub fn shrink_to_fit(&mut self) {
         self.alone().shrink_to_fit();
     }
 }
@@ -129,7 +126,8 @@ fn text<'a>(words: impl Iterator<Item = &'a str> + Clone) -> String {
 
 impl Frame {
     /// These words around others.
-    pub(crate) fn new(before: &Words, after: &Words) -> Self {
+    #[must_use]
+    pub fn new(before: &Words, after: &Words) -> Self {
         let count = before.len() + after.len();
         Self { before: text(before.iter()), after: text(after.iter()), count }
     }
@@ -139,13 +137,13 @@ impl Frame {
     }
 }
 
-/// Each frame once.
+/// Frames, each kept once.
 #[derive(Debug, Default)]
-pub(crate) struct Frames(HashSet<Arc<Frame>>);
+pub struct Frames(HashSet<Arc<Frame>>);
 
 impl Frames {
-    /// The frame of these words.
-    pub(crate) fn of(&mut self, before: &Words, after: &Words) -> Arc<Frame> {
+    /// The frame of these words: the same one each time.
+    pub fn intern(&mut self, before: &Words, after: &Words) -> Arc<Frame> {
         let frame = Frame::new(before, after);
         if let Some(known) = self.0.get(&frame) {
             return Arc::clone(known);
@@ -230,38 +228,6 @@ impl fmt::Debug for Words {
     }
 }
 
-impl Serialize for Words {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.count))?;
-        for word in self.iter() {
-            list.serialize_element(word)?;
-        }
-        list.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Words;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of words")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
-                let mut words = Words::default();
-                while let Some(word) = list.next_element::<String>()? {
-                    words.push(&word);
-                }
-                Ok(words)
-            }
-        }
-        deserializer.deserialize_seq(List)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,9 +238,6 @@ mod tests {
             let words: Words = list.iter().copied().collect();
             assert_eq!(words.iter().collect::<Vec<_>>(), list);
             assert_eq!((words.len(), words.iter().len()), (list.len(), list.len()));
-            let json = serde_json::to_string(&words).unwrap();
-            assert_eq!(json, serde_json::to_string(list).unwrap());
-            assert_eq!(serde_json::from_str::<Words>(&json).unwrap(), words);
         }
         let one: Words = ["a", "b"].into_iter().collect();
         assert_ne!(one, ["a\0b"].into_iter().collect());
@@ -285,9 +248,9 @@ mod tests {
         let list = |words: &[&str]| words.iter().copied().collect::<Words>();
         let (before, after) = (list(&["-x", ""]), list(&["main"]));
         let mut frames = Frames::default();
-        let frame = frames.of(&before, &after);
-        assert!(Arc::ptr_eq(&frame, &frames.of(&before, &after)));
-        assert!(!Arc::ptr_eq(&frame, &frames.of(&after, &before)));
+        let frame = frames.intern(&before, &after);
+        assert!(Arc::ptr_eq(&frame, &frames.intern(&before, &after)));
+        assert!(!Arc::ptr_eq(&frame, &frames.intern(&after, &before)));
         for (options, own) in [
             ("  -DA=1\t-DB ", &["-DA=1", "-DB"][..]),
             ("", &[]),

@@ -1,0 +1,38 @@
+//! What is said of a compiler where nothing of its files is known.
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+/// Which program runs a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Program {
+    /// The `hipcc` driver.
+    Hipcc,
+    /// The `clang` that belongs to it.
+    Clang,
+}
+
+/// What the arguments of a job depend on besides the job itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct CompilerFacts {
+    /// Runs the HIP jobs; the other languages are clang's.
+    pub hip_program: Program,
+    /// HIP's major, minor and patch version, where it is known.
+    pub hip_version: Option<[u32; 3]>,
+}
+
+/// A module of one constant that device libraries lack, made in their place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct SuppliedConstant {
+    /// The file that device libraries of a newer release have.
+    pub file: String,
+    /// The constant.
+    pub symbol: String,
+    /// Its value, of 32 bits.
+    pub value: u32,
+    /// The one processor that it is for; none where it is for all.
+    pub gfx: Option<String>,
+}

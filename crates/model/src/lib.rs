@@ -1,0 +1,28 @@
+//! What every other crate talks about, as values: GPU targets and processors,
+//! kernel keys, languages, digests, code objects, command lines, packages and
+//! where they are installed.
+//!
+//! This crate knows no file system, no process, no environment and no clock,
+//! and depends on no other crate of gfxpack. The feature `serde` makes the
+//! values readable and writable with serde.
+
+pub mod code_object;
+pub mod compiler;
+pub mod date;
+pub mod digest;
+mod install_layout;
+mod key;
+#[cfg(feature = "serde")]
+pub mod key_record;
+pub mod package;
+pub mod package_name;
+pub mod processors;
+#[cfg(feature = "serde")]
+mod serialized;
+mod target;
+pub mod words;
+
+pub use digest::Digest;
+pub use install_layout::InstallLayout;
+pub use key::{KernelKey, KeyError, Language};
+pub use target::{Target, TargetError, TargetId};

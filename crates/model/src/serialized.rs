@@ -1,0 +1,81 @@
+//! How serde reads and writes values whose form is no matter of their fields.
+
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::digest::Digest;
+use crate::target::{Target, TargetId};
+use crate::words::Words;
+
+/// Values that are written as the text they are shown as.
+macro_rules! as_text {
+    ($($type:ty),*) => {$(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+as_text!(Digest, Target, TargetId);
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Words;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of words")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+                let mut words = Words::default();
+                while let Some(word) = list.next_element::<String>()? {
+                    words.push(&word);
+                }
+                Ok(words)
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_written_as_a_list() {
+        for list in [&[][..], &[""], &["a", "", "b c"], &["-DA=\"x\"", "é"]] {
+            let words: Words = list.iter().copied().collect();
+            let json = serde_json::to_string(&words).unwrap();
+            assert_eq!(json, serde_json::to_string(list).unwrap());
+            assert_eq!(serde_json::from_str::<Words>(&json).unwrap(), words);
+        }
+    }
+
+    #[test]
+    fn values_are_written_as_the_text_they_are_shown_as() {
+        let target: Target = "gfx90a:xnack+@104".parse().unwrap();
+        let digest = Digest::of(b"a");
+        let json = serde_json::to_string(&(&target, target.id(), digest)).unwrap();
+        assert_eq!(json, format!("[\"{target}\",\"{}\",\"{digest}\"]", target.id()));
+        let back: (Target, TargetId, Digest) = serde_json::from_str(&json).unwrap();
+        assert_eq!((&back.0, &back.1, back.2), (&target, target.id(), digest));
+        assert!(serde_json::from_str::<Target>("\"gfx\"").is_err());
+    }
+}
