@@ -31,17 +31,27 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
         ));
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
+    let cancel = Cancel::default();
     for (kdb, row) in found.iter().take(MAX_KEYS) {
         let job = &plan.jobs[row.job];
         let id = kdb.target.id();
         let history = histories
             .entry(id.to_string())
             .or_insert_with(|| History::read(&prepared.cache.store, id));
-        let toolchain = &prepared.toolchains[job.toolchain];
         let cache = &prepared.cache;
         let (store, digests, sources) = (&cache.store, &cache.digests, &prepared.sources);
         let explanation =
-            explain(plan, job, &row.key, toolchain, store, sources, digests, history)?;
+            explain(
+                plan,
+                job,
+                &row.key,
+                &prepared.toolchains,
+                store,
+                sources,
+                digests,
+                history,
+                &cancel,
+            )?;
         output.message("explained", &message(prepared, kdb, row, job, &explanation));
         if !output.json {
             print(prepared, kdb, row, job, &explanation, output);

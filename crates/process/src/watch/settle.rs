@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{Answer, Ask, FileState, Judgement, Looks, Places, Record, What};
+use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Record, What};
 
 /// What a run rests on besides its own sources and the toolchain.
 #[derive(Debug, Default)]
@@ -32,14 +32,20 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record by where everything lies. What is remembered of a file is
+/// Judges a record by where everything lies for each class of programs. What is remembered of a file is
 /// what it is now, so it must be the very one that was looked at, and must
 /// have been so for a while when the run began: `since`, in seconds since 1970.
 #[must_use]
-pub fn settle(record: &Record, places: &Places, looks: &Looks<'_>, since: u64) -> Settled {
+pub fn settle<'p>(
+    record: &Record,
+    places: impl Fn(Class) -> &'p Places,
+    looks: &Looks<'_>,
+    since: u64,
+) -> Settled {
     let mut settled = Settled::default();
     let mut seen = BTreeSet::new();
     for ask in &record.asks {
+        let places = places(record.processes[ask.process].class);
         let real = looks.real(&ask.path);
         for judgement in places.judge(ask, &real) {
             settled.take(judgement, ask, looks, since, &mut seen);
