@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
+use crate::current::Current;
 use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
 use crate::gate::{Gate, ThisMachine};
@@ -27,7 +28,6 @@ use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
-use crate::current::Current;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::work::WorkDir;

@@ -8,14 +8,14 @@ use std::path::Path;
 use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_process::{Cancel, FileDigests};
 use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::{Cancel, FileDigests};
 
+use crate::current::Current;
 use crate::error::CompileError;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::source::SourceSet;
-use crate::current::Current;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 
@@ -198,10 +198,7 @@ pub fn explain(
 fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
-        _ => {
-            let listed = matches!(then, Answer::Listing(_));
-            asked.looks.answer(path, listed).unwrap_or(Answer::Other)
-        }
+        _ => asked.looks.answer(path, then.query()).unwrap_or(Answer::Other),
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,

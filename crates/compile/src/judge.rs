@@ -37,9 +37,7 @@ const DEPTH: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Stage {
     source: usize,
-    /// The directory that all of it lies in, absolute and without links.
-    top: PathBuf,
-    /// The staged directory itself.
+    /// Absolute and without links.
     dir: PathBuf,
     /// What was laid out because a compiler looked for it.
     more: Mutex<BTreeMap<PathBuf, Answer>>,
@@ -57,7 +55,7 @@ impl Stage {
         let dir = (0..DEPTH).fold(top.clone(), |dir, _| dir.join("s"));
         fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
         sources.stage(source, &dir)?;
-        Ok(Self { source, top, dir, more: Mutex::default() })
+        Ok(Self { source, dir, more: Mutex::default() })
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_plan::plan::{Job, Plan};
 
-use crate::job;
 use crate::current::Current;
+use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Answers;
@@ -180,7 +180,12 @@ impl SharedCache {
         });
     }
 
-    fn fetch_one(&self, job: &Job, store: &ObjectStore, current: &Current<'_>) -> Option<ObjectInfo> {
+    fn fetch_one(
+        &self,
+        job: &Job,
+        store: &ObjectStore,
+        current: &Current<'_>,
+    ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
         let sound = |entry: &Entry<'_>| {

@@ -307,8 +307,7 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        info.commands == now.commands
-            && info.answers.iter().all(|name| self.holds(*name, now))
+        info.commands == now.commands && info.answers.iter().all(|name| self.holds(*name, now))
     }
 
     fn holds(&self, name: Digest, now: Now<'_>) -> bool {

@@ -16,9 +16,7 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::watch::{
-    Answers, Looks, Place, Places, Record, Recorder, Unwatched, settle,
-};
+use gfxpack_process::watch::{Answers, Looks, Place, Places, Record, Recorder, Unwatched, settle};
 use gfxpack_process::{Cancel, End, run, write_atomic};
 use serde::{Deserialize, Serialize};
 
@@ -268,8 +266,7 @@ impl<'a> Drivers<'a> {
 
 /// A driver may read anything.
 pub(crate) fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
-    let places =
-        Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
+    let places = Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
     NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
 }
 

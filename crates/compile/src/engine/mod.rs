@@ -27,9 +27,9 @@ use std::time::Duration;
 use gfxpack_plan::plan::{Job, Plan};
 
 pub(crate) use self::action::{Recipe, path_here};
-pub(crate) use self::drivers::Commands;
 pub(crate) use self::command::Filling;
 use self::command::deps_arguments;
+pub(crate) use self::drivers::Commands;
 pub(crate) use self::drivers::Direct;
 pub(crate) use self::drivers::{COMMANDS, Drivers, driver_places};
 use self::precompiled::PrecompiledHeader;

@@ -81,7 +81,9 @@ impl Runner for Remote<'_> {
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
         let RemoteShop { workers, engine, .. } = self.shop;
         let job = &engine.plan.jobs[index];
-        let Some((defines, commands)) = engine.drivers.direct(job) else { return Ok(Outcome::Here(None)) };
+        let Some((defines, commands)) = engine.drivers.direct(job) else {
+            return Ok(Outcome::Here(None));
+        };
         let Some(recipe) = self.shop.recipe(index, &commands)? else {
             return Ok(Outcome::Here(None));
         };

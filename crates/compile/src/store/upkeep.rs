@@ -15,8 +15,7 @@ use crate::engine::COMMANDS;
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 6] =
-    ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
+const KINDS: [&str; 6] = ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
 /// Those of them that are named by a job, and end with what it was made for.
 const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 /// The same beside the store: what toolchains said, and what was written.

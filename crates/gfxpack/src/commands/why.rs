@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_compile::{Change, Explanation, History, How, State, What, explain};
+use gfxpack_compile::{Cancel, Change, Explanation, History, How, State, What, explain};
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
@@ -40,18 +40,17 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
             .or_insert_with(|| History::read(&prepared.cache.store, id));
         let cache = &prepared.cache;
         let (store, digests, sources) = (&cache.store, &cache.digests, &prepared.sources);
-        let explanation =
-            explain(
-                plan,
-                job,
-                &row.key,
-                &prepared.toolchains,
-                store,
-                sources,
-                digests,
-                history,
-                &cancel,
-            )?;
+        let explanation = explain(
+            plan,
+            job,
+            &row.key,
+            &prepared.toolchains,
+            store,
+            sources,
+            digests,
+            history,
+            &cancel,
+        )?;
         output.message("explained", &message(prepared, kdb, row, job, &explanation));
         if !output.json {
             print(prepared, kdb, row, job, &explanation, output);

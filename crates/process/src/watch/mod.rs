@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-pub use answers::{Answer, Answers};
+pub use answers::{Answer, Answers, Query};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};
