@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
+use gfxpack_process::End;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
     tidy_below,
@@ -134,7 +135,7 @@ pub(crate) fn judge(
     }
     let direct = engine.drivers.direct(job);
     if let Some(direct) = direct.as_ref().filter(|_| way == Way::Driver)
-        && is_other_command(engine, job, direct, place, &records)
+        && is_other_command(engine, job, direct, place, &records, &run.end)
     {
         let reason = "the driver ran other commands than it had said";
         return Ok(Judged::Unknown(reason.to_owned()));
@@ -249,6 +250,7 @@ fn is_other_command(
     (defines, commands): &Direct,
     place: &engine::Place<'_>,
     records: &[&Record],
+    end: &End,
 ) -> bool {
     let filling = Filling {
         input: &engine.plan.sources[job.source].main,
@@ -266,7 +268,10 @@ fn is_other_command(
     let scratch = place.scratch.as_os_str().as_encoded_bytes();
     let is_own = |word: &OsString| word.as_encoded_bytes().starts_with(scratch);
     let same = |(said, ran): (&OsString, &OsString)| said == ran || (is_own(said) && is_own(ran));
-    said.len() != ran.len()
+    // One that fails is the last.
+    let complete = said.len() == ran.len() || !matches!(end, End::Exited(0));
+    !complete
+        || ran.len() > said.len()
         || said.iter().zip(&ran).any(|(said, ran)| {
             let ran = &ran.arguments;
             // The program is named with links or without.
