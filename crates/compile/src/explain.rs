@@ -10,13 +10,13 @@ use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::FileDigests;
 use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_toolchain::Toolchain;
 
 use crate::error::CompileError;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::source::SourceSet;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
-use crate::toolchain::Toolchain;
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;

@@ -9,17 +9,17 @@ use std::sync::Mutex;
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
+use gfxpack_process::Moment;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
 };
+use gfxpack_toolchain::Toolchain;
 
-use crate::answers::Moment;
 use crate::engine::{self, Engine, Run};
 use crate::error::CompileError;
 use crate::job::depfile_paths;
 use crate::source::SourceSet;
 use crate::store::RestsOn;
-use crate::toolchain::Toolchain;
 
 /// Options of a compiler that name a directory of headers.
 ///

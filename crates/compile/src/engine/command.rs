@@ -13,9 +13,9 @@ use gfxpack_model::compiler::Program;
 use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{self as process, Cancel, End};
+use gfxpack_toolchain::Toolchain;
 
 use crate::error::CompileError;
-use crate::toolchain::Toolchain;
 
 /// Stand for what differs; no real option looks like these.
 const INPUT: &str = "gfxpack_slot_input";
