@@ -5,6 +5,7 @@
 
 mod costs;
 mod crew;
+mod current;
 mod engine;
 mod error;
 mod executor;
@@ -25,6 +26,7 @@ mod store;
 mod verdict;
 
 pub use costs::KnownCosts;
+pub use current::Current;
 pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -134,6 +138,88 @@ static void change(void) {
     remove("pipe");
 }
 
+/* By functions that list directories for the program. */
+static void find(void) {
+    struct dirent **list;
+    struct dirent64 **list64;
+    glob_t found = {0};
+    glob64_t found64 = {0};
+    scandir("below", &list, NULL, alphasort);
+    scandir("absent", &list, NULL, alphasort);
+    scandir64(".", &list64, NULL, alphasort64);
+    scandirat(AT_FDCWD, "below", &list, NULL, alphasort);
+    if (glob("*/none", 0, NULL, &found) != GLOB_NOMATCH ||
+        glob("l*", GLOB_MARK, NULL, &found) != 0 || found.gl_pathc != 1 ||
+        glob("th*", GLOB_APPEND, NULL, &found) != 0 || found.gl_pathc != 2 ||
+        glob("absent/*", GLOB_NOCHECK | GLOB_APPEND, NULL, &found) != 0 || found.gl_pathc != 3 ||
+        strcmp(found.gl_pathv[0], "link") != 0 || strcmp(found.gl_pathv[1], "there") != 0)
+        abort();
+    if (glob64("./b*/..", GLOB_ONLYDIR, NULL, &found64) != 0 || found64.gl_pathc != 1)
+        abort();
+    globfree(&found);
+    globfree64(&found64);
+}
+
+static void wait_for(pid_t pid) {
+    int status;
+    if (pid <= 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        abort();
+}
+
+/* Programs, by name and by file. */
+static void start(void) {
+    char *words[] = {"true", "word", NULL};
+    char *none[] = {NULL};
+    pid_t pid = -1;
+    setenv("PATH", "absent:below:/nowhere:/usr/bin", 1);
+    if (posix_spawn(&pid, "/usr/bin/true", NULL, NULL, words, environ) != 0)
+        abort();
+    wait_for(pid);
+    if (posix_spawn(&pid, "absent", NULL, NULL, words, environ) != ENOENT)
+        abort();
+    if (posix_spawnp(&pid, "true", NULL, NULL, words, environ) != 0)
+        abort();
+    wait_for(pid);
+    if (posix_spawnp(&pid, "no-such-program", NULL, NULL, words, environ) != ENOENT)
+        abort();
+    if ((pid = fork()) == 0) {
+        execvp("true", words);
+        _exit(1);
+    }
+    wait_for(pid);
+    if ((pid = vfork()) == 0) {
+        execlp("true", "true", "word", NULL);
+        _exit(1);
+    }
+    wait_for(pid);
+    if ((pid = fork()) == 0) {
+        execvp("no-such-program", words);
+        execvp("./there", words);
+        if (errno != EACCES)
+            _exit(1);
+        execve("below", words, none);
+        execl("/usr/bin/true", "true", NULL);
+        _exit(1);
+    }
+    wait_for(pid);
+    /* A script without its interpreter's name. */
+    FILE *script = fopen("below/script", "w");
+    fputs("test \"$1\" = word\n", script);
+    fclose(script);
+    chmod("below/script", 0755);
+    if ((pid = fork()) == 0) {
+        execvp("script", words);
+        _exit(1);
+    }
+    wait_for(pid);
+    unlink("below/script");
+    FILE *stream = popen("cat there", "r");
+    while (stream != NULL && fgetc(stream) != EOF)
+        continue;
+    if (pclose(stream) != 0 || system("exit 3") >> 8 != 3 || system(NULL) == 0)
+        abort();
+}
+
 static void *ask_often(void *unused) {
     for (int i = 0; i < 500; i++)
         access("there", R_OK);
@@ -172,8 +258,22 @@ int main(int argc, char **argv) {
             pthread_join(threads[i], NULL);
         _exit(0);
     }
+    if (strcmp(what, "find") == 0) {
+        find();
+        return 0;
+    }
+    if (strcmp(what, "start") == 0) {
+        start();
+        return 0;
+    }
     if (strcmp(what, "popen") == 0)
         return pclose(popen("true", "r"));
+    if (strcmp(what, "popen unwatched") == 0) {
+        unsetenv("LD_PRELOAD");
+        return pclose(popen("true", "r"));
+    }
+    if (strcmp(what, "tmpfile") == 0)
+        return tmpfile() == NULL;
     if (strcmp(what, "full") == 0) {
         for (int i = 0; i < 300000; i++)
             access("there", R_OK);

@@ -22,11 +22,13 @@ fn place() -> TempDir {
 }
 
 #[track_caller]
-fn assert_equal_to_strace(directory: &Path, words: &[&str]) -> Record {
-    let (record, told, traced) = both(directory, words);
+fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
+    let (record, told, traced) = both(directory, words, all);
     assert!(told.len() > 3, "{words:?}: {told:?}");
     let (more, less) = (difference(&told, &traced), difference(&traced, &told));
-    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord: {more:#?}\nstrace: {less:#?}");
+    let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();
+    let (more, less) = (lines(&more), lines(&less));
+    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord:\n{more}strace:\n{less}");
     record
 }
 
@@ -35,7 +37,7 @@ fn every_form_of_a_call_is_told() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
-    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "forms"]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "forms"], false);
     let there = |what: &What, name: &str| {
         record.asks.iter().any(|ask| ask.what == *what && ask.path == path.join(name))
     };
@@ -102,8 +104,10 @@ fn what_cant_be_watched_is_said() {
         (vec!["sh", "-c", "/bin/true & wait; (/bin/true)"], None),
         (vec!["sh", "-c", stripped], Some(silent("/bin/true"))),
         (vec!["sh", "-c", "kill -9 $$"], Some(Unwatched::NoEnd(shell))),
-        (vec![forms, "-cc1", "popen"], Some(Unwatched::Untold("popen".into()))),
-        (vec![forms, "popen", "popen"], Some(Unwatched::Untold("popen".into()))),
+        (vec![forms, "-cc1", "popen"], None),
+        (vec![forms, "popen", "popen unwatched"], Some(silent("/bin/sh"))),
+        (vec![forms, "-cc1", "tmpfile"], Some(Unwatched::Untold("tmpfile".into()))),
+        (vec![forms, "tmpfile", "tmpfile"], None),
         (vec![forms, "-cc1", "full"], Some(Unwatched::Full)),
         (vec![forms, "-cc1", "crash"], Some(Unwatched::NoEnd(dir.path().join("forms")))),
     ];
@@ -208,13 +212,85 @@ fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             run(&path, &words);
             let plain = fs::read(path.join("k.o")).unwrap();
-            let record = assert_equal_to_strace(&path, &words);
+            let record = assert_equal_to_strace(&path, &words, false);
             let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
             let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
             assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
             let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
             assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
             assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_told_with_the_files_that_their_names_may_mean() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-", "start"], true);
+    let started = |file: &str, error: Option<i32>| {
+        let asks = record.asks.iter().filter(|ask| ask.what == What::Execute);
+        asks.filter(|ask| ask.path == path.join(file) && ask.error == error).count()
+    };
+    let (absent, denied) = (Some(2), Some(13));
+    assert_eq!(started("/usr/bin/true", None), 5);
+    assert_eq!(started("/nowhere/true", absent), 3);
+    assert_eq!(started("/usr/bin/no-such-program", absent), 2);
+    assert_eq!(started("below", denied), 1);
+    assert_eq!(started("below/script", Some(8)), 1);
+    assert_eq!(started("/bin/sh", None), 4);
+    let words: Vec<_> = record.processes.iter().map(|process| &process.arguments).collect();
+    let shells = words.iter().filter(|words| words[0] == "sh").count();
+    assert!(shells >= 3 && words.iter().any(|words| *words == &["cat", "there"]), "{words:?}");
+}
+
+#[test]
+fn what_lists_directories_for_a_program_is_told() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "find"], false);
+    let listed = |name: &str| {
+        let asks = record.asks.iter().filter(|ask| ask.what == What::List);
+        asks.filter(|ask| ask.path == path.join(name)).count()
+    };
+    assert_eq!((listed("below"), listed("absent"), listed(".")), (2, 2, 5));
+    let none =
+        |ask: &gfxpack_process::watch::Ask| ask.path == path.join("below/none") && ask.is_absent();
+    assert!(record.asks.iter().any(none));
+}
+
+/// What a driver's answer rests on: all that it and its scripts ask.
+#[test]
+fn of_drivers_all_is_told_where_that_is_wished() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let clang = format!("clang-{}", compilers()[0]);
+    let device = format!("--rocm-device-lib-path={BITCODE}");
+    let questions: [&[&str]; 6] = [
+        &[HIPCC, "-###", "--offload-arch=gfx906", "-c", "k.cpp"],
+        &[HIPCC, "--version"],
+        &[&clang, "-###", "-x", "hip", "--offload-arch=gfx906", &device, "-c", "k.cpp"],
+        &[&clang, "-print-search-dirs"],
+        &["perl", "-e", "print <*>; print `cat data.bin`; system 'ls', '-a'"],
+        &["sh", "-c", "for f in *; do test -e $f/none; done; cat data.bin >copy; mv copy moved"],
+    ];
+    for words in questions {
+        let record = assert_equal_to_strace(&path, words, true);
+        let asks = record.asks.iter();
+        let absent: BTreeSet<&Path> =
+            asks.filter(|ask| ask.is_absent()).map(|ask| ask.path.as_path()).collect();
+        let lists = record.asks.iter().any(|ask| ask.what == What::List);
+        assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
+        if words[0] == HIPCC {
+            let started = |name: &str| {
+                let mut started = record.asks.iter().filter(|ask| ask.what == What::Execute);
+                started.any(|ask| ask.path.ends_with(name) && ask.error.is_none())
+            };
+            assert!(started("perl") && started("clang++-15"), "{words:?}");
+            // The scripts themselves are read by perl.
+            assert!(record.asks.iter().any(|ask| ask.path.ends_with("hipcc.pl")), "{words:?}");
         }
     }
 }

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,6 +352,57 @@ PUBLIC DIR *fdopendir(int file) {
     }
     return dir;
 }
+
+/* The system's own listing, with its choice and order. */
+#define SCAN(name, parameters, arguments, dir_)                                                    \
+    PUBLIC int name parameters {                                                                   \
+        int on = enter();                                                                          \
+        int result = NEXT(name) arguments;                                                         \
+        if (on) {                                                                                  \
+            struct stat file;                                                                      \
+            int error = failed(result);                                                            \
+            int known = error == 0 && RAW(SYS_newfstatat, dir_, path, &file, 0, 0) == 0;           \
+            put(&EVENT(.kind = KIND_LIST, .error = error, .dir = dir_, .first = path,              \
+                       .stat = known ? &file : NULL));                                             \
+            leave();                                                                               \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+typedef int choose(const struct dirent *);
+typedef int choose64(const struct dirent64 *);
+typedef int order(const struct dirent **, const struct dirent **);
+typedef int order64(const struct dirent64 **, const struct dirent64 **);
+SCAN(scandir, (const char *path, struct dirent ***list, choose *choose, order *order),
+     (path, list, choose, order), AT_FDCWD)
+SCAN(scandir64, (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+     (path, list, choose, order), AT_FDCWD)
+SCAN(scandirat, (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
+     (dir, path, list, choose, order), dir)
+SCAN(scandirat64,
+     (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+     (dir, path, list, choose, order), dir)
+
+/* What glob looks at it is given by the functions of this file. */
+static void *glob_open(const char *path) { return opendir(path); }
+static void glob_close(void *dir) { closedir(dir); }
+
+#define GLOB(suffix)                                                                               \
+    static struct dirent##suffix *glob_read##suffix(void *dir) { return readdir##suffix(dir); }    \
+    PUBLIC int glob##suffix(const char *restrict text, int flags,                                  \
+                            int (*failed)(const char *, int), glob##suffix##_t *restrict found) {  \
+        if ((flags & GLOB_ALTDIRFUNC) != 0)                                                        \
+            return NEXT(glob##suffix)(text, flags, failed, found);                                 \
+        found->gl_opendir = glob_open;                                                             \
+        found->gl_readdir = glob_read##suffix;                                                     \
+        found->gl_closedir = glob_close;                                                           \
+        found->gl_stat = stat##suffix;                                                             \
+        found->gl_lstat = lstat##suffix;                                                           \
+        int result = NEXT(glob##suffix)(text, flags | GLOB_ALTDIRFUNC, failed, found);             \
+        found->gl_flags &= ~GLOB_ALTDIRFUNC;                                                       \
+        return result;                                                                             \
+    }
+GLOB()
+GLOB(64)
 
 #define FILE_SYSTEM(name, type)                                                                    \
     PUBLIC int name(const char *restrict path, struct type *restrict told) {                       \

@@ -312,11 +312,17 @@ int enter_start(void) {
 int enter(void) {
     if (__builtin_expect(state == UNDECIDED, 0))
         begin();
-    return state == ON && class != CLASS_OTHER ? enter_start() : 0;
+    if (state != ON || (class == CLASS_OTHER && (record->wishes & WISH_ALL) == 0))
+        return 0;
+    return enter_start();
 }
 
 void leave(void) {
     atomic_fetch_sub(&record->pending, 1);
+}
+
+uint32_t self(void) {
+    return (uint32_t)own_pid;
 }
 
 /* A copy of a process goes by its own number. */

@@ -27,7 +27,12 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
-#define RECORD_VERSION 1u
+#define RECORD_VERSION 2u
+
+/* What is wanted of a record. */
+enum wish {
+    WISH_ALL = 1, /* what drivers and scripts ask of files is told as well */
+};
 
 /* Why a record does not tell everything. */
 enum lack {
@@ -48,7 +53,8 @@ struct head {
     _Atomic uint32_t pending;
     /* Entries that are whole. */
     _Atomic uint32_t entries;
-    uint64_t unused[3];
+    uint32_t wishes;
+    uint32_t unused[5];
 };
 
 enum kind {
@@ -65,13 +71,17 @@ enum kind {
     /* The end of a process that ended by itself. */
     KIND_END,
     /* A program that a process turns into; followed by its KIND_PROGRAM, or
-     * by KIND_STAYED. */
+     * by KIND_STAYED. Argument: the process that it is a copy of, if it was
+     * copied by vfork, or its own number. */
     KIND_EXEC,
     KIND_STAYED,
     /* A program that a process started: argument: its number. */
     KIND_SPAWN,
     /* Something that can't be told: first the function's name. */
     KIND_UNTOLD,
+    /* A shell that the C library started, whose number it does not tell:
+     * first its file; second the line that it was given. */
+    KIND_SHELL,
 
     /* What is asked of a path, in the same order in `entries.rs`. */
     KIND_OPEN = 32, /* argument: flags; second: what its descriptor led to */
@@ -146,6 +156,8 @@ int enter(void);
 /* Likewise for the programs that it starts. */
 int enter_start(void);
 void leave(void);
+/* This process's number; after vfork, that of the process it is a copy of. */
+uint32_t self(void);
 /* Writes an entry; keeps errno. */
 void put(const struct event *event);
 void lack(enum lack lack);

@@ -3,15 +3,15 @@
 #include "record.h"
 
 #if GFXPACK_WATCHES
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <glob.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ static int turn_into(int dir, const char *path, int (*turn)(void *), void *with)
     int on = enter_start();
     uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
     if (on) {
-        put(&EVENT(.kind = KIND_EXEC, .pid = pid, .dir = dir, .first = path));
+        put(&EVENT(.kind = KIND_EXEC, .pid = pid, .argument = self(), .dir = dir, .first = path));
         /* It does not come back to do so. */
         leave();
     }
@@ -34,15 +34,13 @@ static int turn_into(int dir, const char *path, int (*turn)(void *), void *with)
 }
 
 struct start {
-    int dir, flags, searches;
+    int dir, flags;
     const char *path;
     char *const *arguments, *const *environment;
 };
 
 static int turn(void *with) {
     const struct start *start = with;
-    if (start->searches)
-        return NEXT(execvpe)(start->path, start->arguments, start->environment);
     if (start->dir == AT_FDCWD && start->flags == 0)
         return (int)RAW(SYS_execve, start->path, start->arguments, start->environment, 0, 0);
     return (int)RAW(SYS_execveat, start->dir, start->path, start->arguments, start->environment,
@@ -58,15 +56,7 @@ PUBLIC int execve(const char *path, char *const arguments[], char *const environ
 }
 
 PUBLIC int execv(const char *path, char *const arguments[]) {
-    TURN(path, .arguments = arguments, .environment = environ)
-}
-
-PUBLIC int execvp(const char *path, char *const arguments[]) {
-    TURN(path, .arguments = arguments, .environment = environ, .searches = 1)
-}
-
-PUBLIC int execvpe(const char *path, char *const arguments[], char *const environment[]) {
-    TURN(path, .arguments = arguments, .environment = environment, .searches = 1)
+    return execve(path, arguments, environ);
 }
 
 PUBLIC int fexecve(int file, char *const arguments[], char *const environment[]) {
@@ -76,6 +66,83 @@ PUBLIC int fexecve(int file, char *const arguments[], char *const environment[])
 PUBLIC int execveat(int dir, const char *path, char *const arguments[], char *const environment[],
                     int flags) {
     TURN(path, .dir = dir, .flags = flags, .arguments = arguments, .environment = environment)
+}
+
+/* Tries a program's file; gives 0, or why it did not start. */
+typedef int try(const char *path, void *with);
+
+/* Tries the files that a name may mean, in the order of PATH, so that each is
+ * told. Gives what the last one gave.
+ *
+ * Source: glibc, posix/execvpe.c. */
+static int search(const char *name, try *try, void *with) {
+    size_t length = strlen(name);
+    if (length == 0)
+        return ENOENT;
+    if (strchr(name, '/') != NULL)
+        return try(name, with);
+    if (length > NAME_MAX)
+        return ENAMETOOLONG;
+    const char *path = getenv("PATH");
+    if (path == NULL)
+        path = "/bin:/usr/bin";
+    int denied = 0, error = ENOENT;
+    for (const char *end;; path = end + 1) {
+        end = strchrnul(path, ':');
+        size_t before = (size_t)(end - path);
+        char file[PATH_MAX + NAME_MAX + 2];
+        if (before < PATH_MAX) {
+            char *at = mempcpy(file, path, before);
+            if (before > 0)
+                *at++ = '/';
+            memcpy(at, name, length + 1);
+            error = try(file, with);
+            switch (error) {
+            case EACCES:
+                denied = 1;
+                break;
+            case ENOENT:
+            case ENOTDIR:
+            case ENODEV:
+            case ESTALE:
+            case ETIMEDOUT:
+                break;
+            default:
+                return error;
+            }
+        }
+        if (*end == 0)
+            return denied ? EACCES : error;
+    }
+}
+
+static int try_turn(const char *path, void *with) {
+    const struct start *start = with;
+    execve(path, start->arguments, start->environment);
+    if (errno != ENOEXEC)
+        return errno;
+    /* A script that does not name its interpreter. */
+    size_t count = 0;
+    while (start->arguments[count] != NULL)
+        count++;
+    char *arguments[count + 3];
+    arguments[0] = "/bin/sh";
+    arguments[1] = (char *)path;
+    arguments[2] = NULL;
+    for (size_t i = 1; i <= count; i++)
+        arguments[i + 1] = start->arguments[i];
+    execve(arguments[0], arguments, start->environment);
+    return errno;
+}
+
+PUBLIC int execvpe(const char *name, char *const arguments[], char *const environment[]) {
+    struct start start = {.arguments = arguments, .environment = environment};
+    errno = search(name, try_turn, &start);
+    return -1;
+}
+
+PUBLIC int execvp(const char *name, char *const arguments[]) {
+    return execvpe(name, arguments, environ);
 }
 
 /* Arguments that are given one by one. */
@@ -101,25 +168,69 @@ LISTED(execl, execve)
 LISTED(execlp, execvpe)
 LISTED(execle, execve, environment = va_arg(rest, char *const *))
 
-#define SPAWN(name)                                                                                \
-    PUBLIC int name(pid_t *restrict pid, const char *restrict path,                                \
-                    const posix_spawn_file_actions_t *restrict actions,                            \
-                    const posix_spawnattr_t *restrict attributes, char *const arguments[restrict], \
-                    char *const environment[restrict]) {                                           \
-        int on = enter_start();                                                                    \
-        pid_t child = 0;                                                                           \
-        int error = NEXT(name)(&child, path, actions, attributes, arguments, environment);         \
-        if (pid != NULL)                                                                           \
-            *pid = child;                                                                          \
-        if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_SPAWN, .error = error, .argument = (uint32_t)child,            \
-                       .first = path));                                                            \
-            leave();                                                                               \
-        }                                                                                          \
-        return error;                                                                              \
+PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                       const posix_spawn_file_actions_t *restrict actions,
+                       const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                       char *const environment[restrict]) {
+    int on = enter_start();
+    pid_t child = 0;
+    int error = NEXT(posix_spawn)(&child, path, actions, attributes, arguments, environment);
+    if (pid != NULL && error == 0)
+        *pid = child;
+    if (on) {
+        put(&EVENT(.kind = KIND_SPAWN, .error = error, .argument = (uint32_t)child, .first = path));
+        leave();
     }
-SPAWN(posix_spawn)
-SPAWN(posix_spawnp)
+    return error;
+}
+
+struct spawn {
+    pid_t *pid;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+    char *const *arguments, *const *environment;
+};
+
+static int try_spawn(const char *path, void *with) {
+    const struct spawn *spawn = with;
+    return posix_spawn(spawn->pid, path, spawn->actions, spawn->attributes, spawn->arguments,
+                       spawn->environment);
+}
+
+PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict name,
+                        const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attributes,
+                        char *const arguments[restrict], char *const environment[restrict]) {
+    struct spawn spawn = {pid, actions, attributes, arguments, environment};
+    return search(name, try_spawn, &spawn);
+}
+
+static void put_shell(int error, const char *line) {
+    size_t length = strlen(line);
+    put(&EVENT(.kind = KIND_SHELL, .error = error, .first = "/bin/sh",
+               .second = length > 0 ? line : NULL, .second_length = length));
+}
+
+PUBLIC int system(const char *line) {
+    int on = enter_start();
+    int status = NEXT(system)(line);
+    if (on) {
+        /* Without a line, whether there is a shell, which is tried. */
+        put_shell(status == -1 ? errno : 0, line != NULL ? line : "exit 0");
+        leave();
+    }
+    return status;
+}
+
+PUBLIC FILE *popen(const char *line, const char *mode) {
+    int on = enter_start();
+    FILE *stream = NEXT(popen)(line, mode);
+    if (on) {
+        put_shell(stream == NULL ? errno : 0, line);
+        leave();
+    }
+    return stream;
+}
 
 /* What is left to the system, and makes a record one that lacks something. */
 
@@ -138,32 +249,12 @@ static void untold(const char *name) {
         }                                                                                          \
         return NEXT(name) arguments;                                                               \
     }
-typedef int choose(const struct dirent *);
-typedef int choose64(const struct dirent64 *);
-typedef int order(const struct dirent **, const struct dirent **);
-typedef int order64(const struct dirent64 **, const struct dirent64 **);
-UNTOLD(int, system, enter_start, (const char *line), (line))
-UNTOLD(FILE *, popen, enter_start, (const char *line, const char *mode), (line, mode))
-UNTOLD(int, scandir, enter, (const char *path, struct dirent ***list, choose *choose, order *order),
-       (path, list, choose, order))
-UNTOLD(int, scandir64, enter,
-       (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
-       (path, list, choose, order))
-UNTOLD(int, scandirat, enter,
-       (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
-       (dir, path, list, choose, order))
 UNTOLD(int, ftw, enter, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
 UNTOLD(int, ftw64, enter, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
 UNTOLD(int, nftw, enter, (const char *path, __nftw_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
 UNTOLD(int, nftw64, enter, (const char *path, __nftw64_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
-UNTOLD(int, glob, enter,
-       (const char *restrict text, int flags, int (*failed)(const char *, int), glob_t *restrict found),
-       (text, flags, failed, found))
-UNTOLD(int, glob64, enter,
-       (const char *restrict text, int flags, int (*failed)(const char *, int), glob64_t *restrict found),
-       (text, flags, failed, found))
 UNTOLD(FILE *, tmpfile, enter, (void), ())
 UNTOLD(FILE *, tmpfile64, enter, (void), ())
 UNTOLD(int, chroot, enter_start, (const char *path), (path))

@@ -15,7 +15,9 @@ pub(super) const HEAD: usize = 64;
 /// Bytes of an entry before its text.
 const ENTRY: usize = 72;
 const MAGIC: u64 = 0x6863_7461_772d_7867;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+const WISH_ALL: u32 = 1;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
@@ -55,7 +57,7 @@ pub enum Unwatched {
 }
 
 /// What a process is, by its arguments: of drivers and scripts, what they
-/// start is recorded, and not what they ask of files.
+/// start is recorded, and what they ask of files only where that is wished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// A driver, a script or whatever else.
@@ -66,6 +68,26 @@ pub enum Class {
     Assembler,
     /// lld.
     Linker,
+}
+
+impl Class {
+    /// What a program is, by its name and arguments, as the recorder tells it.
+    #[must_use]
+    pub fn of(words: &[OsString]) -> Self {
+        let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
+        let name = words.first().and_then(|word| Path::new(word).file_name());
+        match second {
+            b"-cc1" => Self::Compiler,
+            b"-cc1as" => Self::Assembler,
+            word if word.starts_with(b"@") => Self::Compiler,
+            _ if name.is_some_and(|name| contains(name.as_bytes(), b"lld")) => Self::Linker,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// One program that ran; a process that turned into another counts twice.
@@ -135,6 +157,8 @@ pub enum What {
     List,
     /// The file system that it lies on.
     FileSystem,
+    /// Started as a program.
+    Execute,
     /// Removed.
     Remove,
     /// Given this name.
@@ -170,7 +194,8 @@ impl What {
             | Self::Readlink(_)
             | Self::Realpath(_)
             | Self::List
-            | Self::FileSystem => false,
+            | Self::FileSystem
+            | Self::Execute => false,
         }
     }
 }
@@ -206,7 +231,8 @@ impl Ask {
 pub struct Record {
     /// The programs that ran.
     pub processes: Vec<Process>,
-    /// What those asked that are no drivers.
+    /// What those asked that are no drivers, or all of them where that was
+    /// wished.
     pub asks: Vec<Ask>,
 }
 
@@ -222,7 +248,7 @@ impl Record {
             return Err(Unwatched::Damaged { at: used.min(bytes.len()) });
         }
         let (lacks, count) = (number(bytes, 12), number(bytes, 36));
-        let mut reader = Reader::default();
+        let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
         let (mut at, mut read) = (HEAD, 0);
         while at < used {
             let entry = Entry::parse(bytes, at)?;
@@ -246,13 +272,14 @@ impl Record {
     }
 }
 
-/// The head of an empty record.
-pub(super) fn empty(limit: u64) -> [u8; HEAD] {
+/// The head of an empty record, which tells what drivers ask too if `all`.
+pub(super) fn empty(limit: u64, all: bool) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
     head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
     head[16..24].copy_from_slice(&limit.to_ne_bytes());
     head[24..32].copy_from_slice(&(HEAD as u64).to_ne_bytes());
+    head[40..44].copy_from_slice(&(if all { WISH_ALL } else { 0 }).to_ne_bytes());
     head
 }
 
@@ -354,20 +381,32 @@ impl<'a> Entry<'a> {
 struct State {
     process: usize,
     directory: PathBuf,
-    /// What it is about to turn into.
-    turns: Option<PathBuf>,
     ended: bool,
+}
+
+/// A program that a process is about to turn into.
+struct Turn {
+    /// Who asked for it.
+    process: usize,
+    program: PathBuf,
 }
 
 #[derive(Default)]
 struct Reader {
+    /// Whether what drivers ask is told.
+    all: bool,
     processes: Vec<Process>,
     asks: Vec<Ask>,
     states: BTreeMap<u32, State>,
-    /// Programs that turned processes of unknown origin into themselves.
-    unknown: BTreeMap<u32, PathBuf>,
+    /// By the number of the process, which may be a copy by vfork that nothing
+    /// else is known of.
+    turns: BTreeMap<u32, Turn>,
     /// What was started, by number.
     spawned: Vec<(u32, PathBuf)>,
+    /// Lines that shells were started with.
+    shells: Vec<OsString>,
+    /// Programs that announced themselves in processes that were not known.
+    arrived: Vec<usize>,
 }
 
 impl Reader {
@@ -396,29 +435,14 @@ impl Reader {
                 }
                 Ok(())
             }
-            6 => {
-                // What is executed by its descriptor has no name.
-                let program = entry.maybe_path(entry.first)?.unwrap_or_default();
-                match self.states.get_mut(&entry.pid) {
-                    Some(state) => state.turns = Some(program),
-                    // A process by vfork, which says nothing before.
-                    None => drop(self.unknown.insert(entry.pid, program)),
-                }
-                Ok(())
-            }
+            6 => self.turn(entry),
             7 => {
-                match self.states.get_mut(&entry.pid) {
-                    Some(state) => state.turns = None,
-                    None => drop(self.unknown.remove(&entry.pid)),
-                }
+                let turn = self.turns.remove(&entry.pid).ok_or_else(|| entry.damaged())?;
+                let Turn { process, program } = turn;
+                self.executed(process, program, entry.error);
                 Ok(())
             }
-            8 => {
-                if entry.error.is_none() {
-                    self.spawned.push((entry.argument, entry.path(entry.first)?));
-                }
-                Ok(())
-            }
+            8 | 10 => self.start(entry),
             9 => Err(Unwatched::Untold(String::from_utf8_lossy(entry.first).into_owned())),
             32..=39 | 64..=69 => self.ask(entry),
             _ => Err(entry.damaged()),
@@ -441,11 +465,12 @@ impl Reader {
         let arguments = arguments.split(|&byte| byte == 0);
         // Numbers come again; what is new in a process that goes on is a turn
         // that it did not tell.
-        let known = self.states.get(&entry.pid);
-        if known.is_some_and(|state| !state.ended && state.turns.is_none()) {
-            return Err(entry.damaged());
+        let goes_on = self.states.get(&entry.pid).is_some_and(|state| !state.ended);
+        match self.turns.remove(&entry.pid) {
+            Some(Turn { process, program }) => self.executed(process, program, None),
+            None if goes_on => return Err(entry.damaged()),
+            None => self.arrived.push(self.processes.len()),
         }
-        self.unknown.remove(&entry.pid);
         self.begin(
             entry.pid,
             Process {
@@ -467,8 +492,47 @@ impl Reader {
         Ok(())
     }
 
+    /// A process is about to be another program.
+    fn turn(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        // A copy by vfork says nothing before, and is where its parent is.
+        let own = self.states.get(&entry.pid).filter(|state| !state.ended);
+        let state = own.or_else(|| self.states.get(&entry.argument));
+        let state = state.ok_or_else(|| entry.damaged())?;
+        let program = match entry.first.is_empty() {
+            true => state.directory.clone(),
+            false => absolute(&state.directory, &entry.path(entry.first)?, entry)?,
+        };
+        self.turns.insert(entry.pid, Turn { process: state.process, program });
+        Ok(())
+    }
+
+    /// A process started another one.
+    fn start(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+        let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
+        let process = state.process;
+        let program = absolute(&state.directory, &entry.path(entry.first)?, entry)?;
+        self.executed(process, program.clone(), entry.error);
+        match (entry.error, entry.kind) {
+            (Some(_), _) => {}
+            (None, 8) => self.spawned.push((entry.argument, program)),
+            (None, _) => self.shells.push(OsStr::from_bytes(entry.second).to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Whether what a process asks of files is told.
+    fn tells(&self, process: usize) -> bool {
+        self.all || self.processes[process].class != Class::Other
+    }
+
+    fn executed(&mut self, process: usize, path: PathBuf, error: Option<i32>) {
+        if self.tells(process) {
+            self.asks.push(Ask { process, path, what: What::Execute, error, file: None });
+        }
+    }
+
     fn begin(&mut self, pid: u32, process: Process, directory: PathBuf) {
-        let state = State { process: self.processes.len(), directory, turns: None, ended: false };
+        let state = State { process: self.processes.len(), directory, ended: false };
         self.processes.push(process);
         self.states.insert(pid, state);
     }
@@ -509,14 +573,16 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<Record, Unwatched> {
-        let silent = self.states.values().find_map(|state| state.turns.clone());
-        if let Some(program) = silent.or_else(|| self.unknown.into_values().next()) {
-            return Err(Unwatched::Silent(program));
+    fn finish(mut self) -> Result<Record, Unwatched> {
+        if let Some((_, turn)) = self.turns.pop_first() {
+            return Err(Unwatched::Silent(turn.program));
         }
         let said = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
         if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !said(*pid)) {
             return Err(Unwatched::Silent(program.clone()));
+        }
+        if let Some(shell) = self.silent_shell() {
+            return Err(Unwatched::Silent(shell));
         }
         if let Some(state) = self.states.values().find(|state| !state.ended) {
             return Err(Unwatched::NoEnd(self.processes[state.process].program.clone()));
@@ -525,6 +591,35 @@ impl Reader {
             return Err(Unwatched::Nothing);
         }
         Ok(Record { processes: self.processes, asks: self.asks })
+    }
+}
+
+impl Reader {
+    /// A shell that did not announce itself. Its number is not told, so its
+    /// arguments must be those of one that is nobody else's.
+    ///
+    /// Source: glibc, `sysdeps/posix/system.c` and `libio/iopopen.c`: `sh -c
+    /// LINE`, since 2.38 `sh -c -- LINE`.
+    fn silent_shell(&self) -> Option<PathBuf> {
+        let spawned = |pid: u32| self.spawned.iter().any(|(other, _)| *other == pid);
+        let arrived = self.arrived.iter().skip(1).map(|&index| &self.processes[index]);
+        let mut lines: Vec<&OsStr> = arrived
+            .filter(|process| !spawned(process.pid))
+            .filter_map(|process| match process.arguments.as_slice() {
+                [name, option, line] if name == "sh" && option == "-c" => Some(line.as_os_str()),
+                [name, option, end, line] if name == "sh" && option == "-c" && end == "--" => {
+                    Some(line.as_os_str())
+                }
+                _ => None,
+            })
+            .collect();
+        self.shells.iter().find_map(|line| match lines.iter().position(|other| other == line) {
+            Some(at) => {
+                lines.swap_remove(at);
+                None
+            }
+            None => Some(PathBuf::from("/bin/sh")),
+        })
     }
 }
 

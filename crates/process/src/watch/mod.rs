@@ -22,10 +22,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-pub use answers::{Answer, Answers};
+pub use answers::{Answer, Answers, Query};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use looks::Looks;
-pub use place::{Judgement, Place, Places};
+pub use place::{Judgement, Place, Places, tidy_below};
 pub use settle::{InStage, Settled, settle};
 
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
@@ -47,9 +47,22 @@ impl Recorder {
     /// # Errors
     /// Where the system has no files in memory.
     pub fn new() -> io::Result<Self> {
+        Self::telling(false)
+    }
+
+    /// An empty record that tells of every process what it asks of files, of
+    /// drivers and scripts too: what their answer rests on.
+    ///
+    /// # Errors
+    /// As [`Recorder::new`].
+    pub fn of_all() -> io::Result<Self> {
+        Self::telling(true)
+    }
+
+    fn telling(all: bool) -> io::Result<Self> {
         let mut file = File::from(memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?);
         file.set_len(RECORD_LIMIT)?;
-        file.write_all(&entries::empty(RECORD_LIMIT))?;
+        file.write_all(&entries::empty(RECORD_LIMIT, all))?;
         Ok(Self { file })
     }
 

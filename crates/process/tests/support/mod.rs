@@ -51,9 +51,9 @@ pub(crate) type Call = (&'static str, PathBuf, bool);
 pub(crate) type Calls = BTreeMap<Call, usize>;
 
 /// The same program with strace around it: the record, and the calls of every
-/// process that is no driver, as the record and as strace tell them.
-pub(crate) fn both(directory: &Path, words: &[&str]) -> (Record, Calls, Calls) {
-    let recorder = Recorder::new().unwrap();
+/// process that the recorder tells of, as the record and as strace tell them.
+pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Calls, Calls) {
+    let recorder = if all { Recorder::of_all() } else { Recorder::new() }.unwrap();
     let traces = tempfile::tempdir().unwrap();
     let mut strace = command("strace");
     strace.args(["-ff", "-q", "-s", "65536", "-e", "trace=file,desc,process"]);
@@ -61,6 +61,7 @@ pub(crate) fn both(directory: &Path, words: &[&str]) -> (Record, Calls, Calls) {
     for (name, value) in recorder.environment().unwrap() {
         strace.arg("-E").arg(format!("{}={}", name.display(), value.display()));
     }
+    strace.env_clear().env("PATH", "/usr/bin:/bin");
     let output = strace.args(words).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     let own = recorder.path();
@@ -71,11 +72,17 @@ pub(crate) fn both(directory: &Path, words: &[&str]) -> (Record, Calls, Calls) {
             *told.entry(call).or_default() += 1;
         }
     }
-    let mut traced = Calls::new();
-    for process in record.processes.iter().filter(|process| process.class != Class::Other) {
-        let mut trace = Trace { own: &own, directory: directory.to_owned(), calls: &mut traced };
-        trace.read(traces.path(), process.pid, false);
-    }
+    let mut trace =
+        Trace { record: &record, own: &own, all, traces: traces.path(), calls: Calls::new() };
+    trace.read(record.processes[0].pid, State::at(directory), false);
+    let mut traced = trace.calls;
+    traced.retain(|call, count| {
+        let told = told.get(call).copied().unwrap_or_default();
+        if *count > told && is_systems_own(&record, call) {
+            *count = told;
+        }
+        *count > 0
+    });
     (record, told, traced)
 }
 
@@ -102,9 +109,51 @@ fn as_call(ask: &Ask) -> Option<Call> {
         What::Symlink(_) => "symlink",
         What::Make => "make",
         What::Change => "change",
+        What::Execute => "execute",
         other => panic!("{other:?}"),
     };
     (!is_descriptor(&ask.path)).then(|| (kind, ask.path.clone(), ask.error.is_none()))
+}
+
+/// What the C library and the loader ask for themselves, which no function of
+/// theirs that could be replaced asks for them.
+fn is_systems_own(record: &Record, (kind, path, _): &Call) -> bool {
+    // Locales, character sets, time zones and users.
+    const FILES: [&str; 6] = [
+        "/usr/lib/locale/",
+        "/usr/share/locale/",
+        "/usr/lib/x86_64-linux-gnu/gconv/",
+        "/etc/localtime",
+        "/etc/nsswitch.conf",
+        "/etc/passwd",
+    ];
+    let starts = |prefix: &&str| path.as_os_str().as_encoded_bytes().starts_with(prefix.as_bytes());
+    let known = || FILES.iter().any(starts);
+    // What a program loaded while it ran is listed at its end.
+    let loaded = || record.processes.iter().any(|process| process.libraries.contains(path));
+    // A path without its links is found by asking each part of it.
+    let resolved = || {
+        record.asks.iter().any(|ask| match &ask.what {
+            What::Realpath(real) => {
+                ask.path.starts_with(path)
+                    || real.as_ref().is_some_and(|real| real.starts_with(path))
+            }
+            _ => false,
+        })
+    };
+    // Whether a file may be used is asked by some with its mode, and the
+    // recorder asks it of a directory that was listed.
+    let accessed = || {
+        let mut asks = record.asks.iter().filter(|ask| ask.path == *path);
+        asks.any(|ask| matches!(ask.what, What::Access(_) | What::List))
+    };
+    match *kind {
+        // For nsswitch, whether the root directory is another one.
+        "stat" => known() || accessed() || path == Path::new("/"),
+        "open" => known() || loaded(),
+        "readlink" => resolved(),
+        _ => false,
+    }
 }
 
 /// Where an open file lies, which the library asks too.
@@ -113,47 +162,73 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 struct Trace<'a> {
+    record: &'a Record,
     own: &'a Path,
+    all: bool,
+    traces: &'a Path,
+    calls: Calls,
+}
+
+/// Where a process or a thread stands.
+#[derive(Clone)]
+struct State {
     directory: PathBuf,
-    calls: &'a mut Calls,
+    /// Which of the record's processes it is, from where the library began to
+    /// write down its calls: what comes before is the loader's.
+    process: Option<usize>,
+    /// How many calls of the library's own are to come.
+    begins: usize,
+}
+
+impl State {
+    fn at(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), process: None, begins: 0 }
+    }
 }
 
 impl Trace<'_> {
-    /// A process's or a thread's calls, from where the library began to write
-    /// them down: what comes before is the loader's.
-    fn read(&mut self, traces: &Path, pid: u32, mut begun: bool) {
-        let text = fs::read_to_string(traces.join(format!("t.{pid}"))).unwrap();
-        let mut begins = 0;
+    /// The calls of a process and of all that it starts.
+    fn read(&mut self, pid: u32, mut state: State, forked: bool) {
+        let processes = self.record.processes.iter().enumerate();
+        let mut known = processes.filter(|(_, process)| process.pid == pid).map(|(index, _)| index);
+        if state.process.is_some() && forked {
+            state.process = known.next();
+        }
+        let text = fs::read_to_string(self.traces.join(format!("t.{pid}"))).unwrap();
         for line in text.lines() {
             let Some((name, rest)) = line.split_once('(') else { continue };
             let failed = rest.contains(") = -1 ") || rest.contains(" = -1 E");
-            if name == "execve" && !failed {
-                (begun, begins) = (false, 0);
-            }
-            if begun && name.starts_with("clone") && rest.contains("CLONE_THREAD") {
-                let thread = rest.rsplit("= ").next().unwrap().trim();
-                self.read(traces, thread.parse().unwrap(), true);
-            }
             let paths: Vec<PathBuf> = quoted(rest);
-            if name == "openat" && paths.first().is_some_and(|path| path == self.own) {
-                begun = true;
+            if name.starts_with("clone") || name.ends_with("fork") {
+                let child = rest.rsplit("= ").next().unwrap().trim();
+                let forked =
+                    !["CLONE_THREAD", "CLONE_VFORK"].iter().any(|flag| rest.contains(flag));
+                let state = State { begins: 0, ..state.clone() };
+                self.read(child.parse().unwrap(), state, forked && name != "vfork");
+            } else if name == "openat" && paths.first().is_some_and(|path| path == self.own) {
+                state.process = known.next();
                 // Its arguments and its program's file.
-                begins = 2;
-                continue;
+                state.begins = 2;
+            } else if state.process.is_some() && !paths.is_empty() {
+                self.call(name, rest, &paths, failed, &mut state);
             }
-            if !begun || paths.is_empty() {
-                continue;
+            if name == "execve" && !failed {
+                state.process = None;
             }
-            let own = ["/proc/self/cmdline", "/proc/self/exe"].map(Path::new);
-            if begins > 0 && own.contains(&paths[0].as_path()) {
-                begins -= 1;
-                continue;
-            }
-            self.take(name, rest, &paths, failed);
         }
     }
 
-    fn take(&mut self, name: &str, rest: &str, paths: &[PathBuf], failed: bool) {
+    fn call(&mut self, name: &str, rest: &str, paths: &[PathBuf], failed: bool, state: &mut State) {
+        let own = ["/proc/self/cmdline", "/proc/self/exe"].map(Path::new);
+        if state.begins > 0 && own.contains(&paths[0].as_path()) {
+            state.begins -= 1;
+        } else {
+            self.take(name, rest, paths, failed, state);
+        }
+    }
+
+    fn take(&mut self, name: &str, rest: &str, paths: &[PathBuf], failed: bool, state: &mut State) {
+        let class = self.record.processes[state.process.unwrap()].class;
         let nofollow = rest.contains("AT_SYMLINK_NOFOLLOW");
         let (kind, at) = match name {
             "open" | "openat" | "openat2" | "creat" => ("open", 0),
@@ -175,11 +250,12 @@ impl Trace<'_> {
             "utime" | "utimes" | "utimensat" | "futimesat" => ("change", 0),
             "chdir" => {
                 if !failed {
-                    self.directory = self.directory.join(&paths[0]);
-                    self.directory = fs::canonicalize(&self.directory).unwrap();
+                    state.directory = state.directory.join(&paths[0]);
+                    state.directory = fs::canonicalize(&state.directory).unwrap();
                 }
                 return;
             }
+            "execve" | "execveat" => ("execute", 0),
             "getcwd" | "write" | "read" | "pread64" | "pwrite64" | "getdents64" | "writev" => {
                 return;
             }
@@ -187,8 +263,8 @@ impl Trace<'_> {
         };
         let descriptor = rest.split(',').next().unwrap().trim();
         assert!(descriptor.parse::<u32>().is_err() || paths[at].is_absolute(), "{name}({rest}");
-        let path = self.directory.join(&paths[at]);
-        if !is_descriptor(&path) {
+        let path = state.directory.join(&paths[at]);
+        if !is_descriptor(&path) && (self.all || class != Class::Other) {
             *self.calls.entry((kind, path, !failed)).or_default() += 1;
         }
     }

@@ -12,7 +12,7 @@ const LIMIT: u64 = 1 << 20;
 
 impl Making {
     fn new() -> Self {
-        Self { bytes: empty(LIMIT).to_vec(), count: 0 }
+        Self { bytes: empty(LIMIT, false).to_vec(), count: 0 }
     }
 
     fn entry(mut self, kind: u8, pid: u32, argument: u32, first: &str, second: &str) -> Self {
@@ -125,7 +125,7 @@ fn every_program_that_was_started_is_there() {
         .program(2, 1, "clang\0-cc1\0")
         .end(2)
         // By vfork, which says nothing of itself.
-        .entry(6, 3, 0, "/bin/lld", "")
+        .entry(6, 3, 1, "/bin/lld", "")
         .program(3, 3, "lld\0")
         .end(3)
         .program(4, 0, "spawned\0")
@@ -141,6 +141,48 @@ fn every_program_that_was_started_is_there() {
     assert_eq!(classes, [Other, Other, Compiler, Linker, Other]);
 }
 
+/// What a driver asks is there where that is wished; programs are asked for
+/// like files.
+#[test]
+fn drivers_tell_what_they_ask_where_that_is_wished() {
+    let mut making = Making::new()
+        .program(1, 0, "sh\0")
+        .entry(33, 1, 0, "x", "")
+        .failed(2)
+        // By vfork, twice with the same number.
+        .entry(6, 3, 1, "absent", "")
+        .entry(7, 3, 0, "", "")
+        .failed(2)
+        .entry(6, 3, 1, "/bin/cat", "")
+        .program(3, 0, "cat\0")
+        .end(3)
+        .entry(6, 3, 1, "/bin/cat", "")
+        .program(3, 0, "cat\0")
+        .end(3)
+        .program(4, 0, "sh\0-c\0--\0true\0")
+        .end(4)
+        .entry(10, 1, 0, "/bin/sh", "true")
+        .end(1);
+    let of_drivers = making.read().unwrap().asks;
+    assert!(of_drivers.iter().all(|ask| ask.what != What::Execute));
+    making.bytes[..HEAD].copy_from_slice(&empty(LIMIT, true));
+    let record = making.read().unwrap();
+    let asks: Vec<_> = record
+        .asks
+        .iter()
+        .map(|ask| (ask.path.to_str().unwrap(), ask.what == What::Execute, ask.error))
+        .collect();
+    let expected = [
+        ("/stage/x", false, Some(2)),
+        ("/stage/absent", true, Some(2)),
+        ("/bin/cat", true, None),
+        ("/bin/cat", true, None),
+        ("/bin/sh", true, None),
+    ];
+    assert_eq!(asks, expected);
+    assert!(record.asks.iter().all(|ask| ask.process == 0));
+}
+
 #[test]
 fn what_may_not_tell_everything_is_no_record() {
     let silent = |path: &str| Unwatched::Silent(path.into());
@@ -150,11 +192,21 @@ fn what_may_not_tell_everything_is_no_record() {
         ("no end", sh(), Unwatched::NoEnd("/bin/p".into())),
         ("static, spawned", sh().entry(8, 1, 4, "/bin/s", "").end(1), silent("/bin/s")),
         ("static, executed", sh().entry(6, 1, 0, "/bin/s", ""), silent("/bin/s")),
-        ("static, by vfork", sh().entry(6, 9, 0, "/bin/s", "").end(1), silent("/bin/s")),
+        ("static, by vfork", sh().entry(6, 9, 1, "/bin/s", "").end(1), silent("/bin/s")),
         (
             "static, by fork",
             sh().entry(2, 2, 1, "/", "").entry(6, 2, 0, "/bin/s", "").end(1),
             silent("/bin/s"),
+        ),
+        ("a shell", sh().entry(10, 1, 0, "/bin/sh", "true").end(1), silent("/bin/sh")),
+        (
+            "one shell of two",
+            sh().program(2, 0, "sh\0-c\0true\0")
+                .end(2)
+                .entry(10, 1, 0, "/bin/sh", "true")
+                .entry(10, 1, 0, "/bin/sh", "true")
+                .end(1),
+            silent("/bin/sh"),
         ),
         ("untold", sh().entry(9, 1, 0, "popen", ""), Unwatched::Untold("popen".into())),
     ];
@@ -204,6 +256,6 @@ fn damage_is_found() {
     assert_eq!(head(12, 4), Err(Unwatched::Unnamed));
     assert_eq!(head(32, 2), Err(Unwatched::CutShort(2)));
     assert!(matches!(head(0, 0), Err(Unwatched::Damaged { .. })));
-    assert!(matches!(head(8, 2), Err(Unwatched::Damaged { .. })));
+    assert!(matches!(head(8, 1), Err(Unwatched::Damaged { .. })));
     assert!(matches!(head(36, 1), Err(Unwatched::Damaged { .. })), "an entry that is not counted");
 }
