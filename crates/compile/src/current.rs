@@ -3,11 +3,11 @@
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Looks;
+use gfxpack_toolchain::Toolchain;
 
 use crate::engine::Drivers;
 use crate::source::SourceSet;
 use crate::store::{Now, ObjectStore};
-use crate::toolchain::Toolchain;
 
 /// The file system, the sources and the drivers, as they are while a command
 /// runs: each file is looked at once, each driver asked once.

@@ -10,6 +10,7 @@ use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers, Looks};
 use gfxpack_process::{Cancel, FileDigests};
+use gfxpack_toolchain::Toolchain;
 
 use crate::current::Current;
 use crate::error::CompileError;
@@ -17,7 +18,6 @@ use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::source::SourceSet;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
-use crate::toolchain::Toolchain;
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;

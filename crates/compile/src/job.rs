@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{End, Usage};
+use gfxpack_process::{End, Moment, Usage};
 
-use crate::answers::Moment;
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
 use crate::judge::{self, Judged, Stage};

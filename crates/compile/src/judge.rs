@@ -9,19 +9,18 @@ use std::sync::Mutex;
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
-use gfxpack_process::End;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
     tidy_below,
 };
+use gfxpack_process::{End, Moment};
+use gfxpack_toolchain::Toolchain;
 
-use crate::answers::Moment;
 use crate::engine::{self, Direct, Engine, Filling, Run, Way, driver_places};
 use crate::error::CompileError;
 use crate::job::depfile_paths;
 use crate::source::SourceSet;
 use crate::store::RestsOn;
-use crate::toolchain::Toolchain;
 
 /// Options of a compiler that name a directory of headers.
 ///

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use gfxpack_model::Digest;
 use gfxpack_process::watch::{Answer, Answers, Looks};
-use gfxpack_process::write_atomic_by;
+use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
-use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::error::CompileError;
 use crate::source::SourceSet;
@@ -41,9 +41,6 @@ const LOCK: &str = "lock";
 /// How long a file that is being written may take before it is taken for a
 /// killed build's: objects are written in milliseconds.
 const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
-/// How exactly the store knows when a file was used last: finer would write
-/// to the disk with every object read.
-const USE_GRAIN: Duration = Duration::from_secs(3600);
 
 /// Code objects by job digest, in a directory that any number of builds may
 /// share. Files are written whole and never changed; damage is found by
@@ -356,24 +353,6 @@ fn object_path(job: Digest) -> PathBuf {
 
 fn answers_path(name: Digest) -> PathBuf {
     Path::new("answers").join(format!("{name}.json"))
-}
-
-/// Notes that a file of a cache was used, if it is there, for whoever evicts.
-pub fn touch(path: &Path) -> bool {
-    File::open(path).map(|file| note_use(&file)).is_ok()
-}
-
-/// Notes that a file was used. Access times would say so by themselves, were
-/// they not switched off on most machines.
-fn note_use(file: &File) {
-    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
-    if modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age > USE_GRAIN) {
-        let time = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
-        let times =
-            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
-        // Fails in a store of another user's, who evicts by his own uses.
-        futimens(file, &times).ok();
-    }
 }
 
 /// Removes what killed builds left half-written.

@@ -17,17 +17,15 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answers, Looks, Place, Places, Record, Recorder, Unwatched, settle};
-use gfxpack_process::{Cancel, End, run, write_atomic};
+use gfxpack_process::{Cancel, End, Moment, run, touch, write_atomic};
+use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::command::{
     Command, DEPS, Define, Defines, Filling, INPUT, OUTPUT, Shape, Word, deps_arguments, parse,
     refuses,
 };
-use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::store::touch;
-use crate::toolchain::Toolchain;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);

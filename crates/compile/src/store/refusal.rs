@@ -88,7 +88,7 @@ impl ObjectStore {
             return None;
         }
         let file = self.open_file(&path).ok()?;
-        super::note_use(&file);
+        gfxpack_process::note_use(&file);
         let (_, bytes) = read_object(file).ok().flatten()?;
         let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
         if judge != JUDGE {

@@ -361,7 +361,7 @@ mod tests {
             let file = File::options().append(true).open(file).unwrap();
             file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH)).unwrap();
         }
-        assert!(super::super::touch(&dir.path().join("answers/a")));
+        assert!(gfxpack_process::touch(&dir.path().join("answers/a")));
         fs::create_dir_all(dir.path().join("trials")).unwrap();
         fs::write(dir.path().join("trials/a"), "").unwrap();
         let opened = ObjectStore::open(dir.path()).unwrap();

@@ -96,7 +96,7 @@ fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
     }
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
-        let command = prepared.toolchains[job.toolchain].command_line(job);
+        let command = prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments);
         let (source, digest) = (job.source, job.digest);
         writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
             .expect("writing to a string");
@@ -191,7 +191,9 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(&prepared.toolchains[job.toolchain].command_line(job));
+            output.data(
+                &prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments),
+            );
         }
     }
 }
