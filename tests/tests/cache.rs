@@ -59,7 +59,8 @@ fn the_cache_is_counted_limited_and_checked() {
     build(&project, &[]).expect_code(0);
     let full = stats(&project);
     assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
-    let kinds = ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v3/{kind}"));
+    let kinds =
+        ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v3/{kind}"));
     let bytes: u64 = kinds
         .into_iter()
         .chain(["answers".to_owned(), "outputs".to_owned()])
