@@ -326,7 +326,12 @@ impl Toolchain {
         let linked = dirs.iter().flat_map(|dir| walkdir::WalkDir::new(dir)).flatten();
         let linked = linked.filter(|entry| entry.path_is_symlink());
         let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
-        self.files.iter().cloned().chain(linked).chain(dirs.into_iter().cloned()).collect()
+        self.files
+            .iter()
+            .cloned()
+            .chain(linked)
+            .chain(dirs.iter().map(|&dir| dir.clone()))
+            .collect()
     }
 
     /// Whether a file is part of the digest that decides a language's objects.
