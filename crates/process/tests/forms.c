@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -220,6 +223,100 @@ static void start(void) {
         abort();
 }
 
+static int bad;
+
+/* A call that has to fail with EACCES. */
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        long result = (long)(call);                                                                \
+        if ((result != -1 && result != 0) || errno != EACCES)                                      \
+            bad = 1, fprintf(stderr, "%s: %ld, %s\n", #call, result, strerror(errno));             \
+    } while (0)
+
+/* All forms of writing at paths that begin so; `own` may be written. */
+static void write_below(const char *base) {
+    char file[4096], new[4096], dir[4096], temp[4096];
+    struct utimbuf times = {1, 1};
+    struct timeval both[2] = {{1, 0}, {1, 0}};
+    struct timespec exact[2] = {{1, 0}, {1, 0}};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    posix_spawn_file_actions_t actions;
+    snprintf(file, sizeof file, "%s/file", base);
+    snprintf(new, sizeof new, "%s/new", base);
+    snprintf(dir, sizeof dir, "%s/dir/", base);
+    snprintf(temp, sizeof temp, "%s/tempXXXXXX", base);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/new", base);
+    REFUSED(open(file, O_WRONLY));
+    REFUSED(open64(file, O_RDWR));
+    REFUSED(openat(AT_FDCWD, file, O_RDONLY | O_TRUNC));
+    REFUSED(open(new, O_RDONLY | O_CREAT, 0600));
+    REFUSED(open(new, O_WRONLY | O_CREAT | O_EXCL, 0600));
+    REFUSED(open(file, O_WRONLY | O_NOFOLLOW));
+    REFUSED(open(dir, O_TMPFILE | O_RDWR, 0600));
+    REFUSED(creat(file, 0600));
+    REFUSED(fopen(file, "w"));
+    REFUSED(fopen(file, "a"));
+    REFUSED(fopen64(file, "r+"));
+    REFUSED(freopen(new, "w", stdin));
+    REFUSED(mkstemp(temp));
+    REFUSED(mkostemp(temp, O_CLOEXEC));
+    REFUSED(mkdtemp(temp));
+    REFUSED(unlink(file));
+    REFUSED(unlinkat(AT_FDCWD, dir, AT_REMOVEDIR));
+    REFUSED(rmdir(dir));
+    REFUSED(remove(file));
+    REFUSED(rename(file, "mine"));
+    REFUSED(rename("own", new));
+    REFUSED(renameat2(AT_FDCWD, "own", AT_FDCWD, file, RENAME_EXCHANGE));
+    REFUSED(link(file, "mine"));
+    REFUSED(linkat(AT_FDCWD, "own", AT_FDCWD, new, 0));
+    REFUSED(symlink("own", new));
+    REFUSED(mkdir(new, 0700));
+    REFUSED(mknod(new, S_IFREG | 0600, 0));
+    REFUSED(mkfifo(new, 0600));
+    REFUSED(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address));
+    REFUSED(chmod(file, 0777));
+    REFUSED(fchmodat(AT_FDCWD, dir, 0777, 0));
+    REFUSED(chown(file, 1, 1));
+    REFUSED(lchown(file, 1, 1));
+    REFUSED(truncate(file, 0));
+    REFUSED(utime(file, &times));
+    REFUSED(utimes(file, both));
+    REFUSED(lutimes(file, both));
+    REFUSED(utimensat(AT_FDCWD, dir, exact, 0));
+    REFUSED(setxattr(file, "user.x", "y", 1, 0));
+    REFUSED(removexattr(file, "user.x"));
+    int open_file = open(file, O_RDONLY), open_dir = open(dir, O_RDONLY | O_DIRECTORY);
+    REFUSED(fchmod(open_file, 0777));
+    REFUSED(fchown(open_file, 1, 1));
+    REFUSED(futimens(open_dir, exact));
+    REFUSED(utimensat(open_file, NULL, exact, 0));
+    REFUSED(fsetxattr(open_file, "user.x", "y", 1, 0));
+    REFUSED(openat(open_dir, "new", O_CREAT | O_WRONLY, 0600));
+    REFUSED(openat(open_dir, "../file", O_WRONLY));
+    REFUSED(mkdirat(open_dir, "new", 0700));
+    posix_spawn_file_actions_init(&actions);
+    REFUSED((errno = posix_spawn_file_actions_addopen(&actions, 1, new, O_CREAT | O_WRONLY, 0600), -1));
+    close(open_file);
+    close(open_dir);
+}
+
+/* What a link in a directory that may be written leads to. */
+static void write_by_links(void) {
+    REFUSED(open("to-file", O_WRONLY));
+    REFUSED(open("to-nothing", O_WRONLY | O_CREAT, 0600));
+    REFUSED(fopen("to-nothing", "w"));
+    REFUSED(truncate("to-file", 0));
+    REFUSED(chmod("to-file", 0777));
+    REFUSED(link("to-dir/file", "mine"));
+    REFUSED(rmdir("to-dir/dir/../dir"));
+    REFUSED(mkdir("to-dir/dir/.", 0700));
+    if (unlink("to-file") != 0 || open("/dev/null", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        open("absent/file", O_WRONLY | O_CREAT, 0600) >= 0 || errno != ENOENT)
+        abort();
+}
+
 static void *ask_often(void *unused) {
     for (int i = 0; i < 500; i++)
         access("there", R_OK);
@@ -257,6 +354,13 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 8; i++)
             pthread_join(threads[i], NULL);
         _exit(0);
+    }
+    if (strcmp(what, "write") == 0) {
+        for (int i = 3; i < argc; i++)
+            write_below(argv[i]);
+        write_by_links();
+        change();
+        return bad;
     }
     if (strcmp(what, "find") == 0) {
         find();

@@ -5,11 +5,11 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
 
-use gfxpack_process::watch::{Class, Record, Recorder, Unwatched, What};
-use support::{both, build, command, difference, run, watched};
+use gfxpack_process::watch::{Class, Record, Recorder, RecorderOptions, Unwatched, What};
+use support::{both, build, command, difference, run, watched, watched_with};
 use tempfile::TempDir;
 
 /// A directory with a file, a link to it and a directory in it.
@@ -331,4 +331,78 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
         assert_eq!(record.processes.len(), 1);
         assert_eq!(asked(&record), asked(&alone));
     }
+}
+
+/// A directory and all in it, with when each was last changed in any way.
+fn state(path: &Path) -> Vec<(PathBuf, Option<Vec<u8>>, u32, i64, i64)> {
+    let meta = path.symlink_metadata().unwrap();
+    let text = meta.is_file().then(|| fs::read(path).unwrap());
+    let mut all = vec![(path.to_owned(), text, meta.mode(), meta.ctime(), meta.ctime_nsec())];
+    if meta.is_dir() {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let entries: BTreeSet<PathBuf> = entries.collect();
+        all.extend(entries.iter().flat_map(|path| state(path)));
+    }
+    all
+}
+
+/// A directory that may be written, with links out of it, and one that may not.
+fn two_places() -> (TempDir, PathBuf, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    let [mine, other] = ["mine", "other"].map(|name| path.join(name));
+    for dir in [&mine, &mine.join("below"), &other, &other.join("dir")] {
+        fs::create_dir(dir).unwrap();
+    }
+    fs::write(other.join("file"), "text").unwrap();
+    fs::write(mine.join("own"), "").unwrap();
+    for (name, to) in
+        [("to-dir", "../other"), ("to-file", "../other/file"), ("to-nothing", "../other/new")]
+    {
+        symlink(to, mine.join(name)).unwrap();
+    }
+    (dir, mine, other)
+}
+
+#[test]
+fn what_is_written_elsewhere_fails_before_it_happens_and_is_told() {
+    for class in ["-cc1", "a driver"] {
+        let (dir, mine, other) = two_places();
+        let forms = build(dir.path(), "forms.c", &[]);
+        let before = state(&other);
+        let outside = other.to_str().unwrap();
+        let below = mine.join("below/../../other");
+        let bases = [outside, "../other", "to-dir", below.to_str().unwrap(), "to-dir/dir/.."];
+        let words = [&[forms.to_str().unwrap(), class, "write"], bases.as_slice()].concat();
+        let writable = [mine.as_path()];
+        let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
+        let (said, record) = watched_with(&mine, &words, &options);
+        assert_eq!(said, Ok(()), "{class}");
+        assert_eq!(state(&other), before, "{class}");
+        let record = record.unwrap();
+        let refused: Vec<_> = record.asks.iter().filter(|ask| ask.error == Some(13)).collect();
+        assert!(refused.iter().all(|ask| ask.what.writes()), "{class}");
+        assert_eq!(refused.len(), 49 * bases.len() + 8, "{class}");
+        // What a driver writes where it may is its own matter.
+        assert_eq!(record.asks.len() > refused.len(), class == "-cc1");
+        // Where nothing was said, it may write anything.
+        let free = watched_with(&mine, &["touch", "../other/file"], &RecorderOptions::default());
+        assert!(free.0.is_ok() && state(&other) != before);
+    }
+}
+
+#[test]
+fn scripts_write_where_they_may() {
+    let (_dir, mine, other) = two_places();
+    let writable = [mine.as_path()];
+    let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
+    let script = "echo x >own 2>/dev/null && mv own moved && perl -e 'open F, \">\", \"new\" or exit 1' && rm new";
+    assert_eq!(watched_with(&mine, &["sh", "-c", script], &options).0, Ok(()));
+    for script in ["echo x >../other/file", "mv own ../other/new", "sh -c 'rm to-dir/file'"] {
+        let (said, record) = watched_with(&mine, &["sh", "-c", script], &options);
+        assert!(said.is_err(), "{script}");
+        let asks = record.unwrap().asks;
+        assert!(asks.iter().any(|ask| ask.what.writes() && ask.error == Some(13)), "{script}");
+    }
+    assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "text");
 }

@@ -24,13 +24,13 @@
 
 /* A command line is no longer than the kernel takes. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
-#define MAX_TEXT ((size_t)PATH_MAX * 2)
 
 /* Where there is none, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
 static enum class class;
 static pid_t own_pid;
+static int job;
 /* How many libraries were ever loaded, when they were last told. */
 static unsigned long long libraries;
 
@@ -69,8 +69,7 @@ static void finish(struct entry *entry) {
     atomic_fetch_add(&record->entries, 1);
 }
 
-/* Where a descriptor's file lies. */
-static size_t path_of(int descriptor, char *path, size_t size) {
+size_t path_of(int descriptor, char *path, size_t size) {
     char link[32] = "/proc/self/fd/";
     size_t at = strlen(link);
     char digits[16];
@@ -238,7 +237,8 @@ static int map(const char *path) {
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
-        head.version == RECORD_VERSION && head.limit >= sizeof head)
+        head.version == RECORD_VERSION && head.limit >= sizeof head &&
+        head.writable <= head.limit - sizeof head)
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
@@ -295,6 +295,7 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
         at = stpcpy(at, argv[i]) + 1;
     announce(arguments, length);
     munmap(arguments, length + 1);
+    job = 1;
     state = ON;
 }
 
@@ -319,6 +320,16 @@ int enter(void) {
 
 void leave(void) {
     atomic_fetch_sub(&record->pending, 1);
+}
+
+const struct head *bounds(void) {
+    if (__builtin_expect(state == UNDECIDED, 0))
+        begin();
+    return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+}
+
+int is_job(void) {
+    return state == ON && job;
 }
 
 uint32_t self(void) {

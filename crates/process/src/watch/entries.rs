@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Bytes before the first entry.
+/// Bytes before the paths that may be written, which entries follow.
 pub(super) const HEAD: usize = 64;
 /// Bytes of an entry before its text.
 const ENTRY: usize = 72;
@@ -18,6 +18,7 @@ const MAGIC: u64 = 0x6863_7461_772d_7867;
 const VERSION: u32 = 2;
 
 const WISH_ALL: u32 = 1;
+const WISH_BOUNDS: u32 = 2;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
@@ -229,7 +230,7 @@ impl Record {
         }
         let (lacks, count) = (number(bytes, 12), number(bytes, 36));
         let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
-        let (mut at, mut read) = (HEAD, 0);
+        let (mut at, mut read) = (begin(bytes), 0);
         while at < used {
             let entry = Entry::parse(bytes, at)?;
             at += entry.length;
@@ -252,15 +253,29 @@ impl Record {
     }
 }
 
-/// The head of an empty record, which tells what drivers ask too if `all`.
-pub(super) fn empty(limit: u64, all: bool) -> [u8; HEAD] {
-    let mut head = [0; HEAD];
+/// An empty record, which tells what drivers ask too if `all`, of a run that
+/// may write these paths alone.
+pub(super) fn empty(limit: u64, all: bool, writable: Option<&[PathBuf]>) -> Vec<u8> {
+    let wishes = if all { WISH_ALL } else { 0 } | if writable.is_some() { WISH_BOUNDS } else { 0 };
+    let paths = writable.unwrap_or_default().iter();
+    let paths: Vec<u8> =
+        paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    let begin = (HEAD + paths.len()).next_multiple_of(8);
+    let mut head = vec![0; begin];
     head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
     head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
     head[16..24].copy_from_slice(&limit.to_ne_bytes());
-    head[24..32].copy_from_slice(&(HEAD as u64).to_ne_bytes());
-    head[40..44].copy_from_slice(&(if all { WISH_ALL } else { 0 }).to_ne_bytes());
+    head[24..32].copy_from_slice(&(begin as u64).to_ne_bytes());
+    head[40..44].copy_from_slice(&wishes.to_ne_bytes());
+    let length = u32::try_from(paths.len()).expect("paths are shorter");
+    head[44..48].copy_from_slice(&length.to_ne_bytes());
+    head[HEAD..HEAD + paths.len()].copy_from_slice(&paths);
     head
+}
+
+/// Where the first entry of a record begins.
+fn begin(bytes: &[u8]) -> usize {
+    (HEAD + number(bytes, 44) as usize).next_multiple_of(8)
 }
 
 /// How many bytes of a record are used, by its head.
@@ -270,7 +285,7 @@ pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
         return Err(damaged(0));
     }
     let (lacks, used, pending) = (number(bytes, 12), long(bytes, 24), number(bytes, 32));
-    if long(bytes, 16) != limit || used < HEAD as u64 {
+    if long(bytes, 16) != limit || used < begin(bytes) as u64 {
         return Err(damaged(16));
     }
     if lacks & LACK_ROOM != 0 || used > limit {

@@ -14,11 +14,11 @@ mod place;
 mod settle;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -35,6 +35,18 @@ use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 /// no more memory than what is written.
 pub const RECORD_LIMIT: u64 = 16 << 20;
 
+/// What is wanted of a record, and what its run may do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecorderOptions<'a> {
+    /// Whether drivers and scripts tell what they ask of files: what their
+    /// answer rests on.
+    pub all: bool,
+    /// The files and directories that any process of the run may write; `None`
+    /// for whatever it can. What is tried elsewhere fails with `EACCES`, and is
+    /// among [`Record::asks`], whoever tried. `/dev/null` may be opened always.
+    pub writable: Option<&'a [&'a Path]>,
+}
+
 /// A record that is being written: a file in memory, gone with this value.
 #[derive(Debug)]
 pub struct Recorder {
@@ -42,27 +54,26 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty record.
+    /// An empty record of a run that may write whatever it can.
     ///
     /// # Errors
     /// Where the system has no files in memory.
     pub fn new() -> io::Result<Self> {
-        Self::telling(false)
+        Self::with(&RecorderOptions::default())
     }
 
-    /// An empty record that tells of every process what it asks of files, of
-    /// drivers and scripts too: what their answer rests on.
+    /// An empty record.
     ///
     /// # Errors
-    /// As [`Recorder::new`].
-    pub fn of_all() -> io::Result<Self> {
-        Self::telling(true)
-    }
-
-    fn telling(all: bool) -> io::Result<Self> {
+    /// Where the system has no files in memory, or a path that may be written
+    /// is not there.
+    pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
+        let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
+        let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
+        let head = entries::empty(RECORD_LIMIT, options.all, writable.as_deref());
         let mut file = File::from(memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?);
         file.set_len(RECORD_LIMIT)?;
-        file.write_all(&entries::empty(RECORD_LIMIT, all))?;
+        file.write_all(&head)?;
         Ok(Self { file })
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gfxpack_process::watch::{Ask, Class, Record, Recorder, Unwatched, What};
+use gfxpack_process::watch::{Ask, Class, Record, Recorder, RecorderOptions, Unwatched, What};
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]
@@ -22,11 +22,21 @@ pub(crate) fn run(directory: &Path, words: &[&str]) {
 
 /// What a program asks for, however it ends.
 pub(crate) fn watched(directory: &Path, words: &[&str]) -> Result<Record, Unwatched> {
-    let recorder = Recorder::new().unwrap();
+    watched_with(directory, words, &RecorderOptions::default()).1
+}
+
+/// Likewise, with what it wrote if it failed.
+pub(crate) fn watched_with(
+    directory: &Path,
+    words: &[&str],
+    options: &RecorderOptions<'_>,
+) -> (Result<(), String>, Result<Record, Unwatched>) {
+    let recorder = Recorder::with(options).unwrap();
     let mut command = command(words[0]);
     command.args(&words[1..]).current_dir(directory).envs(recorder.environment().unwrap());
-    command.output().unwrap();
-    recorder.finish()
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (if output.status.success() { Ok(()) } else { Err(said) }, recorder.finish())
 }
 
 /// A C program, or a library where that is asked for.
@@ -53,7 +63,7 @@ pub(crate) type Calls = BTreeMap<Call, usize>;
 /// The same program with strace around it: the record, and the calls of every
 /// process that the recorder tells of, as the record and as strace tell them.
 pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Calls, Calls) {
-    let recorder = if all { Recorder::of_all() } else { Recorder::new() }.unwrap();
+    let recorder = Recorder::with(&RecorderOptions { all, ..Default::default() }).unwrap();
     let traces = tempfile::tempdir().unwrap();
     let mut strace = command("strace");
     strace.args(["-ff", "-q", "-s", "65536", "-e", "trace=file,desc,process"]);
