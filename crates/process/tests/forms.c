@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -226,13 +227,34 @@ static void start(void) {
 static int bad;
 
 /* A call that has to fail with EACCES. */
-#define REFUSED(call)                                                                              \
+#define REFUSED(call) FAILS(call, EACCES)
+#define FAILS(call, error)                                                                         \
     do {                                                                                           \
         errno = 0;                                                                                 \
         long result = (long)(call);                                                                \
-        if ((result != -1 && result != 0) || errno != EACCES)                                      \
+        if ((result != -1 && result != 0) || errno != error)                                       \
             bad = 1, fprintf(stderr, "%s: %ld, %s\n", #call, result, strerror(errno));             \
     } while (0)
+
+/* All forms of starting a program, each of which has to fail. */
+static void start_nothing(void) {
+    char *words[] = {"true", NULL};
+    pid_t pid;
+    FAILS(execve("/bin/true", words, environ), EPERM);
+    FAILS(execl("/bin/true", "true", NULL), EPERM);
+    FAILS(execvp("true", words), EPERM);
+    FAILS(fexecve(open("/bin/true", O_RDONLY), words, environ), EPERM);
+    FAILS((errno = posix_spawn(&pid, "/bin/true", NULL, NULL, words, environ), -1), EPERM);
+    FAILS((errno = posix_spawnp(&pid, "true", NULL, NULL, words, environ), -1), EPERM);
+    FAILS(system("true"), EPERM);
+    FAILS(popen("true", "r"), EPERM);
+    FAILS(syscall(SYS_execve, "/bin/true", words, environ), EPERM);
+    if ((pid = fork()) == 0) {
+        execv("/bin/true", words);
+        _exit(errno == EPERM ? 0 : 1);
+    }
+    wait_for(pid);
+}
 
 /* All forms of writing at paths that begin so; `own` may be written. */
 static void write_below(const char *base) {
@@ -360,6 +382,10 @@ int main(int argc, char **argv) {
             write_below(argv[i]);
         write_by_links();
         change();
+        return bad;
+    }
+    if (strcmp(what, "start nothing") == 0) {
+        start_nothing();
         return bad;
     }
     if (strcmp(what, "find") == 0) {

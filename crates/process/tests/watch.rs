@@ -4,12 +4,13 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use gfxpack_process::watch::{Class, Record, Recorder, RecorderOptions, Unwatched, What};
-use support::{both, build, command, difference, run, watched, watched_with};
+use support::{both, build, command, difference, let_in, run, watched, watched_with};
 use tempfile::TempDir;
 
 /// A directory with a file, a link to it and a directory in it.
@@ -299,28 +300,20 @@ fn of_drivers_all_is_told_where_that_is_wished() {
 fn copies_of_a_loaded_compiler_have_records_of_their_own() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
-    let door = build(&path, "door.c", &["-shared", "-fPIC", "-ldl"]);
     let number = compilers()[0];
     let command_line = words(number, "k.cl");
     let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
     let alone = watched(&path, &command_line).unwrap();
     let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
-    let library = gfxpack_process::preload::path().unwrap();
-    let mut doorway = command(&compiler.program);
-    let preload = format!("{} {}", library.display(), door.display());
-    doorway.env("LD_PRELOAD", preload).current_dir(&path);
-    for (name, recorder) in ["first", "second"].into_iter().zip(&recorders) {
+    let writing = |name: &str| {
         let mut words = compiler.arguments.clone();
         let output = words.iter().position(|word| word == "-o").unwrap() + 1;
-        words[output] = path.join(format!("{name}.o")).into();
-        let text: Vec<u8> =
-            words.iter().flat_map(|w| [w.as_encoded_bytes(), &[0]].concat()).collect();
-        fs::write(path.join(name), text).unwrap();
-        doorway.arg(recorder.path()).arg(name);
-    }
-    let output = doorway.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        words[output] = path.join(name).into();
+        words
+    };
+    let (first, second) = (writing("first.o"), writing("second.o"));
+    let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
     let asked = |record: &Record| -> Vec<_> {
         let asks =
             record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
@@ -331,6 +324,20 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
         assert_eq!(record.processes.len(), 1);
         assert_eq!(asked(&record), asked(&alone));
     }
+}
+
+#[test]
+fn a_copy_of_a_loaded_compiler_starts_no_program() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
+    let words = |what: &str| [forms.to_str().unwrap(), "-cc1", what].map(OsString::from);
+    let (start, none) = (words("start nothing"), words("dirs"));
+    let_in(&path, &forms, [(&recorders[0], &start), (&recorders[1], &none)]);
+    let [start, none] = recorders.map(Recorder::finish);
+    assert_eq!(start, Err(Unwatched::Untold("execve".into())));
+    assert!(none.is_ok());
 }
 
 /// A directory and all in it, with when each was last changed in any way.

@@ -39,7 +39,7 @@ use crate::toolchain::Toolchain;
 use gfxpack_process::FileDigests;
 use gfxpack_process::Usage;
 use gfxpack_process::preload::{self, Environment};
-use gfxpack_process::watch::{Looks, Record, Recorder, Unwatched};
+use gfxpack_process::watch::{Looks, Record, Recorder, RecorderOptions, Unwatched};
 use gfxpack_process::{self as process, Cancel, End, Output};
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
@@ -154,7 +154,7 @@ impl Engine<'_> {
             time_limit: self.time_limit,
             record: None,
         };
-        let (output, record) = recorded(|record| {
+        let (output, record) = recorded(place.scratch, |record| {
             let program = process::Program { record, ..program.clone() };
             Ok(process::run(&program, self.cancel)?)
         })?;
@@ -189,7 +189,7 @@ impl Engine<'_> {
                 fork_server: self.shortcuts.fork_server,
                 record: None,
             };
-            let (output, record) = recorded(|record| {
+            let (output, record) = recorded(place.scratch, |record| {
                 starter.run(&Start { record, words: start.words.clone(), ..start }, self.cancel)
             })?;
             let ok = output.ok();
@@ -269,11 +269,14 @@ impl Run {
     }
 }
 
-/// Runs something with a record of what it asks of the file system.
+/// Runs something with a record of what it asks of the file system. It may
+/// write nothing but what is in `scratch`.
 pub(crate) fn recorded<T>(
+    scratch: &Path,
     run: impl FnOnce(Option<&Recorder>) -> Result<T, CompileError>,
 ) -> Result<(T, Result<Record, Unwatched>), CompileError> {
-    let recorder = Recorder::new().ok();
+    let options = RecorderOptions { writable: Some(&[scratch]), ..RecorderOptions::default() };
+    let recorder = Recorder::with(&options).ok();
     let done = run(recorder.as_ref())?;
     Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
 }

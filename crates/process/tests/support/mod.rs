@@ -1,6 +1,7 @@
 //! Programs run with a record, and what strace says of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,6 +38,24 @@ pub(crate) fn watched_with(
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (if output.status.success() { Ok(()) } else { Err(said) }, recorder.finish())
+}
+
+/// Copies of a program that was loaded once, two at once: each with its
+/// arguments, its name first, and a record.
+pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsString]); 2]) {
+    let door = build(directory, "door.c", &["-shared", "-fPIC", "-ldl"]);
+    let library = gfxpack_process::preload::path().unwrap();
+    let mut doorway = command(program);
+    let preload = format!("{} {}", library.display(), door.display());
+    doorway.env("LD_PRELOAD", preload).current_dir(directory);
+    for (number, (recorder, words)) in jobs.into_iter().enumerate() {
+        let file = directory.join(format!("{number}.arguments"));
+        let text = words.iter().flat_map(|word| [word.as_encoded_bytes(), &[0]].concat());
+        fs::write(&file, text.collect::<Vec<u8>>()).unwrap();
+        doorway.arg(recorder.path()).arg(file);
+    }
+    let output = doorway.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A C program, or a library where that is asked for.
