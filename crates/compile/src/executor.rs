@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
 use crate::crew::{Crew, Done, Seats};
+use crate::current::Current;
 use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
 use crate::gate::{Gate, ThisMachine};
@@ -27,7 +28,7 @@ use crate::remote::{RemoteShop, RemoteWorkers, Site};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
-use crate::store::{HEADERS, Now, ObjectInfo, ObjectStore};
+use crate::store::{HEADERS, ObjectInfo, ObjectStore};
 use crate::toolchain::Toolchain;
 use crate::work::WorkDir;
 
@@ -211,10 +212,10 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         }
     };
     let looks = Looks::new(digests);
-    let now = |source| Now::new(&looks, sources, source);
+    let current = Current::new(&looks, sources, toolchains, store, cancel);
     let lookup = |job: &usize| {
         let job = &plan.jobs[*job];
-        store.lookup(job.digest, now(job.source))
+        store.lookup(job.digest, current.of(job))
     };
     let mut found: Vec<Option<ObjectInfo>> =
         pool.install(|| wanted.par_iter().map(lookup).collect());
@@ -227,7 +228,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
             shared.top_up(plan, &had, store, cancel);
         }
         let jobs: Vec<usize> = lacked.iter().map(|&place| wanted[place]).collect();
-        let fetched = shared.fetch(plan, &jobs, store, &now, cancel);
+        let fetched = shared.fetch(plan, &jobs, store, &current, cancel);
         let count = fetched.len();
         let mut fetched: HashMap<usize, ObjectInfo> = fetched.into_iter().collect();
         for place in lacked {
@@ -253,7 +254,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     if !options.retry_refused {
         let refusal = |index: &usize| {
             let job = &plan.jobs[*index];
-            Some((*index, store.refusal(job.digest, now(job.source))?))
+            Some((*index, store.refusal(job.digest, current.of(job))?))
         };
         refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
         let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
@@ -292,7 +293,7 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
         shortcuts: options.shortcuts,
         kept: store.dir(),
         work: work.path(),
-        commands: Default::default(),
+        drivers: current.drivers(),
         compilers: Compilers::default(),
         environments: toolchains.iter().map(compiler_environment).collect(),
         headers: Default::default(),

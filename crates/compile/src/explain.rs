@@ -8,9 +8,10 @@ use std::path::Path;
 use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_process::FileDigests;
 use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::{Cancel, FileDigests};
 
+use crate::current::Current;
 use crate::error::CompileError;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
@@ -35,6 +36,8 @@ pub enum What {
     Header,
     /// The source or what it includes.
     Source,
+    /// The commands that the driver would run.
+    Driver,
     /// A header of the system.
     SystemFile,
     /// A macro given with `-D`.
@@ -53,6 +56,7 @@ impl What {
             Self::DeviceLibrary => "device-library",
             Self::Header => "header",
             Self::Source => "source",
+            Self::Driver => "driver",
             Self::SystemFile => "system-file",
             Self::Define => "define",
             Self::Argument => "argument",
@@ -140,15 +144,17 @@ pub fn explain(
     plan: &Plan,
     job: &Job,
     key: &KernelKey,
-    toolchain: &Toolchain,
+    toolchains: &[Toolchain],
     store: &ObjectStore,
     sources: &SourceSet,
     digests: &FileDigests,
     history: &History,
+    cancel: &Cancel,
 ) -> Result<Explanation, CompileError> {
     let looks = Looks::new(digests);
-    let asked = Asked::new(&looks, sources, job.source);
-    let mut files = toolchain.covered_files(digests)?;
+    let current = Current::new(&looks, sources, toolchains, store, cancel);
+    let asked = current.of(job);
+    let mut files = toolchains[job.toolchain].covered_files(digests)?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);
     let previous = history.get(key);
@@ -161,7 +167,13 @@ pub fn explain(
         (Err(Some(failure)), _) => State::Refused(failure),
         (Err(None), _) if info.is_some() => {
             let all = answers.iter().flat_map(Answers::iter);
-            State::Changed(all.filter_map(|(path, then)| change(path, then, asked)).collect())
+            let mut changes: Vec<Change> =
+                all.filter_map(|(path, then)| change(path, then, asked)).collect();
+            if info.as_ref().is_some_and(|info| info.commands() != asked.commands) {
+                let name = "what it would run".to_owned();
+                changes.push(Change { what: What::Driver, name, how: How::Changed(None) });
+            }
+            State::Changed(changes)
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
         (Err(None), Some(record)) => State::Changed(now.since(record)),
@@ -186,10 +198,7 @@ pub fn explain(
 fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
-        _ => {
-            let listed = matches!(then, Answer::Listing(_));
-            asked.looks.answer(path, listed).unwrap_or(Answer::Other)
-        }
+        _ => asked.looks.answer(path, then.query()).unwrap_or(Answer::Other),
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,

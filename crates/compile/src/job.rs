@@ -248,7 +248,7 @@ fn attempt(
         Err(error) => return Err(error),
     };
     *spent = spent.then(run.usage);
-    let judged = judge::judge(engine, job, stage, &place, &run, since)?;
+    let judged = judge::judge(engine, job, stage, &place, (&run, way), since)?;
     let rests_on = match judged {
         Judged::Again => return Ok(Attempt::Again),
         Judged::Reads(path) => Err(FailureKind::Reads(path)),

@@ -2,19 +2,20 @@
 //! it rests on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
+    tidy_below,
 };
 
 use crate::answers::Moment;
-use crate::engine::{self, Engine, Run};
+use crate::engine::{self, Direct, Engine, Filling, Run, Way, driver_places};
 use crate::error::CompileError;
 use crate::job::depfile_paths;
 use crate::source::SourceSet;
@@ -27,6 +28,10 @@ use crate::toolchain::Toolchain;
 /// `ParseHeaderSearchArgs`.
 const SEARCHING: [&str; 6] =
     ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
+
+/// How many directories deep a source is laid out: so many times `..` leads to
+/// nothing but what is laid out there too.
+const DEPTH: usize = 8;
 
 /// The directory where a source is laid out for its jobs.
 #[derive(Debug)]
@@ -43,10 +48,12 @@ impl Stage {
     pub(crate) fn new(
         sources: &SourceSet,
         source: usize,
-        dir: PathBuf,
+        top: PathBuf,
     ) -> Result<Self, CompileError> {
-        fs::create_dir(&dir).map_err(CompileError::io("create", &dir))?;
-        let dir = fs::canonicalize(&dir).map_err(CompileError::io("read", &dir))?;
+        fs::create_dir(&top).map_err(CompileError::io("create", &top))?;
+        let top = fs::canonicalize(&top).map_err(CompileError::io("read", &top))?;
+        let dir = (0..DEPTH).fold(top.clone(), |dir, _| dir.join("s"));
+        fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
         sources.stage(source, &dir)?;
         Ok(Self { source, dir, more: Mutex::default() })
     }
@@ -55,22 +62,38 @@ impl Stage {
         &self.dir
     }
 
-    /// What was laid out besides the source's own files.
-    fn more(&self, below: &Path) -> Option<Answer> {
-        self.more.lock().expect("no panic inside").get(below).cloned()
+    /// What lies at a path, if it was laid out besides the source's own files
+    /// or is reached by way of `..`, so that other directories count.
+    fn more(&self, sources: &SourceSet, below: &Path) -> Option<Answer> {
+        let tidy = tidy_below(below);
+        let more = self.more.lock().expect("no panic inside");
+        let laid_out = || sources.staged(self.source, &tidy).or(Some(Answer::Directory));
+        more.get(&tidy).cloned().or_else(|| laid_out().filter(|_| tidy != below))
+    }
+
+    /// Makes a directory above the staged one that is there above the sources,
+    /// so that the compiler tells which file it wants there; whether it did.
+    fn add_above(&self, tidy: &Path) -> Result<bool, CompileError> {
+        let steps = tidy.components().take_while(|part| *part == Component::ParentDir).count();
+        let Some(above) = self.dir.ancestors().nth(steps).filter(|_| steps <= DEPTH) else {
+            return Ok(false);
+        };
+        let dir = above.join(tidy.components().skip(steps).collect::<PathBuf>());
+        if dir.exists() {
+            return Ok(false);
+        }
+        fs::create_dir_all(&dir).map_err(CompileError::io("create", dir))?;
+        Ok(true)
     }
 
     /// Lays out what a compiler looked for; whether it is there now.
     fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         // Held so that each file is read once, whoever asks.
         let mut more = self.more.lock().expect("no panic inside");
-        if more.contains_key(below) {
-            return Ok(true);
-        }
         match sources.stage_more(self.source, below, &self.dir)? {
             Answer::Absent => Ok(false),
             answer => {
-                more.insert(below.to_owned(), answer);
+                more.entry(tidy_below(below)).or_insert(answer);
                 Ok(true)
             }
         }
@@ -97,7 +120,7 @@ pub(crate) fn judge(
     job: &Job,
     stage: &Stage,
     place: &engine::Place<'_>,
-    run: &Run,
+    (run, way): (&Run, Way),
     since: Moment,
 ) -> Result<Judged, CompileError> {
     let records = match watched(run) {
@@ -109,18 +132,28 @@ pub(crate) fn judge(
         let name = unknown.display();
         return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
     }
+    let direct = engine.drivers.direct(job);
+    if let Some(direct) = direct.as_ref().filter(|_| way == Way::Driver)
+        && is_other_command(engine, job, direct, place, &records)
+    {
+        let reason = "the driver ran other commands than it had said";
+        return Ok(Judged::Unknown(reason.to_owned()));
+    }
     let places = places(engine, job, stage, place, &records);
+    let driver = driver_places(stage.dir.clone(), &engine.looks.real(place.scratch));
+    let of_class = |class| if class == Class::Other { &driver } else { &places };
     let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
     let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
     for record in &records {
-        let settled = settle(record, &places, engine.looks, since.seconds());
+        let settled = settle(record, of_class, engine.looks, since.seconds());
         let Settled { answers, stage: asked, reads: read, writes: written, changed: other } =
             settled;
         system.extend(answers);
         (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
         for (below, asked) in asked {
             if asked.found {
-                sources.extend(stage.more(&below).map(|answer| (below.clone(), answer)));
+                let answer = stage.more(engine.sources, &below);
+                sources.extend(answer.map(|answer| (below.clone(), answer)));
             }
             if !asked.absent {
                 continue;
@@ -132,7 +165,14 @@ pub(crate) fn judge(
                     sources.insert((below, Answer::Absent));
                 }
                 // A directory on the way there is judged by what it holds.
-                _ if below.starts_with("..") => reads = reads.or(Some(below)),
+                answer if tidy_below(&below).starts_with("..") => {
+                    let tidy = tidy_below(&below);
+                    if answer == Answer::Directory && stage.add_above(&tidy)? {
+                        again = true;
+                    } else {
+                        reads = reads.or(Some(tidy));
+                    }
+                }
                 _ => again |= stage.add(engine.sources, &below)?,
             }
         }
@@ -163,7 +203,8 @@ pub(crate) fn judge(
         system = system.with(&used.header.answers, engine.looks);
         sources.extend(used.absent.iter().map(|path| (path.clone(), Answer::Absent)));
     }
-    Ok(Judged::RestsOn(RestsOn { system, sources: Answers::of_relative(sources) }))
+    let commands = direct.map(|(_, commands)| commands.digest);
+    Ok(Judged::RestsOn(RestsOn { commands, system, sources: Answers::of_relative(sources) }))
 }
 
 /// The records of a run, if they tell what the compiler itself asked for: a
@@ -198,6 +239,39 @@ fn unknown_library(
         .filter(|process| process.class != Class::Other)
         .flat_map(|process| &process.libraries);
     loaded.find(|library| !is_known(library)).cloned()
+}
+
+/// Whether a driver ran other commands than those that it says it would run.
+/// Between them, files have names that it makes up.
+fn is_other_command(
+    engine: &Engine<'_>,
+    job: &Job,
+    (defines, commands): &Direct,
+    place: &engine::Place<'_>,
+    records: &[&Record],
+) -> bool {
+    let filling = Filling {
+        input: &engine.plan.sources[job.source].main,
+        defines,
+        output: place.output,
+        deps_file: place.deps_file,
+        scratch: place.scratch,
+    };
+    let said = commands.list.iter().map(|command| command.fill(&filling));
+    // Programs besides compilers and linkers are the drivers' own affair.
+    let counts = |words: &Vec<OsString>| Class::of(words) != Class::Other;
+    let said: Vec<Vec<OsString>> = said.filter(counts).collect();
+    let ran = records.iter().flat_map(|record| &record.processes);
+    let ran: Vec<_> = ran.filter(|process| process.class != Class::Other).collect();
+    let scratch = place.scratch.as_os_str().as_encoded_bytes();
+    let is_own = |word: &OsString| word.as_encoded_bytes().starts_with(scratch);
+    let same = |(said, ran): (&OsString, &OsString)| said == ran || (is_own(said) && is_own(ran));
+    said.len() != ran.len()
+        || said.iter().zip(&ran).any(|(said, ran)| {
+            let ran = &ran.arguments;
+            // The program is named with links or without.
+            said.len() != ran.len() || !said.iter().zip(ran).skip(1).all(same)
+        })
 }
 
 /// Where everything lies for a run.

@@ -9,6 +9,7 @@ mod choose;
 mod configuration;
 mod costs;
 mod crew;
+mod current;
 mod disassemble;
 mod discover;
 mod engine;
@@ -39,6 +40,7 @@ mod work;
 
 pub use choose::{Listed, Toolchains};
 pub use costs::KnownCosts;
+pub use current::Current;
 pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use engine::{Shortcut, Shortcuts};

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_plan::plan::{Job, Plan};
 
+use crate::current::Current;
 use crate::job;
-use crate::store::{Entry, Now, ObjectInfo, ObjectStore};
+use crate::store::{Entry, ObjectInfo, ObjectStore};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Answers;
 
@@ -136,17 +137,17 @@ impl SharedCache {
 
     /// Brings what it has of these jobs into the store, and gives what it
     /// brought.
-    pub(crate) fn fetch<'a>(
+    pub(crate) fn fetch(
         &self,
         plan: &Plan,
         jobs: &[usize],
         store: &ObjectStore,
-        now: &(dyn Fn(usize) -> Now<'a> + Sync),
+        current: &Current<'_>,
         cancel: &Cancel,
     ) -> Vec<(usize, ObjectInfo)> {
         let found: Mutex<Vec<_>> = Mutex::default();
         self.each(plan, jobs, cancel, &|index, job| {
-            if let Some(info) = self.fetch_one(job, store, now(job.source)) {
+            if let Some(info) = self.fetch_one(job, store, current) {
                 found.lock().expect("no panic inside").push((index, info));
             }
         });
@@ -179,7 +180,12 @@ impl SharedCache {
         });
     }
 
-    fn fetch_one(&self, job: &Job, store: &ObjectStore, now: Now<'_>) -> Option<ObjectInfo> {
+    fn fetch_one(
+        &self,
+        job: &Job,
+        store: &ObjectStore,
+        current: &Current<'_>,
+    ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
         let sound = |entry: &Entry<'_>| {
@@ -205,7 +211,7 @@ impl SharedCache {
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system's headers may be others here.
-        store.lookup(job.digest, now)
+        store.lookup(job.digest, current.of(job))
     }
 
     /// Runs `build` with a function that takes jobs whose objects the store

@@ -312,6 +312,13 @@ impl SourceSet {
         }
     }
 
+    /// The file of a closure that is laid out at a path.
+    pub(crate) fn staged(&self, source: usize, path: &Path) -> Option<Answer> {
+        let files = self.closures[source].iter();
+        let file = files.clone().find(|(staged, _)| path == Path::new(staged))?;
+        Some(Answer::File { digest: file.1.digest, real: None })
+    }
+
     /// Whether answers about the sources, seen from the staged directory,
     /// would be the same now.
     pub(crate) fn hold(&self, source: usize, answers: &Answers, digests: &FileDigests) -> bool {
@@ -337,11 +344,15 @@ impl SourceSet {
         if !real.is_file() {
             return Ok(Answer::Absent);
         }
-        let bytes = fs::read(&real).map_err(CompileError::io("read", &real))?;
-        let answer = Answer::File { digest: Digest::of(&bytes), real: None };
-        let write = write_atomic(&staged, &[&bytes]);
-        write.map_err(CompileError::io("write", &staged))?;
-        Ok(answer)
+        let parent = staged.parent().unwrap_or(dir);
+        fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+        if !staged.exists() {
+            let bytes = fs::read(&real).map_err(CompileError::io("read", &real))?;
+            let write = write_atomic(&staged, &[&bytes]);
+            write.map_err(CompileError::io("write", &staged))?;
+        }
+        let bytes = fs::read(&staged).map_err(CompileError::io("read", &staged))?;
+        Ok(Answer::File { digest: Digest::of(&bytes), real: None })
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that

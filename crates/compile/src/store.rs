@@ -70,19 +70,15 @@ pub struct Now<'a> {
     pub looks: &'a Looks<'a>,
     /// The plan's sources, and which is the job's.
     pub source: Option<(&'a SourceSet, usize)>,
-}
-
-impl<'a> Now<'a> {
-    /// For a job with this source.
-    #[must_use]
-    pub fn new(looks: &'a Looks<'a>, sources: &'a SourceSet, source: usize) -> Self {
-        Self { looks, source: Some((sources, source)) }
-    }
+    /// What the job's driver would run, if that is known.
+    pub commands: Option<Digest>,
 }
 
 /// What a job's outcome rests on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestsOn {
+    /// What its driver would run, if that is known.
+    pub commands: Option<Digest>,
     /// What its compiler was told of the file system.
     pub system: Answers,
     /// What it found, and did not find, where its sources lie.
@@ -93,7 +89,7 @@ impl RestsOn {
     /// Something that is never so: what was made is for one build alone.
     pub(crate) fn nothing_known() -> Self {
         let never = [(PathBuf::from("/"), Answer::Absent)].into();
-        Self { system: Answers::of_relative(never), sources: Answers::default() }
+        Self { system: Answers::of_relative(never), ..Self::default() }
     }
 }
 
@@ -273,7 +269,7 @@ impl ObjectStore {
         rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
         let answers = self.insert_answers(rests_on)?;
-        let (info, header, about) = ObjectInfo::of(bytes, about, answers);
+        let (info, header, about) = ObjectInfo::of(bytes, about, answers, rests_on.commands);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
@@ -311,26 +307,26 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        info.answers.iter().all(|name| {
-            // Held while files are hashed: else every worker would hash them.
-            let mut known = self.hold.lock().expect("no panic inside");
-            let source = now.source.map(|(_, source)| source);
-            let of = |source| known.get(&(*name, source)).copied();
-            if let Some(holds) = of(None).or_else(|| of(source)) {
-                return holds;
-            }
-            let Some(answers) = self.read_answers(*name) else { return false };
-            let is_of_sources = answers.are_relative();
-            let holds = match (is_of_sources, now.source) {
-                (true, Some((sources, source))) => {
-                    sources.hold(source, &answers, now.looks.digests())
-                }
-                (true, None) => false,
-                (false, _) => answers.hold(now.looks),
-            };
-            known.insert((*name, source.filter(|_| is_of_sources)), holds);
-            holds
-        })
+        info.commands == now.commands && info.answers.iter().all(|name| self.holds(*name, now))
+    }
+
+    fn holds(&self, name: Digest, now: Now<'_>) -> bool {
+        // Held while files are hashed: else every worker would hash them.
+        let mut known = self.hold.lock().expect("no panic inside");
+        let source = now.source.map(|(_, source)| source);
+        let of = |source| known.get(&(name, source)).copied();
+        if let Some(holds) = of(None).or_else(|| of(source)) {
+            return holds;
+        }
+        let Some(answers) = self.read_answers(name) else { return false };
+        let is_of_sources = answers.are_relative();
+        let holds = match (is_of_sources, now.source) {
+            (true, Some((sources, source))) => sources.hold(source, &answers, now.looks.digests()),
+            (true, None) => false,
+            (false, _) => answers.hold(now.looks),
+        };
+        known.insert((name, source.filter(|_| is_of_sources)), holds);
+        holds
     }
 }
 
@@ -413,7 +409,7 @@ mod tests {
     /// What another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
-        store.lookup(job, Now { looks: &Looks::new(&digests), source: None })
+        store.lookup(job, Now { looks: &Looks::new(&digests), source: None, commands: None })
     }
 
     fn fixture() -> Fixture {

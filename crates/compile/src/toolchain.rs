@@ -303,6 +303,15 @@ impl Toolchain {
         &self.files
     }
 
+    /// Paths of its own that stand in commands, the longest first where one is
+    /// within another.
+    pub(crate) fn own_paths(&self) -> [String; 4] {
+        let resource_dir = self.covered.iter().find(|dir| dir.ends_with("include"));
+        let resource_dir = resource_dir.and_then(|dir| dir.parent()).unwrap_or(Path::new(""));
+        [&self.clang, self.device_libs.as_path(), resource_dir, &self.installed_libs]
+            .map(|path| path.display().to_string())
+    }
+
     /// The files and directories of the digest that decides a language's
     /// objects.
     pub(crate) fn covered_paths(&self, language: Language) -> Vec<PathBuf> {

@@ -25,7 +25,7 @@ use gfxpack_plan::plan::Job;
 use gfxpack_process::preload;
 
 use super::Engine;
-use super::command::{Command, Defines, Filling, Shape, Word};
+use super::command::{Command, Defines, Filling, Word};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 use crate::toolchain::Toolchain;
@@ -63,17 +63,7 @@ pub(crate) struct Recipe {
     before: Option<String>,
 }
 
-/// A job's macros and what its driver would run.
-pub(crate) type Direct = (Defines, Arc<Vec<Command>>);
-
 impl Engine<'_> {
-    /// What a job's driver would run, whatever shortcuts are taken here.
-    pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
-        let (shape, defines) = Shape::of(job)?;
-        let commands = self.asked(shape, job, &defines)?;
-        Some((defines, commands))
-    }
-
     /// How jobs with these commands and this source run elsewhere; `None`
     /// where they can't.
     pub(crate) fn recipe(

@@ -1,30 +1,21 @@
-//! What a driver would run for a job: asked once for all jobs that differ in
+//! What a driver would run for a job: the same for all jobs that differ in
 //! macros and source alone, with a slot where those go.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use gfxpack_model::Language;
 use gfxpack_model::compiler::Program;
 use gfxpack_plan::clock::is_of_clock;
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{self as process, Cancel, End};
-
-use crate::error::CompileError;
-use crate::toolchain::Toolchain;
+use serde::{Deserialize, Serialize};
 
 /// Stand for what differs; no real option looks like these.
-const INPUT: &str = "gfxpack_slot_input";
-const OUTPUT: &str = "gfxpack_slot_output";
-const DEPS: &str = "gfxpack_slot_deps";
+pub(super) const INPUT: &str = "gfxpack_slot_input";
+pub(super) const OUTPUT: &str = "gfxpack_slot_output";
+pub(super) const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
 const SYMBOL: &str = "--defsym";
-/// Far longer than a driver takes to plan, for machines under load.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// What jobs of one command have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,9 +23,9 @@ pub(crate) struct Shape {
     pub(crate) toolchain: usize,
     pub(crate) program: Program,
     pub(crate) language: Language,
-    extension: String,
+    pub(super) extension: String,
     /// The job's arguments, the macros as one, without the source.
-    words: Vec<String>,
+    pub(super) words: Vec<String>,
 }
 
 /// One of a job's macros, as the compiler itself takes it: two words.
@@ -109,7 +100,7 @@ fn is_integer(value: &str) -> bool {
 }
 
 /// A word of a command.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Word {
     Text(String),
     /// A run of the job's macros, by its number.
@@ -130,7 +121,7 @@ pub(crate) enum Word {
 }
 
 /// A program with its arguments; the first word is the program.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Command {
     pub(crate) words: Vec<Word>,
 }
@@ -205,13 +196,13 @@ fn slot_number(word: &str) -> Option<usize> {
 
 /// Whether a driver says with `-###` that it would refuse: it exits with 0
 /// all the same, and may print commands that it would never run.
-fn refuses(text: &str) -> bool {
+pub(super) fn refuses(text: &str) -> bool {
     text.lines().any(|line| !line.trim_start().starts_with('"') && line.contains("error:"))
 }
 
 /// Reads the commands that `-###` printed; `None` where they are not
 /// understood.
-fn parse(text: &str, input: &str) -> Option<Vec<Command>> {
+pub(super) fn parse(text: &str, input: &str) -> Option<Vec<Command>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"'));
     let commands: Vec<Vec<String>> = lines.map(shlex::split).collect::<Option<_>>()?;
     let (last, before) = commands.split_last()?;
@@ -254,138 +245,6 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
         parsed.push(next);
     }
     Some(Command { words: parsed })
-}
-
-/// Shapes that a driver treats alike: toolchain, program and language.
-type Kind = (usize, Program, Language);
-
-/// What a driver would run for a shape, if it can be told.
-type Answer = Option<Arc<Vec<Command>>>;
-
-/// The commands of all shapes, each asked for once.
-#[derive(Default)]
-pub(crate) struct Commands {
-    /// Whose answers were compared with those for a whole job.
-    compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
-    known: Mutex<HashMap<Shape, Arc<OnceLock<Answer>>>>,
-}
-
-impl Commands {
-    /// What the driver would run for the job. `None` where it can't be asked
-    /// or its answer does not hold for this job: then the driver itself has
-    /// to run it.
-    pub(crate) fn of(
-        &self,
-        asking: &Asking<'_>,
-        shape: Shape,
-        job: &Job,
-        defines: &[Vec<Define>],
-    ) -> Option<Arc<Vec<Command>>> {
-        let slot = Arc::clone(
-            self.known.lock().expect("no panic inside").entry(shape.clone()).or_default(),
-        );
-        slot.get_or_init(|| {
-            let asked = asking.shape(self, &shape, job, defines);
-            if asked.is_none() && !asking.cancel.is_cancelled() {
-                tracing::debug!(?shape, "the driver runs these jobs itself");
-            }
-            asked.map(Arc::new)
-        })
-        .clone()
-    }
-}
-
-/// What it takes to ask a driver.
-pub(crate) struct Asking<'a> {
-    pub(crate) toolchain: &'a Toolchain,
-    pub(crate) work: &'a Path,
-    pub(crate) cancel: &'a Cancel,
-}
-
-impl Asking<'_> {
-    /// The shape's commands. The first of its kind are compared with what the
-    /// driver says for the job itself.
-    fn shape(
-        &self,
-        commands: &Commands,
-        shape: &Shape,
-        job: &Job,
-        defines: &[Vec<Define>],
-    ) -> Option<Vec<Command>> {
-        let scratch = tempfile::Builder::new().prefix("ask-").tempdir_in(self.work).ok()?;
-        let slot = format!("{INPUT}.{}", shape.extension);
-        let words: Vec<&str> = shape.words.iter().map(String::as_str).collect();
-        let general = self.ask(scratch.path(), shape, &words, &slot).ok()??;
-        let kind = (shape.toolchain, shape.program, shape.language);
-        let compared = {
-            let mut compared = commands.compared.lock().expect("no panic inside");
-            Arc::clone(compared.entry(kind).or_default())
-        };
-        let same = compared.get_or_init(|| {
-            self.is_that_of(&general, scratch.path(), shape, job, defines).unwrap_or(false)
-        });
-        same.then_some(general)
-    }
-
-    /// Whether commands are what the driver says for a job as it stands.
-    fn is_that_of(
-        &self,
-        general: &[Command],
-        scratch: &Path,
-        shape: &Shape,
-        job: &Job,
-        defines: &[Vec<Define>],
-    ) -> Option<bool> {
-        let mut words: Vec<&str> = job.arguments.iter().collect();
-        let main = words.pop()?;
-        let special = self.ask(scratch, shape, &words, main).ok()??;
-        let filling = Filling {
-            input: main,
-            defines,
-            output: Path::new("o"),
-            deps_file: Path::new("d"),
-            scratch,
-        };
-        let fill = |commands: &[Command], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
-            let filling = Filling { defines, ..filling };
-            commands.iter().map(|command| command.fill(&filling)).collect()
-        };
-        Some(fill(general, defines) == fill(&special, &[]))
-    }
-
-    fn ask(
-        &self,
-        scratch: &Path,
-        shape: &Shape,
-        words: &[&str],
-        input: &str,
-    ) -> Result<Option<Vec<Command>>, CompileError> {
-        let file = scratch.join(input);
-        let parent = file.parent().unwrap_or(scratch);
-        fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
-        fs::write(&file, "").map_err(CompileError::io("write", &file))?;
-        let mut arguments = vec![OsString::from("-###")];
-        arguments.extend(words.iter().map(|word| self.toolchain.fill(word)));
-        arguments.extend([input.into()]);
-        arguments.extend(deps_arguments(shape.language, Path::new(DEPS)));
-        arguments.extend(["-o".into(), OUTPUT.into()]);
-        let output = process::run(
-            &process::Program {
-                path: self.toolchain.program(shape.program),
-                arguments,
-                directory: scratch,
-                environment: &self.toolchain.environment,
-                temp_dir: scratch,
-                time_limit: TIME_LIMIT,
-                record: None,
-            },
-            self.cancel,
-        )?;
-        Ok(match output.end {
-            End::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
-            _ => None,
-        })
-    }
 }
 
 /// The options that have a compiler list what it read; the assembler can't.

@@ -9,6 +9,7 @@
 mod action;
 mod built_names;
 mod command;
+mod drivers;
 mod fork_server;
 mod library_headers;
 mod precompiled;
@@ -18,6 +19,7 @@ mod starter;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -25,8 +27,11 @@ use std::time::Duration;
 use gfxpack_plan::plan::{Job, Plan};
 
 pub(crate) use self::action::{Recipe, path_here};
-pub(crate) use self::command::Command;
-use self::command::{Asking, Commands, Filling, Shape, deps_arguments};
+pub(crate) use self::command::Filling;
+use self::command::deps_arguments;
+pub(crate) use self::drivers::Commands;
+pub(crate) use self::drivers::Direct;
+pub(crate) use self::drivers::{COMMANDS, Drivers, driver_places};
 use self::precompiled::PrecompiledHeader;
 pub(crate) use self::prepare::Preparation;
 pub use self::shortcuts::{Shortcut, Shortcuts};
@@ -59,7 +64,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) kept: &'a Path,
     /// A directory of this build alone.
     pub(crate) work: &'a Path,
-    pub(crate) commands: Commands,
+    /// What drivers would run.
+    pub(crate) drivers: &'a Drivers<'a>,
     pub(crate) compilers: Compilers,
     /// The whole environment of a toolchain's programs, by toolchain.
     pub(crate) environments: Vec<Environment>,
@@ -154,7 +160,10 @@ impl Engine<'_> {
             time_limit: self.time_limit,
             record: None,
         };
-        let (output, record) = recorded(place.scratch, |record| {
+        // Where it is not known what the driver would do, all that it asks
+        // counts.
+        let all = self.drivers.direct(job).is_none();
+        let (output, record) = recorded(recorder(place.scratch, all), |record| {
             let program = process::Program { record, ..program.clone() };
             Ok(process::run(&program, self.cancel)?)
         })?;
@@ -171,7 +180,7 @@ impl Engine<'_> {
         let Some((defines, commands)) = self.commands_of(job) else { return Ok(None) };
         let header = self.headers.read().expect("no panic inside").get(&index).cloned();
         let mut run: Option<Run> = None;
-        for command in commands.iter() {
+        for command in &commands.list {
             let with_header = header.as_ref().and_then(|used| used.header.apply(command));
             let filling = Filling {
                 input: &self.plan.sources[job.source].main,
@@ -189,7 +198,7 @@ impl Engine<'_> {
                 fork_server: self.shortcuts.fork_server,
                 record: None,
             };
-            let (output, record) = recorded(place.scratch, |record| {
+            let (output, record) = recorded(recorder(place.scratch, false), |record| {
                 starter.run(&Start { record, words: start.words.clone(), ..start }, self.cancel)
             })?;
             let ok = output.ok();
@@ -223,25 +232,14 @@ impl Engine<'_> {
     }
 
     /// A job's macros and the commands that its driver would run.
-    fn commands_of(&self, job: &Job) -> Option<(command::Defines, Arc<Vec<Command>>)> {
+    fn commands_of(&self, job: &Job) -> Option<Direct> {
         // Whether a program can be started with so much is for the driver to
         // find out, since a fork server takes any number of bytes.
         let size = || job.arguments.iter().map(str::len).sum::<usize>();
         if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
             return None;
         }
-        self.direct(job)
-    }
-
-    fn asked(
-        &self,
-        shape: Shape,
-        job: &Job,
-        defines: &[Vec<command::Define>],
-    ) -> Option<Arc<Vec<Command>>> {
-        let toolchain = &self.toolchains[job.toolchain];
-        let asking = Asking { toolchain, work: self.work, cancel: self.cancel };
-        self.commands.of(&asking, shape, job, defines)
+        self.drivers.direct(job)
     }
 }
 
@@ -269,14 +267,18 @@ impl Run {
     }
 }
 
-/// Runs something with a record of what it asks of the file system. It may
-/// write nothing but what is in `scratch`.
+/// A record of a run that may write nothing but what is in `scratch`, and
+/// whether its drivers tell what they ask too.
+pub(crate) fn recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions { all, writable: Some(&[scratch]) })
+}
+
+/// Runs something with a record of what it asks of the file system.
 pub(crate) fn recorded<T>(
-    scratch: &Path,
+    recorder: io::Result<Recorder>,
     run: impl FnOnce(Option<&Recorder>) -> Result<T, CompileError>,
 ) -> Result<(T, Result<Record, Unwatched>), CompileError> {
-    let options = RecorderOptions { writable: Some(&[scratch]), ..RecorderOptions::default() };
-    let recorder = Recorder::with(&options).ok();
+    let recorder = recorder.ok();
     let done = run(recorder.as_ref())?;
     Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
 }

@@ -18,7 +18,7 @@ use super::precompiled::{
     Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
 use super::starter::Start;
-use super::{Engine, UsedHeader, recorded};
+use super::{Commands, Engine, UsedHeader, recorded, recorder};
 use crate::answers::Moment;
 use crate::error::CompileError;
 use crate::judge::searched;
@@ -46,7 +46,7 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 /// Jobs of one command whose sources begin with the same headers.
 struct Group {
     toolchain: usize,
-    commands: Arc<Vec<Command>>,
+    commands: Arc<Commands>,
     headers: Vec<String>,
     members: Vec<Member>,
 }
@@ -107,7 +107,7 @@ impl Engine<'_> {
                 continue;
             }
             let Some((defines, commands)) = self.commands_of(planned) else { continue };
-            let Some(command) = commands.first().and_then(header_command) else { continue };
+            let Some(command) = commands.list.first().and_then(header_command) else { continue };
             let defines = defines.concat();
             if !are_plain(&defines) {
                 continue;
@@ -160,7 +160,7 @@ impl Engine<'_> {
         group: Group,
         usage: &mut Usage,
     ) -> Result<Vec<(usize, UsedHeader)>, CompileError> {
-        let dirs = group.commands.first().map(own_dirs).unwrap_or_default();
+        let dirs = group.commands.list.first().map(own_dirs).unwrap_or_default();
         let mut served = Vec::new();
         let mut rest = group.members;
         for headers in [group.headers.as_slice(), &[]] {
@@ -168,7 +168,7 @@ impl Engine<'_> {
             let mut wanted = Vec::new();
             loop {
                 tried.insert(wanted.clone());
-                let recipe = (group.commands.as_slice(), headers);
+                let recipe = (group.commands.list.as_slice(), headers);
                 let made = self.header(group.toolchain, recipe, wanted, &rest, usage)?;
                 let Some(made) = made.map(Arc::new) else { break };
                 let mut hiding: HashMap<usize, Option<Arc<[PathBuf]>>> = HashMap::new();
@@ -278,7 +278,7 @@ impl Engine<'_> {
             record: None,
         };
         let since = Moment::now();
-        let (output, record) = recorded(scratch.path(), |record| {
+        let (output, record) = recorded(recorder(scratch.path(), false), |record| {
             let words = start.words.clone();
             self.starter().run(&Start { record, words, ..start }, self.cancel)
         })?;
@@ -297,7 +297,7 @@ impl Engine<'_> {
                     .filter(|dir| dir.is_absolute())
                     .fold(places, |places, dir| places.with(Place::Readable, self.looks.real(dir)));
                 let places = places.with(Place::Scratch, dir);
-                let settled = settle(&record, &places, self.looks, since.seconds());
+                let settled = settle(&record, |_| &places, self.looks, since.seconds());
                 recipe.keep(scratch.path(), toolchain, &record, settled, self.looks)?
             }
             Ok(_) => None,

@@ -45,7 +45,7 @@ impl<'a> RemoteShop<'a> {
     fn recipe(
         &self,
         index: usize,
-        commands: &Arc<Vec<crate::engine::Command>>,
+        commands: &Arc<crate::engine::Commands>,
     ) -> Result<Option<Arc<Recipe>>, CompileError> {
         let job = &self.engine.plan.jobs[index];
         // The engine keeps its command lists: an address is one for good.
@@ -57,7 +57,7 @@ impl<'a> RemoteShop<'a> {
         let mut error = None;
         let recipe = slot.get_or_init(|| {
             let toolchain = self.workers.toolchain();
-            let made = self.engine.recipe(job, commands, &self.headers, toolchain);
+            let made = self.engine.recipe(job, &commands.list, &self.headers, toolchain);
             made.unwrap_or_else(|fatal| {
                 error = Some(fatal);
                 None
@@ -81,7 +81,9 @@ impl Runner for Remote<'_> {
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
         let RemoteShop { workers, engine, .. } = self.shop;
         let job = &engine.plan.jobs[index];
-        let Some((defines, commands)) = engine.direct(job) else { return Ok(Outcome::Here(None)) };
+        let Some((defines, commands)) = engine.drivers.direct(job) else {
+            return Ok(Outcome::Here(None));
+        };
         let Some(recipe) = self.shop.recipe(index, &commands)? else {
             return Ok(Outcome::Here(None));
         };

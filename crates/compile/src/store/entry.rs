@@ -28,6 +28,9 @@ pub struct ObjectInfo {
     /// there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) answers: Vec<Digest>,
+    /// What its driver would have run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) commands: Option<Digest>,
     /// Bytes of what stands behind the object.
     #[serde(default)]
     about: u64,
@@ -59,17 +62,25 @@ impl ObjectInfo {
         bytes: &[u8],
         about: &About,
         answers: Vec<Digest>,
+        commands: Option<Digest>,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
         let info = Self {
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
             answers,
+            commands,
             about: about.len() as u64,
         };
         let mut header = serde_json::to_vec(&info).expect("plain data");
         header.push(b'\n');
         (info, header, about)
+    }
+
+    /// Names what its driver would have run, if that was known.
+    #[must_use]
+    pub fn commands(&self) -> Option<Digest> {
+        self.commands
     }
 
     /// The sets of answers that it rests on, and the names of their files.

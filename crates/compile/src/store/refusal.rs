@@ -73,7 +73,7 @@ impl ObjectStore {
         let refusal = Refusal { judge, reason, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
-        let (_, header, about) = ObjectInfo::of(&bytes, about, answers);
+        let (_, header, about) = ObjectInfo::of(&bytes, about, answers, rests_on.commands);
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
@@ -164,7 +164,10 @@ mod tests {
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
             let digests = FileDigests::in_memory();
-            store.refusal(self.job, Now { looks: &Looks::new(&digests), source: None })
+            store.refusal(
+                self.job,
+                Now { looks: &Looks::new(&digests), source: None, commands: None },
+            )
         }
 
         fn file(&self) -> PathBuf {
@@ -234,7 +237,7 @@ mod tests {
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
-        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), Vec::new());
+        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), Vec::new(), None);
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }

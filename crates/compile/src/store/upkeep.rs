@@ -10,11 +10,12 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
+use super::{HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
+use crate::engine::COMMANDS;
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
-const KINDS: [&str; 5] = ["objects", "refusals", "answers", "history", "headers"];
+const KINDS: [&str; 6] = ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
 /// Those of them that are named by a job, and end with what it was made for.
 const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 /// The same beside the store: what toolchains said, and what was written.
@@ -325,7 +326,7 @@ mod tests {
         let store = ObjectStore::open_to_look(dir);
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now { looks: &looks, source: None };
+        let now = Now { looks: &looks, source: None, commands: None };
         jobs.iter().map(|&job| store.lookup(job, now).is_some()).collect()
     }
 
@@ -418,7 +419,7 @@ mod tests {
         let failure = Failure { kind, output, duration, usage, site };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now { looks: &looks, source: None };
+        let now = Now { looks: &looks, source: None, commands: None };
         let insert = || {
             opened.insert_refusal(jobs[0], &failure, &about_it(), &RestsOn::default()).unwrap();
             assert!(opened.refusal(jobs[0], now).is_some());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{Cancel, Looks, Now, write_atomic};
+use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
 use gfxpack_model::Digest;
 use gfxpack_plan::InputError;
 use gfxpack_plan::plan::{Job, Plan};
@@ -147,7 +147,9 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
     let Cache { store, digests, .. } = &prepared.cache;
     let looks = Looks::new(digests);
-    let now = |job: &Job| Now::new(&looks, &prepared.sources, job.source);
+    let (sources, cancel) = (&prepared.sources, Cancel::default());
+    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
+    let now = |job: &Job| current.of(job);
     let has = |job: &Job| store.lookup(job.digest, now(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
     let is_refused =

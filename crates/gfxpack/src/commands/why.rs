@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_compile::{Change, Explanation, History, How, State, What, explain};
+use gfxpack_compile::{Cancel, Change, Explanation, History, How, State, What, explain};
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
@@ -31,17 +31,26 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
         ));
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
+    let cancel = Cancel::default();
     for (kdb, row) in found.iter().take(MAX_KEYS) {
         let job = &plan.jobs[row.job];
         let id = kdb.target.id();
         let history = histories
             .entry(id.to_string())
             .or_insert_with(|| History::read(&prepared.cache.store, id));
-        let toolchain = &prepared.toolchains[job.toolchain];
         let cache = &prepared.cache;
         let (store, digests, sources) = (&cache.store, &cache.digests, &prepared.sources);
-        let explanation =
-            explain(plan, job, &row.key, toolchain, store, sources, digests, history)?;
+        let explanation = explain(
+            plan,
+            job,
+            &row.key,
+            &prepared.toolchains,
+            store,
+            sources,
+            digests,
+            history,
+            &cancel,
+        )?;
         output.message("explained", &message(prepared, kdb, row, job, &explanation));
         if !output.json {
             print(prepared, kdb, row, job, &explanation, output);

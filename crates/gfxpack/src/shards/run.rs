@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+    Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
 };
 use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -57,8 +57,16 @@ impl Run<'_> {
         facts: &mut Facts,
     ) -> anyhow::Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
-        let looks = Looks::new(&self.prepared.cache.digests);
-        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &looks)).collect();
+        let prepared = self.prepared;
+        let looks = Looks::new(&prepared.cache.digests);
+        let current = Current::new(
+            &looks,
+            &prepared.sources,
+            &prepared.toolchains,
+            &prepared.cache.store,
+            self.cancel,
+        );
+        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in known.into_iter().enumerate() {
@@ -104,8 +112,8 @@ impl Run<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, looks: &Looks<'_>) -> Known {
-        let now = Now::new(looks, &self.prepared.sources, job.source);
+    fn known(&self, job: &Job, current: &Current<'_>) -> Known {
+        let now = current.of(job);
         let job = job.digest;
         if self.outbox.has(job, now) {
             return Known::Made;

@@ -19,6 +19,8 @@ pub enum Answer {
     Directory,
     /// A directory with these names in it.
     Listing(Digest),
+    /// A symbolic link that holds this, wherever it leads.
+    Link(PathBuf),
     /// A regular file.
     File {
         /// SHA-256 of its content.
@@ -29,6 +31,29 @@ pub enum Answer {
     },
     /// Something else, or something that can't be looked at.
     Other,
+}
+
+/// What is asked of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Query {
+    /// What is there, links followed.
+    What,
+    /// Likewise, and what is in it if it is a directory.
+    Names,
+    /// What a link holds, if it is one.
+    Link,
+}
+
+impl Answer {
+    /// What is asked to have this answer.
+    #[must_use]
+    pub fn query(&self) -> Query {
+        match self {
+            Self::Listing(_) => Query::Names,
+            Self::Link(_) => Query::Link,
+            _ => Query::What,
+        }
+    }
 }
 
 /// What a run was told of several paths: sorted, each answer once.

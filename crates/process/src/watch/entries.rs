@@ -71,6 +71,26 @@ pub enum Class {
     Linker,
 }
 
+impl Class {
+    /// What a program is, by its name and arguments, as the recorder tells it.
+    #[must_use]
+    pub fn of(words: &[OsString]) -> Self {
+        let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
+        let name = words.first().and_then(|word| Path::new(word).file_name());
+        match second {
+            b"-cc1" => Self::Compiler,
+            b"-cc1as" => Self::Assembler,
+            word if word.starts_with(b"@") => Self::Compiler,
+            _ if name.is_some_and(|name| contains(name.as_bytes(), b"lld")) => Self::Linker,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
 /// One program that ran; a process that turned into another counts twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {

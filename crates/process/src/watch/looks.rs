@@ -11,7 +11,7 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 
 use super::FileState;
-use super::answers::Answer;
+use super::answers::{Answer, Query};
 use crate::file_digest::{FileDigests, Identity};
 
 /// What the file system says of paths. Each path is asked once, and again
@@ -62,24 +62,28 @@ impl<'a> Looks<'a> {
     /// Whether the answer would be the same now.
     #[must_use]
     pub fn holds(&self, path: &Path, answer: &Answer) -> bool {
-        self.answer(path, matches!(answer, Answer::Listing(_))).is_some_and(|now| now == *answer)
+        self.answer(path, answer.query()).is_some_and(|now| now == *answer)
     }
 
-    /// What the path is, and for a directory what is in it if `listed`;
-    /// `None` where that can't be found out.
+    /// What the path is; `None` where that can't be found out.
     #[must_use]
-    pub fn answer(&self, path: &Path, listed: bool) -> Option<Answer> {
+    pub fn answer(&self, path: &Path, query: Query) -> Option<Answer> {
+        if query == Query::Link
+            && let Ok(link) = fs::read_link(path)
+        {
+            return Some(Answer::Link(link));
+        }
         let mut known = self.lock();
         let digests = self.digests;
         let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
-        look.answer(path, listed, digests).ok()
+        look.answer(path, query, digests).ok()
     }
 
     /// The same of a file or directory that somebody found in this state;
     /// `None` where it is another one by now, or may be, since it changed after
     /// `since`, in seconds since 1970, or shortly before.
     #[must_use]
-    pub fn same(&self, path: &Path, listed: bool, state: &FileState, since: u64) -> Option<Answer> {
+    pub fn same(&self, path: &Path, query: Query, state: &FileState, since: u64) -> Option<Answer> {
         {
             let mut known = self.lock();
             let is_same = |look: &Look| look.identity.is_some_and(|now| now.is_of(state));
@@ -92,7 +96,7 @@ impl<'a> Looks<'a> {
                 return None;
             }
         }
-        self.answer(path, listed)
+        self.answer(path, query)
     }
 
     /// The same of a path at which somebody found nothing.
@@ -157,11 +161,11 @@ impl Look {
         Self { kind, identity, real: real(path), digest: None, listing: None }
     }
 
-    fn answer(&mut self, path: &Path, listed: bool, digests: &FileDigests) -> io::Result<Answer> {
+    fn answer(&mut self, path: &Path, query: Query, digests: &FileDigests) -> io::Result<Answer> {
         let real = (self.real != path).then(|| self.real.clone());
         Ok(match self.kind {
             Kind::Absent => Answer::Absent,
-            Kind::Directory if listed => Answer::Listing(match self.listing {
+            Kind::Directory if query == Query::Names => Answer::Listing(match self.listing {
                 Some(listing) => listing,
                 None => *self.listing.insert(listing(path)?),
             }),

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-pub use answers::{Answer, Answers};
+pub use answers::{Answer, Answers, Query};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use looks::Looks;
-pub use place::{Judgement, Place, Places};
+pub use place::{Judgement, Place, Places, tidy_below};
 pub use settle::{InStage, Settled, settle};
 
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};

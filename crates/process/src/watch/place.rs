@@ -149,13 +149,14 @@ impl Places {
         if let Some(below) = self.below_stage(&ask.path)
             && !(opened && self.below_stage(real).is_none())
         {
-            let leaves = below.starts_with("..");
+            let tidy = tidy_below(&below);
+            let leaves = tidy.starts_with("..");
             return match () {
                 () if ask.is_absent() => Judgement::AbsentInStage(below),
                 () if listed => Judgement::ListsStage(below),
                 // On the way to a file, which is judged by itself.
                 () if leaves && is_dir => Judgement::Nothing,
-                () if leaves => Judgement::Reads(below),
+                () if leaves => Judgement::Reads(tidy),
                 () => Judgement::InStage(below),
             };
         }
@@ -174,26 +175,10 @@ impl Places {
         }
     }
 
-    /// A path as seen from the stage, in which there are no links; `None` for
-    /// one that does not begin there.
+    /// A path as seen from the stage; `None` for one that does not begin there.
     fn below_stage(&self, path: &Path) -> Option<PathBuf> {
-        let mut below = PathBuf::new();
-        let mut depth = 0;
-        for part in path.strip_prefix(&self.stage).ok()?.components() {
-            match part {
-                Component::ParentDir if depth > 0 => {
-                    below.pop();
-                    depth -= 1;
-                }
-                Component::ParentDir => below.push(".."),
-                Component::Normal(name) => {
-                    below.push(name);
-                    depth += 1;
-                }
-                _ => {}
-            }
-        }
-        Some(below)
+        let below = path.strip_prefix(&self.stage).ok()?.components();
+        Some(below.filter(|part| *part != Component::CurDir).collect())
     }
 
     /// Where a path lies that has no links: in whatever holds it most closely.
@@ -225,6 +210,29 @@ fn is_harmless(ask: &Ask) -> bool {
 
 fn looks(what: &What) -> bool {
     matches!(what, What::Access(_) | What::Stat | What::Lstat)
+}
+
+/// A relative path with `..` taken back by text, as far as it goes: what is
+/// left begins with `..` where it leads out of the directory.
+#[must_use]
+pub fn tidy_below(below: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    let mut depth = 0;
+    for part in below.components() {
+        match part {
+            Component::ParentDir if depth > 0 => {
+                tidy.pop();
+                depth -= 1;
+            }
+            Component::ParentDir => tidy.push(".."),
+            Component::Normal(name) => {
+                tidy.push(name);
+                depth += 1;
+            }
+            _ => {}
+        }
+    }
+    tidy
 }
 
 /// A path with `.` and `..` taken back by text, for one without links.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{Answer, Ask, FileState, Judgement, Looks, Places, Record, What};
+use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 
 /// What a run rests on besides its own sources and the toolchain.
 #[derive(Debug, Default)]
@@ -32,14 +32,20 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record by where everything lies. What is remembered of a file is
+/// Judges a record by where everything lies for each class of programs. What is remembered of a file is
 /// what it is now, so it must be the very one that was looked at, and must
 /// have been so for a while when the run began: `since`, in seconds since 1970.
 #[must_use]
-pub fn settle(record: &Record, places: &Places, looks: &Looks<'_>, since: u64) -> Settled {
+pub fn settle<'p>(
+    record: &Record,
+    places: impl Fn(Class) -> &'p Places,
+    looks: &Looks<'_>,
+    since: u64,
+) -> Settled {
     let mut settled = Settled::default();
     let mut seen = BTreeSet::new();
     for ask in &record.asks {
+        let places = places(record.processes[ask.process].class);
         let real = looks.real(&ask.path);
         for judgement in places.judge(ask, &real) {
             settled.take(judgement, ask, looks, since, &mut seen);
@@ -78,9 +84,12 @@ impl Settled {
                 }
             }
             Judgement::Directory(path) | Judgement::Present(path) => {
-                self.found(path, false, ask, looks, since);
+                let link = matches!(ask.what, What::Readlink(Some(_)))
+                    || (ask.what == What::Lstat && ask.file.is_some_and(|file| is_link(&file)));
+                let query = if link { Query::Link } else { Query::What };
+                self.found(path, query, ask, looks, since);
             }
-            Judgement::Listing(path) => self.found(path, true, ask, looks, since),
+            Judgement::Listing(path) => self.found(path, Query::Names, ask, looks, since),
         }
     }
 
@@ -90,13 +99,17 @@ impl Settled {
         asked.absent |= !found;
     }
 
-    fn found(&mut self, path: PathBuf, listed: bool, ask: &Ask, looks: &Looks<'_>, since: u64) {
-        // What is told of a link is not told of what it leads to. Directories
-        // change whenever something is put into them.
-        let state = ask.file.filter(|state| !is_link(state) && (listed || !state.is_dir()));
+    fn found(&mut self, path: PathBuf, query: Query, ask: &Ask, looks: &Looks<'_>, since: u64) {
+        // What a link holds is compared as it is. Directories change whenever
+        // something is put into them.
+        let state = ask.file.filter(|state| match query {
+            Query::Link => false,
+            Query::Names => true,
+            Query::What => !state.is_dir(),
+        });
         let answer = match state {
-            Some(state) => looks.same(&path, listed, &state, since),
-            None => looks.answer(&path, listed),
+            Some(state) => looks.same(&path, query, &state, since),
+            None => looks.answer(&path, query),
         };
         match answer {
             Some(answer) if fits(&answer, ask) => {
@@ -118,6 +131,10 @@ fn fits(answer: &Answer, ask: &Ask) -> bool {
     let opened = matches!(&ask.what, What::Open { real: Some(_), .. });
     match answer {
         Answer::Absent => false,
+        Answer::Link(now) => match &ask.what {
+            What::Readlink(Some(then)) => now == then,
+            _ => ask.what == What::Lstat,
+        },
         Answer::File { real, .. } => match &ask.what {
             What::Open { real: Some(opened), .. } => {
                 real.as_deref().unwrap_or(&ask.path) == opened.as_path()

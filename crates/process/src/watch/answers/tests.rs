@@ -20,7 +20,7 @@ fn of(dir: &Path, names: &[&str]) -> Answers {
     let looks = Looks::new(&digests);
     let answer = |name: &&str| {
         let path = dir.join(name);
-        let answer = looks.answer(&path, false).unwrap();
+        let answer = looks.answer(&path, Query::What).unwrap();
         (path, answer)
     };
     Answers::new(names.iter().map(answer).collect(), &looks)
@@ -57,16 +57,33 @@ fn whatever_a_path_becomes_is_seen() {
 }
 
 #[test]
+fn what_a_link_holds_is_seen_where_it_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("link");
+    symlink("nothing", &link).unwrap();
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    let answer = looks.answer(&link, Query::Link).unwrap();
+    assert_eq!(answer, Answer::Link("nothing".into()));
+    let answers = Answers::new([(link.clone(), answer)].into(), &looks);
+    assert!(hold(&answers));
+    fs::remove_file(&link).unwrap();
+    assert!(!hold(&answers));
+    symlink("other", &link).unwrap();
+    assert!(!hold(&answers));
+}
+
+#[test]
 fn names_in_a_directory_are_seen_where_they_were_listed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a"), "").unwrap();
     let digests = FileDigests::in_memory();
     let looks = Looks::new(&digests);
-    let answers = |listed| {
-        let answer = looks.answer(dir.path(), listed).unwrap();
+    let answers = |query| {
+        let answer = looks.answer(dir.path(), query).unwrap();
         Answers::new([(dir.path().to_owned(), answer)].into(), &looks)
     };
-    let (listed, there) = (answers(true), answers(false));
+    let (listed, there) = (answers(Query::Names), answers(Query::What));
     assert!(hold(&listed) && hold(&there));
     fs::write(dir.path().join("b"), "").unwrap();
     assert!(!hold(&listed) && hold(&there));

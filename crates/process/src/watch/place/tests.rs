@@ -54,7 +54,7 @@ fn what_is_read_is_judged_by_where_it_lies() {
     let header = "/usr/include/c++/12/cmath";
     let cases: Vec<(&str, What, End, Judgement)> = vec![
         ("/cache/work/1/src/k.cl", open(READ), File, InStage("k.cl".into())),
-        ("/cache/work/1/src/a/../k.cl", What::Stat, File, InStage("k.cl".into())),
+        ("/cache/work/1/src/./a/../k.cl", What::Stat, File, InStage("a/../k.cl".into())),
         ("/cache/work/1/src/a/b.h", open(READ), NO_ENTRY, AbsentInStage("a/b.h".into())),
         ("/cache/work/1/src/a", What::Stat, Dir, InStage("a".into())),
         ("/cache/work/1/src", What::List, Dir, ListsStage("".into())),
@@ -103,8 +103,11 @@ fn links_lead_to_where_they_lead() {
 #[test]
 fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
     let up = "/cache/work/1/src/a/../../../../../etc/hostname";
-    let below = PathBuf::from("../../../../etc/hostname");
-    assert_eq!(judged(up, "/etc/hostname", What::Stat, File), [Reads(below.clone())]);
+    let below = PathBuf::from("a/../../../../../etc/hostname");
+    assert_eq!(
+        judged(up, "/etc/hostname", What::Stat, File),
+        [Reads("../../../../etc/hostname".into())]
+    );
     assert_eq!(judged(up, "/etc/hostname", open(READ), NO_ENTRY), [AbsentInStage(below)]);
     // Even where it would be allowed by its own name.
     let up = "/cache/work/1/src/../../../../usr/include/stdio.h";

@@ -60,7 +60,7 @@ impl Fixture {
         };
         let record = Record { processes: vec![process], asks };
         let digests = FileDigests::in_memory();
-        settle(&record, &self.places, &Looks::new(&digests), since)
+        settle(&record, |_| &self.places, &Looks::new(&digests), since)
     }
 
     fn path(&self, path: &str) -> PathBuf {
