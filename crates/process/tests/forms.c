@@ -339,6 +339,30 @@ static void write_by_links(void) {
         abort();
 }
 
+/* Past the functions of the C library. */
+static void past(const char *base) {
+    char file[4096], new[4096], dir[4096];
+    snprintf(file, sizeof file, "%s/file", base);
+    snprintf(new, sizeof new, "%s/new", base);
+    snprintf(dir, sizeof dir, "%s/dir", base);
+    syscall(SYS_truncate, file, 1);
+    close(syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_TRUNC, 0));
+    close(syscall(SYS_openat, AT_FDCWD, new, O_WRONLY | O_CREAT, 0600));
+    syscall(SYS_unlinkat, AT_FDCWD, file, 0);
+    syscall(SYS_unlinkat, AT_FDCWD, dir, AT_REMOVEDIR);
+    syscall(SYS_renameat2, AT_FDCWD, "own", AT_FDCWD, file, 0);
+    syscall(SYS_symlinkat, "own", AT_FDCWD, new);
+    /* What may be done still may be. */
+    if (syscall(SYS_openat, AT_FDCWD, "past", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        syscall(SYS_mkdirat, AT_FDCWD, "below/dir", 0700) != 0 ||
+        syscall(SYS_renameat2, AT_FDCWD, "past", AT_FDCWD, "below/past", 0) != 0 ||
+        syscall(SYS_truncate, "below/past", 1) != 0 ||
+        syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        syscall(SYS_unlinkat, AT_FDCWD, "below/past", 0) != 0 ||
+        syscall(SYS_unlinkat, AT_FDCWD, "below/dir", AT_REMOVEDIR) != 0)
+        abort();
+}
+
 static void *ask_often(void *unused) {
     for (int i = 0; i < 500; i++)
         access("there", R_OK);
@@ -388,6 +412,12 @@ int main(int argc, char **argv) {
         start_nothing();
         return bad;
     }
+    if (strcmp(what, "past") == 0) {
+        past(argv[3]);
+        return 0;
+    }
+    if (strcmp(what, "read") == 0)
+        return open(argv[3], O_RDONLY) < 0 && errno == EACCES;
     if (strcmp(what, "find") == 0) {
         find();
         return 0;

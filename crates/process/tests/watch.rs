@@ -9,7 +9,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::watch::{Class, Record, Recorder, RecorderOptions, Unwatched, What};
+use gfxpack_process::watch::{
+    Class, Landlock, Record, Recorder, RecorderOptions, Unwatched, What, landlock_abi,
+};
 use support::{both, build, command, difference, let_in, run, watched, watched_with};
 use tempfile::TempDir;
 
@@ -341,10 +343,9 @@ fn a_copy_of_a_loaded_compiler_starts_no_program() {
 }
 
 /// A directory and all in it, with when each was last changed in any way.
-fn state(path: &Path) -> Vec<(PathBuf, Option<Vec<u8>>, u32, i64, i64)> {
+fn state(path: &Path) -> Vec<(PathBuf, u64, i64, i64)> {
     let meta = path.symlink_metadata().unwrap();
-    let text = meta.is_file().then(|| fs::read(path).unwrap());
-    let mut all = vec![(path.to_owned(), text, meta.mode(), meta.ctime(), meta.ctime_nsec())];
+    let mut all = vec![(path.to_owned(), meta.ino(), meta.ctime(), meta.ctime_nsec())];
     if meta.is_dir() {
         let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
         let entries: BTreeSet<PathBuf> = entries.collect();
@@ -412,4 +413,97 @@ fn scripts_write_where_they_may() {
         assert!(asks.iter().any(|ask| ask.what.writes() && ask.error == Some(13)), "{script}");
     }
     assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "text");
+}
+
+/// What goes past the library: a program's own system calls, and those of one
+/// that loads no libraries.
+#[test]
+fn the_kernel_refuses_what_the_library_does_not_see() {
+    use Landlock::{All, Compilers};
+    let kernel = landlock_abi().is_some();
+    let cases = [
+        ("-cc1", None, false),
+        ("-cc1", Some(Compilers), kernel),
+        ("-cc1", Some(All), kernel),
+        ("a driver", Some(Compilers), false),
+        ("a driver", Some(All), kernel),
+        ("static", Some(Compilers), false),
+        ("static", Some(All), kernel),
+    ];
+    for (class, landlock, refused) in cases {
+        let (dir, mine, other) = two_places();
+        let options: &[&str] = if class == "static" { &["-static"] } else { &[] };
+        let forms = build(dir.path(), "forms.c", options);
+        let command = format!("{} {class:?} past {}; exit $?", forms.display(), other.display());
+        let script = ["sh", "-c", &command];
+        let direct = [forms.to_str().unwrap(), class, "past", other.to_str().unwrap()];
+        let words: &[&str] = if class == "static" { &script } else { &direct };
+        let before = state(&other);
+        let writable = [mine.as_path()];
+        let options =
+            RecorderOptions { writable: Some(&writable), landlock, ..RecorderOptions::default() };
+        let (said, record) = watched_with(&mine, words, &options);
+        assert_eq!(said, Ok(()), "{class} {landlock:?}");
+        assert_eq!(state(&other) == before, refused, "{class} {landlock:?}");
+        let expected = match class {
+            "-cc1" => Some(Unwatched::Untold("syscall".into())),
+            "static" => Some(Unwatched::Silent(forms)),
+            _ => None,
+        };
+        assert_eq!(record.err(), expected, "{class} {landlock:?}");
+        // Nothing of the recorder's is left.
+        let names = fs::read_dir(&mine).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+    }
+}
+
+#[test]
+fn the_kernel_refuses_reads_where_there_is_a_list() {
+    let (dir, mine, other) = two_places();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let file = other.join("file");
+    let words = [forms.to_str().unwrap(), "-cc1", "read", file.to_str().unwrap()];
+    let (writable, system) = ([mine.as_path()], [Path::new("/usr")]);
+    let listed = [Path::new("/usr"), &other];
+    for (readable, refused) in
+        [(None, false), (Some(&listed[..]), false), (Some(&system[..]), true)]
+    {
+        let options = RecorderOptions {
+            writable: Some(&writable),
+            readable,
+            landlock: Some(Landlock::Compilers),
+            ..RecorderOptions::default()
+        };
+        let said = watched_with(&mine, &words, &options).0;
+        assert_eq!(said.is_err(), refused && landlock_abi().is_some(), "{readable:?}");
+    }
+}
+
+/// More processes deep than the kernel has layers of rules.
+#[test]
+fn held_by_the_kernel_drivers_and_compilers_do_what_they_did() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let writable = [path.as_path()];
+    let options = RecorderOptions {
+        writable: Some(&writable),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    };
+    let nested = "test ${1:-0} -ge 20 && exec ls; sh -c \"$0\" \"$0\" $((${1:-0} + 1)); exit $?";
+    let (said, record) = watched_with(&path, &["sh", "-c", nested, nested], &options);
+    assert_eq!(said, Ok(()));
+    assert!(record.unwrap().processes.len() > 20);
+    for number in compilers().into_iter().chain([HIPCC]) {
+        let words = words(number, "k.cpp");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        run(&path, &words);
+        let plain = fs::read(path.join("k.o")).unwrap();
+        let (said, record) = watched_with(&path, &words, &options);
+        assert_eq!(said, Ok(()), "{words:?}");
+        let record = record.unwrap();
+        assert!(record.of(Class::Compiler).count() > 0 && record.of(Class::Linker).count() > 0);
+        assert!(record.asks.iter().all(|ask| ask.error != Some(13)), "{words:?}");
+        assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+    }
 }

@@ -270,7 +270,11 @@ impl Run {
 /// A record of a run that may write nothing but what is in `scratch`, and
 /// whether its drivers tell what they ask too.
 pub(crate) fn recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
-    Recorder::with(&RecorderOptions { all, writable: Some(&[scratch]) })
+    Recorder::with(&RecorderOptions {
+        all,
+        writable: Some(&[scratch]),
+        ..RecorderOptions::default()
+    })
 }
 
 /// Runs something with a record of what it asks of the file system.

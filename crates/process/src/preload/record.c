@@ -186,8 +186,10 @@ static void put_directory(uint8_t kind, uint32_t argument) {
 static int put_library(struct dl_phdr_info *library, size_t size, void *count) {
     (void)size;
     *(unsigned long long *)count = library->dlpi_adds;
+    Dl_info own;
+    int is_own = dladdr(&record, &own) != 0 && own.dli_fbase == (void *)library->dlpi_addr;
     /* The program itself has no name; the vDSO is no file. */
-    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/')
+    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/' && !is_own)
         put(&EVENT(.kind = KIND_LIBRARY, .first = library->dlpi_name));
     return 0;
 }
@@ -214,7 +216,8 @@ static enum class class_of(const char *arguments, size_t length) {
     return CLASS_OTHER;
 }
 
-/* The process says what it is, where it is and what it has loaded. */
+/* The process says what it is, where it is and what it has loaded; then it
+ * opens nothing more of its own. */
 static void announce(const char *arguments, size_t length) {
     char program[MAX_TEXT];
     long named = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof program - 1, 0);
@@ -228,6 +231,9 @@ static void announce(const char *arguments, size_t length) {
                .second_length = length));
     put_directory(KIND_DIRECTORY, 0);
     dl_iterate_phdr(put_library, &libraries);
+    uint32_t wished = class == CLASS_OTHER ? WISH_LANDLOCK_ALL : WISH_LANDLOCK;
+    if ((record->wishes & wished) != 0)
+        restrict_by_kernel(record);
 }
 
 static int map(const char *path) {
@@ -238,7 +244,7 @@ static int map(const char *path) {
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
         head.version == RECORD_VERSION && head.limit >= sizeof head &&
-        head.writable <= head.limit - sizeof head)
+        (uint64_t)head.writable + head.readable <= head.limit - sizeof head)
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)

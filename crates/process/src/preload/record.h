@@ -6,7 +6,9 @@
  *
  *   head, 64 bytes
  *   paths that may be written, absolute and without links, each ended by a
- *   zero; then as many zeros as have entries begin at a multiple of 8
+ *   zero
+ *   paths that may be read, likewise; none if that is not limited
+ *   as many zeros as have entries begin at a multiple of 8
  *   entries, one behind the other, each with its own length; a length of
  *   zero is an entry that somebody began and did not finish
  *
@@ -38,6 +40,10 @@
 enum wish {
     WISH_ALL = 1,    /* what drivers and scripts ask of files is told as well */
     WISH_BOUNDS = 2, /* nothing is written but below the paths of a list */
+    /* The kernel is asked to hold compilers, assemblers and linkers to that, by
+     * Landlock, */
+    WISH_LANDLOCK = 4,
+    WISH_LANDLOCK_ALL = 8, /* and all others */
 };
 
 /* Why a record does not tell everything. */
@@ -60,9 +66,9 @@ struct head {
     /* Entries that are whole. */
     _Atomic uint32_t entries;
     uint32_t wishes;
-    /* Bytes of the paths that may be written. */
-    uint32_t writable;
-    uint32_t unused[4];
+    /* Bytes of the paths that may be written and of those that may be read. */
+    uint32_t writable, readable;
+    uint32_t unused[3];
 };
 
 enum kind {
@@ -173,6 +179,9 @@ enum reach {
 };
 /* Whether a call that writes must not happen; it is told then, and errno set. */
 int refused(const struct event *event, enum reach reach);
+/* Has the kernel hold this process, and whatever it starts, to the head's
+ * lists. */
+void restrict_by_kernel(const struct head *head);
 /* Whether this process was forked to do one job, and starts no program. */
 int is_job(void);
 /* Where a descriptor's file lies; its length, 0 where that is not known. */

@@ -34,7 +34,8 @@ pub(crate) fn watched_with(
 ) -> (Result<(), String>, Result<Record, Unwatched>) {
     let recorder = Recorder::with(options).unwrap();
     let mut command = command(words[0]);
-    command.args(&words[1..]).current_dir(directory).envs(recorder.environment().unwrap());
+    command.args(&words[1..]).current_dir(directory).env("TMPDIR", directory);
+    command.envs(recorder.environment().unwrap());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (if output.status.success() { Ok(()) } else { Err(said) }, recorder.finish())
@@ -62,6 +63,8 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
 pub(crate) fn build(directory: &Path, source: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let program = directory.join(source.file_stem().unwrap());
+    let program =
+        if options.contains(&"-static") { program.with_extension("static") } else { program };
     let status = command("cc")
         .args(["-w", "-pthread", "-o"])
         .args([&program, &source])
