@@ -44,7 +44,7 @@ use crate::toolchain::Toolchain;
 use gfxpack_process::FileDigests;
 use gfxpack_process::Usage;
 use gfxpack_process::preload::{self, Environment};
-use gfxpack_process::watch::{Looks, Record, Recorder, RecorderOptions, Unwatched};
+use gfxpack_process::watch::{Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched};
 use gfxpack_process::{self as process, Cancel, End, Output};
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
@@ -163,7 +163,7 @@ impl Engine<'_> {
         // Where it is not known what the driver would do, all that it asks
         // counts.
         let all = self.drivers.direct(job).is_none();
-        let (output, record) = recorded(recorder(place.scratch, all), |record| {
+        let (output, record) = recorded(driver_recorder(place.scratch, all), |record| {
             let program = process::Program { record, ..program.clone() };
             Ok(process::run(&program, self.cancel)?)
         })?;
@@ -198,7 +198,7 @@ impl Engine<'_> {
                 fork_server: self.shortcuts.fork_server,
                 record: None,
             };
-            let (output, record) = recorded(recorder(place.scratch, false), |record| {
+            let (output, record) = recorded(recorder(place.scratch), |record| {
                 starter.run(&Start { record, words: start.words.clone(), ..start }, self.cancel)
             })?;
             let ok = output.ok();
@@ -267,12 +267,22 @@ impl Run {
     }
 }
 
-/// A record of a run that may write nothing but what is in `scratch`, and
-/// whether its drivers tell what they ask too.
-pub(crate) fn recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
+/// A record of one compiler, which may write nothing but what is in `scratch`.
+pub(crate) fn recorder(scratch: &Path) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions {
+        writable: Some(&[scratch]),
+        landlock: Some(Landlock::Compilers),
+        ..RecorderOptions::default()
+    })
+}
+
+/// Likewise of a driver and all that it starts, and whether it tells what it
+/// asks too.
+pub(crate) fn driver_recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
     Recorder::with(&RecorderOptions {
         all,
         writable: Some(&[scratch]),
+        landlock: Some(Landlock::All),
         ..RecorderOptions::default()
     })
 }

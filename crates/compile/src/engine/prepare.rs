@@ -278,7 +278,7 @@ impl Engine<'_> {
             record: None,
         };
         let since = Moment::now();
-        let (output, record) = recorded(recorder(scratch.path(), false), |record| {
+        let (output, record) = recorded(recorder(scratch.path()), |record| {
             let words = start.words.clone();
             self.starter().run(&Start { record, words, ..start }, self.cancel)
         })?;

@@ -26,7 +26,7 @@ use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, Query};
 pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
-pub use landlock::landlock_abi;
+pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};
 pub use settle::{InStage, Settled, settle};
@@ -95,8 +95,9 @@ impl Recorder {
         let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
         let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
         let readable: Option<Vec<PathBuf>> = options.readable.map(real).transpose()?;
+        let landlock = options.landlock.filter(|_| landlock_abi().is_some());
         let dir = writable.as_ref().and_then(|paths| paths.first());
-        let dir = dir.filter(|dir| options.landlock == Some(Landlock::All) && loads(dir));
+        let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
         let (mut file, files) = match dir {
             Some(dir) => {
                 let library = preload::write_into(dir)?;
@@ -112,7 +113,7 @@ impl Recorder {
             all: options.all,
             writable: writable.as_deref(),
             readable: readable.as_deref(),
-            landlock: options.landlock.is_some(),
+            landlock: landlock.is_some(),
             landlock_all: files.is_some(),
         };
         file.set_len(RECORD_LIMIT)?;
