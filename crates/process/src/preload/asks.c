@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,7 @@ static void put_stream(const char *path, const char *mode, FILE *stream) {
     }
 STREAM(fopen)
 STREAM(fopen64)
+STREAM(setmntent)
 STREAM_AGAIN(freopen)
 STREAM_AGAIN(freopen64)
 

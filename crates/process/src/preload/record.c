@@ -357,14 +357,27 @@ __attribute__((constructor)) static void start(void) {
         begin();
 }
 
-/* What was loaded since the start, and that this is the end. */
-static void end(void) {
-    if (state != ON)
-        return;
+/* What was loaded since it was last told. */
+static void put_new_libraries(void) {
     unsigned long long now = libraries;
     dl_iterate_phdr(count_libraries, &now);
     if (now != libraries)
         dl_iterate_phdr(put_library, &libraries);
+}
+
+/* What is unloaded is not there at the end. */
+PUBLIC int dlclose(void *library) {
+    if (enter_start()) {
+        put_new_libraries();
+        leave();
+    }
+    return NEXT(dlclose)(library);
+}
+
+static void end(void) {
+    if (state != ON)
+        return;
+    put_new_libraries();
     /* After vfork, it is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -292,6 +293,8 @@ UNTOLD(int, nftw64, enter, (const char *path, __nftw64_func_t visit, int depth, 
 UNTOLD(FILE *, tmpfile, enter, (void), ())
 UNTOLD(FILE *, tmpfile64, enter, (void), ())
 UNTOLD(int, chroot, enter_start, (const char *path), (path))
+UNTOLD(int, connect, enter, (int socket, const struct sockaddr *address, socklen_t length),
+       (socket, address, length))
 int shm_open(const char *, int, mode_t);
 int shm_unlink(const char *);
 int inotify_add_watch(int, const char *, uint32_t);

@@ -3,10 +3,21 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_process::watch::{Ask, Class, Record, Recorder, RecorderOptions, Unwatched, What};
+use tempfile::TempDir;
+
+/// A directory with a file, a link to it and a directory in it.
+pub(crate) fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there"), "text").unwrap();
+    symlink("there", dir.path().join("link")).unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    dir
+}
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]

@@ -1,0 +1,247 @@
+//! What is recorded is what was asked: held against strace, over the C
+//! library's functions in all their forms and over compilers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_process::watch::{Ask, Class, Record, Recorder, Unwatched, What};
+
+use crate::kernels::{BITCODE, HIPCC, compilers, kernels, words};
+use crate::support::{both, build, difference, let_in, place, run, watched};
+
+#[track_caller]
+fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
+    let (record, told, traced) = both(directory, words, all);
+    assert!(told.len() > 3, "{words:?}: {told:?}");
+    let (more, less) = (difference(&told, &traced), difference(&traced, &told));
+    let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();
+    let (more, less) = (lines(&more), lines(&less));
+    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord:\n{more}strace:\n{less}");
+    record
+}
+
+#[test]
+fn every_form_of_a_call_is_told() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "forms"], false);
+    let there = |what: &What, name: &str| {
+        record.asks.iter().any(|ask| ask.what == *what && ask.path == path.join(name))
+    };
+    assert!(there(&What::Readlink(Some("there".into())), "link"));
+    assert!(there(&What::List, "absent"));
+    assert!(there(&What::Rename(path.join("moved")), "made"));
+    let size = |name: &str| {
+        let mut asks = record.asks.iter().filter(|ask| ask.path == path.join(name));
+        asks.find_map(|ask| ask.file).unwrap().size
+    };
+    assert_eq!(size("there"), 4);
+}
+
+#[test]
+fn paths_lead_to_where_they_were_asked_from() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let asked = |what: &str| {
+        let record = watched(&path, &[forms.to_str().unwrap(), "-cc1", what]).unwrap();
+        let asks = record.asks.into_iter().map(|ask| (ask.what, ask.path, ask.error.is_none()));
+        asks.collect::<Vec<_>>()
+    };
+    let mut resolved = Vec::new();
+    for (name, real) in [("link", Some(path.join("there"))), ("absent", None)] {
+        let there = real.is_some();
+        resolved.extend(vec![(What::Realpath(real), path.join(name), there); 3]);
+        resolved.extend(vec![(What::Access(0), path.join(name), there); 2]);
+    }
+    assert_eq!(asked("resolve"), resolved);
+
+    let below = path.join("below");
+    let asks = asked("dirs");
+    let paths: Vec<_> = asks.iter().map(|(_, path, there)| (path.clone(), *there)).collect();
+    let expected = [
+        (below.clone(), true),
+        (below.join("none"), false),
+        (below.join("../there"), true),
+        (below.clone(), true),
+    ];
+    assert_eq!(paths, expected);
+    assert_eq!(asks[3].0, What::List);
+}
+
+#[test]
+fn threads_lose_nothing() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "threads"]).unwrap();
+    assert_eq!(record.asks.len(), 8 * 500);
+}
+
+#[test]
+fn what_cant_be_watched_is_said() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let forms = forms.to_str().unwrap();
+    let silent = |path: &str| Unwatched::Silent(path.into());
+    let shell = fs::canonicalize("/bin/sh").unwrap();
+    let stripped = "env -u LD_PRELOAD /bin/true";
+    let cases: Vec<(Vec<&str>, Option<Unwatched>)> = vec![
+        (vec!["sh", "-c", "/bin/true; exec /bin/true"], None),
+        (vec!["sh", "-c", "/bin/absent; (exit 3); exit 3"], None),
+        (vec!["sh", "-c", "/bin/true & wait; (/bin/true)"], None),
+        (vec!["sh", "-c", stripped], Some(silent("/bin/true"))),
+        (vec!["sh", "-c", "kill -9 $$"], Some(Unwatched::NoEnd(shell))),
+        (vec![forms, "-cc1", "popen"], None),
+        (vec![forms, "popen", "popen unwatched"], Some(silent("/bin/sh"))),
+        (vec![forms, "-cc1", "tmpfile"], Some(Unwatched::Untold("tmpfile".into()))),
+        (vec![forms, "tmpfile", "tmpfile"], None),
+        (vec![forms, "-cc1", "full"], Some(Unwatched::Full)),
+        (vec![forms, "-cc1", "crash"], Some(Unwatched::NoEnd(dir.path().join("forms")))),
+    ];
+    for (words, expected) in cases {
+        assert_eq!(watched(dir.path(), &words).err(), expected, "{words:?}");
+    }
+}
+
+#[test]
+fn of_drivers_only_what_they_start_is_told() {
+    let dir = place();
+    let record = watched(dir.path(), &["sh", "-c", "test -e there; cat there"]).unwrap();
+    assert!(record.asks.is_empty() && record.processes.iter().all(|p| p.class == Class::Other));
+    assert_eq!(record.processes.last().unwrap().arguments, ["cat", "there"]);
+}
+
+#[test]
+fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    for number in compilers().into_iter().chain([HIPCC]) {
+        // hipcc is a driver for HIP alone.
+        let sources: &[&str] = if number == HIPCC { &["k.cpp"] } else { &["k.cl", "k.s", "k.cpp"] };
+        for &source in sources {
+            let words = words(number, source);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            run(&path, &words);
+            let plain = fs::read(path.join("k.o")).unwrap();
+            let record = assert_equal_to_strace(&path, &words, false);
+            let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
+            let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
+            assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
+            let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
+            assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
+            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_told_with_the_files_that_their_names_may_mean() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-", "start"], true);
+    let started = |file: &str, error: Option<i32>| {
+        let asks = record.asks.iter().filter(|ask| ask.what == What::Execute);
+        asks.filter(|ask| ask.path == path.join(file) && ask.error == error).count()
+    };
+    let (absent, denied) = (Some(2), Some(13));
+    assert_eq!(started("/usr/bin/true", None), 5);
+    assert_eq!(started("/nowhere/true", absent), 3);
+    assert_eq!(started("/usr/bin/no-such-program", absent), 2);
+    assert_eq!(started("below", denied), 1);
+    assert_eq!(started("below/script", Some(8)), 1);
+    assert_eq!(started("/bin/sh", None), 4);
+    let words: Vec<_> = record.processes.iter().map(|process| &process.arguments).collect();
+    let shells = words.iter().filter(|words| words[0] == "sh").count();
+    assert!(shells >= 3 && words.iter().any(|words| *words == &["cat", "there"]), "{words:?}");
+}
+
+#[test]
+fn what_lists_directories_for_a_program_is_told() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "find"], false);
+    let listed = |name: &str| {
+        let asks = record.asks.iter().filter(|ask| ask.what == What::List);
+        asks.filter(|ask| ask.path == path.join(name)).count()
+    };
+    assert_eq!((listed("below"), listed("absent"), listed(".")), (2, 2, 5));
+    let none = |ask: &Ask| ask.path == path.join("below/none") && ask.is_absent();
+    assert!(record.asks.iter().any(none));
+}
+
+/// What a driver's answer rests on: all that it and its scripts ask.
+#[test]
+fn of_drivers_all_is_told_where_that_is_wished() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let clang = format!("clang-{}", compilers()[0]);
+    let device = format!("--rocm-device-lib-path={BITCODE}");
+    let questions: [&[&str]; 6] = [
+        &[HIPCC, "-###", "--offload-arch=gfx906", "-c", "k.cpp"],
+        &[HIPCC, "--version"],
+        &[&clang, "-###", "-x", "hip", "--offload-arch=gfx906", &device, "-c", "k.cpp"],
+        &[&clang, "-print-search-dirs"],
+        &["perl", "-e", "print <*>; print `cat data.bin`; system 'ls', '-a'"],
+        &["sh", "-c", "for f in *; do test -e $f/none; done; cat data.bin >copy; mv copy moved"],
+    ];
+    for words in questions {
+        let record = assert_equal_to_strace(&path, words, true);
+        let asks = record.asks.iter();
+        let absent: BTreeSet<&Path> =
+            asks.filter(|ask| ask.is_absent()).map(|ask| ask.path.as_path()).collect();
+        let lists = record.asks.iter().any(|ask| ask.what == What::List);
+        assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
+        if words[0] == HIPCC {
+            let started = |name: &str| {
+                let mut started = record.asks.iter().filter(|ask| ask.what == What::Execute);
+                started.any(|ask| ask.path.ends_with(name) && ask.error.is_none())
+            };
+            assert!(started("perl") && started("clang++-15"), "{words:?}");
+            // The scripts themselves are read by perl.
+            assert!(record.asks.iter().any(|ask| ask.path.ends_with("hipcc.pl")), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_loaded_compiler_have_records_of_their_own() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let number = compilers()[0];
+    let command_line = words(number, "k.cl");
+    let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
+    let alone = watched(&path, &command_line).unwrap();
+    let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
+    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
+    let writing = |name: &str| {
+        let mut words = compiler.arguments.clone();
+        let output = words.iter().position(|word| word == "-o").unwrap() + 1;
+        words[output] = path.join(name).into();
+        words
+    };
+    let (first, second) = (writing("first.o"), writing("second.o"));
+    let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
+    let asked = |record: &Record| -> Vec<_> {
+        let asks =
+            record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
+        asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
+    };
+    for recorder in recorders {
+        let record = recorder.finish().unwrap();
+        assert_eq!(record.processes.len(), 1);
+        assert_eq!(asked(&record), asked(&alone));
+    }
+}
+
+#[test]
+fn libraries_that_come_and_go_are_told() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &["-ldl"]);
+    let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "load"]).unwrap();
+    let libraries = &record.processes[0].libraries;
+    assert!(libraries.iter().any(|library| library.ends_with("libresolv.so.2")), "{libraries:?}");
+}
