@@ -246,6 +246,7 @@ impl Project {
             "DEBEMAIL",
             "GFXPACK_LOG",
             "GFXPACK_CACHE_SIZE",
+            "GFXPACK_NO_LANDLOCK",
         ] {
             command.env_remove(name);
         }

@@ -250,7 +250,7 @@ impl<'a> Drivers<'a> {
         arguments.extend(deps_arguments(shape.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
-        let recorder = Recorder::of_all().ok();
+        let recorder = super::driver_recorder(scratch, true).ok();
         let output = run(
             &gfxpack_process::Program {
                 path: toolchain.program(shape.program),

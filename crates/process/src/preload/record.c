@@ -24,13 +24,13 @@
 
 /* A command line is no longer than the kernel takes. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
-#define MAX_TEXT ((size_t)PATH_MAX * 2)
 
 /* Where there is none, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
 static enum class class;
 static pid_t own_pid;
+static int job;
 /* How many libraries were ever loaded, when they were last told. */
 static unsigned long long libraries;
 
@@ -69,8 +69,7 @@ static void finish(struct entry *entry) {
     atomic_fetch_add(&record->entries, 1);
 }
 
-/* Where a descriptor's file lies. */
-static size_t path_of(int descriptor, char *path, size_t size) {
+size_t path_of(int descriptor, char *path, size_t size) {
     char link[32] = "/proc/self/fd/";
     size_t at = strlen(link);
     char digits[16];
@@ -187,8 +186,10 @@ static void put_directory(uint8_t kind, uint32_t argument) {
 static int put_library(struct dl_phdr_info *library, size_t size, void *count) {
     (void)size;
     *(unsigned long long *)count = library->dlpi_adds;
+    Dl_info own;
+    int is_own = dladdr(&record, &own) != 0 && own.dli_fbase == (void *)library->dlpi_addr;
     /* The program itself has no name; the vDSO is no file. */
-    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/')
+    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/' && !is_own)
         put(&EVENT(.kind = KIND_LIBRARY, .first = library->dlpi_name));
     return 0;
 }
@@ -215,7 +216,8 @@ static enum class class_of(const char *arguments, size_t length) {
     return CLASS_OTHER;
 }
 
-/* The process says what it is, where it is and what it has loaded. */
+/* The process says what it is, where it is and what it has loaded; then it
+ * opens nothing more of its own. */
 static void announce(const char *arguments, size_t length) {
     char program[MAX_TEXT];
     long named = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof program - 1, 0);
@@ -229,6 +231,9 @@ static void announce(const char *arguments, size_t length) {
                .second_length = length));
     put_directory(KIND_DIRECTORY, 0);
     dl_iterate_phdr(put_library, &libraries);
+    uint32_t wished = class == CLASS_OTHER ? WISH_LANDLOCK_ALL : WISH_LANDLOCK;
+    if ((record->wishes & wished) != 0)
+        restrict_by_kernel(record);
 }
 
 static int map(const char *path) {
@@ -238,7 +243,8 @@ static int map(const char *path) {
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
-        head.version == RECORD_VERSION && head.limit >= sizeof head)
+        head.version == RECORD_VERSION && head.limit >= sizeof head &&
+        (uint64_t)head.writable + head.readable <= head.limit - sizeof head)
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
@@ -295,6 +301,7 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
         at = stpcpy(at, argv[i]) + 1;
     announce(arguments, length);
     munmap(arguments, length + 1);
+    job = 1;
     state = ON;
 }
 
@@ -321,6 +328,16 @@ void leave(void) {
     atomic_fetch_sub(&record->pending, 1);
 }
 
+const struct head *bounds(void) {
+    if (__builtin_expect(state == UNDECIDED, 0))
+        begin();
+    return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+}
+
+int is_job(void) {
+    return state == ON && job;
+}
+
 uint32_t self(void) {
     return (uint32_t)own_pid;
 }
@@ -340,14 +357,27 @@ __attribute__((constructor)) static void start(void) {
         begin();
 }
 
-/* What was loaded since the start, and that this is the end. */
-static void end(void) {
-    if (state != ON)
-        return;
+/* What was loaded since it was last told. */
+static void put_new_libraries(void) {
     unsigned long long now = libraries;
     dl_iterate_phdr(count_libraries, &now);
     if (now != libraries)
         dl_iterate_phdr(put_library, &libraries);
+}
+
+/* What is unloaded is not there at the end. */
+PUBLIC int dlclose(void *library) {
+    if (enter_start()) {
+        put_new_libraries();
+        leave();
+    }
+    return NEXT(dlclose)(library);
+}
+
+static void end(void) {
+    if (state != ON)
+        return;
+    put_new_libraries();
     /* After vfork, it is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
 }

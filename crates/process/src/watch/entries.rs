@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Bytes before the first entry.
+/// Bytes before the paths that may be written and read, which entries follow.
 pub(super) const HEAD: usize = 64;
 /// Bytes of an entry before its text.
 const ENTRY: usize = 72;
@@ -18,6 +18,9 @@ const MAGIC: u64 = 0x6863_7461_772d_7867;
 const VERSION: u32 = 2;
 
 const WISH_ALL: u32 = 1;
+const WISH_BOUNDS: u32 = 2;
+const WISH_LANDLOCK: u32 = 4;
+const WISH_LANDLOCK_ALL: u32 = 8;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
@@ -102,7 +105,7 @@ pub struct Process {
     /// What it is.
     pub class: Class,
     /// The libraries that it loaded, by the names that the loader found them
-    /// by; the one that watches is among them.
+    /// by; the one that watches is not among them.
     pub libraries: Vec<PathBuf>,
 }
 
@@ -249,7 +252,7 @@ impl Record {
         }
         let (lacks, count) = (number(bytes, 12), number(bytes, 36));
         let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
-        let (mut at, mut read) = (HEAD, 0);
+        let (mut at, mut read) = (begin(bytes), 0);
         while at < used {
             let entry = Entry::parse(bytes, at)?;
             at += entry.length;
@@ -272,15 +275,55 @@ impl Record {
     }
 }
 
-/// The head of an empty record, which tells what drivers ask too if `all`.
-pub(super) fn empty(limit: u64, all: bool) -> [u8; HEAD] {
-    let mut head = [0; HEAD];
-    head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-    head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-    head[16..24].copy_from_slice(&limit.to_ne_bytes());
-    head[24..32].copy_from_slice(&(HEAD as u64).to_ne_bytes());
-    head[40..44].copy_from_slice(&(if all { WISH_ALL } else { 0 }).to_ne_bytes());
-    head
+/// What a record says before its entries.
+#[derive(Default)]
+pub(super) struct Head<'a> {
+    /// Whether drivers tell what they ask.
+    pub(super) all: bool,
+    /// Absolute and without links.
+    pub(super) writable: Option<&'a [PathBuf]>,
+    /// Likewise.
+    pub(super) readable: Option<&'a [PathBuf]>,
+    /// Whether the kernel is to hold compilers to that, and all others.
+    pub(super) landlock: bool,
+    pub(super) landlock_all: bool,
+}
+
+impl Head<'_> {
+    /// An empty record.
+    pub(super) fn bytes(&self, limit: u64) -> Vec<u8> {
+        let wishes = [
+            (self.all, WISH_ALL),
+            (self.writable.is_some(), WISH_BOUNDS),
+            (self.landlock, WISH_LANDLOCK),
+            (self.landlock_all, WISH_LANDLOCK_ALL),
+        ];
+        let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
+        let list = |paths: Option<&[PathBuf]>| -> Vec<u8> {
+            let paths = paths.unwrap_or_default().iter();
+            paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect()
+        };
+        let (writable, readable) = (list(self.writable), list(self.readable));
+        let length = |list: &[u8]| u32::try_from(list.len()).expect("paths are shorter");
+        let mut head = vec![0; HEAD];
+        head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+        head[16..24].copy_from_slice(&limit.to_ne_bytes());
+        head[40..44].copy_from_slice(&wishes.to_ne_bytes());
+        head[44..48].copy_from_slice(&length(&writable).to_ne_bytes());
+        head[48..52].copy_from_slice(&length(&readable).to_ne_bytes());
+        head.extend([writable, readable].concat());
+        head.resize(begin(&head), 0);
+        let used = head.len() as u64;
+        head[24..32].copy_from_slice(&used.to_ne_bytes());
+        head
+    }
+}
+
+/// Where the first entry of a record begins.
+fn begin(bytes: &[u8]) -> usize {
+    let lists = number(bytes, 44) as usize + number(bytes, 48) as usize;
+    (HEAD + lists).next_multiple_of(8)
 }
 
 /// How many bytes of a record are used, by its head.
@@ -290,7 +333,7 @@ pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
         return Err(damaged(0));
     }
     let (lacks, used, pending) = (number(bytes, 12), long(bytes, 24), number(bytes, 32));
-    if long(bytes, 16) != limit || used < HEAD as u64 {
+    if long(bytes, 16) != limit || used < begin(bytes) as u64 {
         return Err(damaged(16));
     }
     if lacks & LACK_ROOM != 0 || used > limit {
