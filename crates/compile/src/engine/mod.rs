@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use gfxpack_plan::plan::{Job, Plan};
 
-pub(crate) use self::action::{Recipe, path_here};
+pub(crate) use self::action::{Recipe, SCRATCH, SYSTEM};
 pub(crate) use self::command::Filling;
 use self::command::deps_arguments;
 pub(crate) use self::drivers::Commands;

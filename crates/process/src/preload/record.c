@@ -200,10 +200,27 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
+/* The word after one, or the end. */
+static const char *next_word(const char *word, const char *end) {
+    return word < end ? word + strlen(word) + 1 : end;
+}
+
 /* What a program is, by its arguments: the compiler and the assembler say so
- * themselves, or have their arguments in a file. */
+ * themselves, or have their arguments in a file. Where the loader is started
+ * with a program, its own options are before that. */
 static enum class class_of(const char *arguments, size_t length) {
     const char *end = arguments + length;
+    const char *file = length > 0 ? strrchr(arguments, '/') : NULL;
+    if (length > 0 && strncmp(file != NULL ? file + 1 : arguments, "ld", 2) == 0 &&
+        strstr(file != NULL ? file : arguments, ".so") != NULL) {
+        const char *word = next_word(arguments, end);
+        while (word < end && strncmp(word, "--", 2) == 0) {
+            int alone = strcmp(word, "--inhibit-cache") == 0;
+            word = next_word(word, end);
+            word = alone ? word : next_word(word, end);
+        }
+        return word < end ? class_of(word, (size_t)(end - word)) : CLASS_OTHER;
+    }
     const char *zero = memchr(arguments, 0, length);
     const char *second = zero != NULL && zero + 1 < end ? zero + 1 : "";
     if (strcmp(second, "-cc1") == 0 || second[0] == '@')
@@ -236,20 +253,52 @@ static void announce(const char *arguments, size_t length) {
         restrict_by_kernel(record);
 }
 
+/* Where nobody made a record beforehand, the first process does, and each cuts
+ * off what is not used when it ends: for machines that hand files on. */
+static char own_path[PATH_MAX];
+
+static int make(const char *path) {
+    int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0);
+    if (file < 0)
+        return file;
+    struct head head = {.magic = RECORD_MAGIC, .version = RECORD_VERSION, .limit = RECORD_LIMIT,
+                        .wishes = WISH_CUT};
+    atomic_init(&head.used, sizeof head);
+    if (RAW(SYS_pwrite64, file, &head, sizeof head, 0, 0) != sizeof head) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+static void cut(void) {
+    int file = (int)RAW(SYS_openat, AT_FDCWD, own_path, O_RDWR | O_CLOEXEC, 0, 0);
+    if (file < 0 || RAW(SYS_ftruncate, file, atomic_load(&record->used), 0, 0, 0) != 0)
+        lack(LACK_ROOM);
+    if (file >= 0)
+        close(file);
+}
+
 static int map(const char *path) {
     int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0, 0);
+    if (file < 0 && errno == ENOENT)
+        file = make(path);
     if (file < 0)
         return 0;
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
         head.version == RECORD_VERSION && head.limit >= sizeof head &&
-        (uint64_t)head.writable + head.readable <= head.limit - sizeof head)
+        (uint64_t)head.writable + head.readable <= head.limit - sizeof head &&
+        ((head.wishes & WISH_CUT) == 0 ||
+         (strlen(path) < sizeof own_path && RAW(SYS_ftruncate, file, head.limit, 0, 0, 0) == 0)))
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
         return 0;
     record = mapped;
+    if ((head.wishes & WISH_CUT) != 0)
+        strcpy(own_path, path);
     own_pid = (pid_t)RAW(SYS_getpid, 0, 0, 0, 0, 0);
     return 1;
 }
@@ -380,6 +429,8 @@ static void end(void) {
     put_new_libraries();
     /* After vfork, it is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
+    if (own_path[0] != 0)
+        cut();
 }
 
 /* Where exit leads to at last; `exit` itself calls the system's own. */

@@ -35,6 +35,8 @@
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
 #define RECORD_VERSION 2u
+/* How long a record that nobody made beforehand may become. */
+#define RECORD_LIMIT ((uint64_t)16 << 20)
 
 /* What is wanted of a record. */
 enum wish {
@@ -44,6 +46,7 @@ enum wish {
      * Landlock, */
     WISH_LANDLOCK = 4,
     WISH_LANDLOCK_ALL = 8, /* and all others */
+    WISH_CUT = 16,         /* what is not used of the file is cut off */
 };
 
 /* Why a record does not tell everything. */

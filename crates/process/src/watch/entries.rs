@@ -102,6 +102,8 @@ pub struct Process {
     pub program: PathBuf,
     /// Its arguments, the program's name first.
     pub arguments: Vec<OsString>,
+    /// Where it was when it began.
+    pub directory: PathBuf,
     /// What it is.
     pub class: Class,
     /// The libraries that it loaded, by the names that the loader found them
@@ -459,7 +461,13 @@ impl Reader {
             2 => self.fork(entry),
             3 => {
                 let directory = entry.path(entry.first)?;
-                self.state(entry)?.directory = directory;
+                let state = self.state(entry)?;
+                state.directory.clone_from(&directory);
+                let process = state.process;
+                let began = &mut self.processes[process].directory;
+                if began.as_os_str().is_empty() {
+                    *began = directory;
+                }
                 Ok(())
             }
             4 => {
@@ -520,6 +528,7 @@ impl Reader {
                 pid: entry.pid,
                 program: entry.path(entry.first)?,
                 arguments: arguments.map(|word| OsStr::from_bytes(word).to_owned()).collect(),
+                directory: PathBuf::new(),
                 class,
                 libraries: Vec::new(),
             },

@@ -121,6 +121,14 @@ impl<'a> Looks<'a> {
         absent
     }
 
+    /// Whether a path surely was before `since`, in seconds since 1970, what it
+    /// is now.
+    #[must_use]
+    pub fn rested(&self, path: &Path, since: u64) -> bool {
+        let look = Look::at(path);
+        look.identity.is_none_or(|identity| identity.was_settled(since))
+    }
+
     /// The first of a path's directories that is not there, or the path.
     #[must_use]
     pub fn first_absent(&self, path: &Path) -> PathBuf {

@@ -55,6 +55,7 @@ impl Fixture {
             pid: 1,
             program: "/usr/bin/clang".into(),
             arguments: vec!["clang".into(), "-cc1".into()],
+            directory: "/".into(),
             class: Class::Compiler,
             libraries: Vec::new(),
         };
