@@ -52,8 +52,13 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
     ),
     (
+        "gfxpack-toolchain",
+        &["gfxpack-model", "gfxpack-process"],
+        &["clap", "indicatif", "rusqlite", "tar", "toml", "tokio"],
+    ),
+    (
         "gfxpack-compile",
-        &["gfxpack-model", "gfxpack-plan", "gfxpack-process"],
+        &["gfxpack-model", "gfxpack-plan", "gfxpack-process", "gfxpack-toolchain"],
         &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
     ("gfxpack-package", &["gfxpack-model"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
@@ -153,6 +158,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-plan",
             "gfxpack-kdb",
             "gfxpack-compile",
+            "gfxpack-toolchain",
             "gfxpack-harvest",
             "gfxpack-package",
             "gfxpack-caches",

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
-use gfxpack_process::Cancel;
-use gfxpack_process::FileDigests;
-use gfxpack_process::Usage;
 use gfxpack_process::watch::Looks;
+use gfxpack_process::{Cancel, FileDigests, Usage, WorkDir};
+use gfxpack_toolchain::{Toolchain, ToolchainError};
 use rayon::prelude::*;
 
 use crate::costs::{CostFile, Expected, Record};
@@ -29,8 +28,6 @@ use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::toolchain::Toolchain;
-use crate::work::WorkDir;
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;
@@ -277,7 +274,8 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
     // Longest first, so that none is left to run alone at the end.
     queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
-    let work = WorkDir::create(&options.cache_dir)?;
+    let work = WorkDir::create(&options.cache_dir)
+        .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
     let cancel = cancel.child();
     let headers = store.dir().join(HEADERS);
     let places =
@@ -409,15 +407,15 @@ fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summa
     // An upgrade in the middle of a build: nobody knows which compiler made what.
     let used: BTreeSet<usize> = queue.iter().map(|(job, _)| plan.jobs[*job].toolchain).collect();
     // One that was put back shows by its identity.
-    let noticed = matches!(error, Some(CompileError::ToolchainChanged { .. }));
+    let noticed = matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. })));
     for index in used {
         let toolchain = &toolchains[index];
         let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
         if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
             let jobs = queue.iter().map(|(job, _)| &plan.jobs[*job]);
             jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
-            if !matches!(error, Some(CompileError::ToolchainChanged { .. })) {
-                error = Some(changed);
+            if !matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. }))) {
+                error = Some(changed.into());
             }
         }
     }

@@ -10,6 +10,7 @@ use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers, Looks};
 use gfxpack_process::{Cancel, FileDigests};
+use gfxpack_toolchain::Toolchain;
 
 use crate::current::Current;
 use crate::error::CompileError;
@@ -17,7 +18,6 @@ use crate::history::{self, History, Record};
 use crate::job::Failure;
 use crate::source::SourceSet;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
-use crate::toolchain::Toolchain;
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
@@ -152,7 +152,7 @@ pub fn explain(
     cancel: &Cancel,
 ) -> Result<Explanation, CompileError> {
     let looks = Looks::new(digests);
-    let current = Current::new(&looks, sources, toolchains, store, cancel);
+    let current = Current::new(&looks, sources, toolchains, store, cancel).to_look();
     let asked = current.of(job);
     let mut files = toolchains[job.toolchain].covered_files(digests)?;
     files.retain(|(name, _)| decides(name, job.language));
@@ -169,7 +169,7 @@ pub fn explain(
             let all = answers.iter().flat_map(Answers::iter);
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
-            if info.as_ref().is_some_and(|info| info.commands() != asked.commands) {
+            if info.as_ref().is_some_and(|info| info.commands() != asked.commands()) {
                 let name = "what it would run".to_owned();
                 changes.push(Change { what: What::Driver, name, how: How::Changed(None) });
             }

@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_process::FileDigests;
-use gfxpack_process::write_atomic;
+use gfxpack_process::{FileDigests, touch, write_atomic};
+use gfxpack_toolchain::Toolchain;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 use crate::executor::Summary;
-use crate::store::{ObjectStore, touch};
-use crate::toolchain::Toolchain;
+use crate::store::ObjectStore;
 
 /// Keys that are remembered for one target; those not built for longest go.
 const MAX_KEYS: usize = 400_000;

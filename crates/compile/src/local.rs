@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use gfxpack_process::{Usage, WorkDir};
+
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Preparation, Starter};
 use crate::error::CompileError;
 use crate::job;
 use crate::judge::Stage;
-use crate::work::WorkDir;
-use gfxpack_process::Usage;
 
 /// What the workers of this machine share.
 pub(crate) struct Shop<'a> {

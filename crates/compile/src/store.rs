@@ -14,11 +14,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_model::Digest;
+use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answer, Answers, Looks};
-use gfxpack_process::write_atomic_by;
+use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
-use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens};
+use rustix::fs::{FlockOperation, flock};
 
+use crate::engine::Drivers;
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -41,9 +43,6 @@ const LOCK: &str = "lock";
 /// How long a file that is being written may take before it is taken for a
 /// killed build's: objects are written in milliseconds.
 const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
-/// How exactly the store knows when a file was used last: finer would write
-/// to the disk with every object read.
-const USE_GRAIN: Duration = Duration::from_secs(3600);
 
 /// Code objects by job digest, in a directory that any number of builds may
 /// share. Files are written whole and never changed; damage is found by
@@ -70,8 +69,22 @@ pub struct Now<'a> {
     pub looks: &'a Looks<'a>,
     /// The plan's sources, and which is the job's.
     pub source: Option<(&'a SourceSet, usize)>,
-    /// What the job's driver would run, if that is known.
-    pub commands: Option<Digest>,
+    /// What names what the job's driver would run, if that is known.
+    pub(crate) driver: Option<(&'a Drivers<'a>, &'a Job)>,
+}
+
+impl<'a> Now<'a> {
+    /// Where no sources and no drivers are at hand.
+    #[must_use]
+    pub fn of_files(looks: &'a Looks<'a>) -> Self {
+        Self { looks, source: None, driver: None }
+    }
+
+    /// What the job's driver would run, if that is known; it may have to be
+    /// asked.
+    pub(crate) fn commands(&self) -> Option<Digest> {
+        self.driver.and_then(|(drivers, job)| drivers.commands_digest(job))
+    }
 }
 
 /// What a job's outcome rests on besides its digest.
@@ -307,7 +320,7 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        info.commands == now.commands && info.answers.iter().all(|name| self.holds(*name, now))
+        info.answers.iter().all(|name| self.holds(*name, now)) && info.commands == now.commands()
     }
 
     fn holds(&self, name: Digest, now: Now<'_>) -> bool {
@@ -358,24 +371,6 @@ fn answers_path(name: Digest) -> PathBuf {
     Path::new("answers").join(format!("{name}.json"))
 }
 
-/// Notes that a file of a cache was used, if it is there, for whoever evicts.
-pub fn touch(path: &Path) -> bool {
-    File::open(path).map(|file| note_use(&file)).is_ok()
-}
-
-/// Notes that a file was used. Access times would say so by themselves, were
-/// they not switched off on most machines.
-fn note_use(file: &File) {
-    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
-    if modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age > USE_GRAIN) {
-        let time = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
-        let times =
-            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
-        // Fails in a store of another user's, who evicts by his own uses.
-        futimens(file, &times).ok();
-    }
-}
-
 /// Removes what killed builds left half-written.
 fn sweep(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
@@ -409,7 +404,7 @@ mod tests {
     /// What another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
-        store.lookup(job, Now { looks: &Looks::new(&digests), source: None, commands: None })
+        store.lookup(job, Now::of_files(&Looks::new(&digests)))
     }
 
     fn fixture() -> Fixture {

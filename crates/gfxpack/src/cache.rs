@@ -4,7 +4,9 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{CompileError, FileDigests, Limits, ObjectStore};
+use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore};
+use gfxpack_plan::arguments;
+use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
 use tempfile::TempDir;
 
 use crate::args::{CacheArgs, CacheDir};
@@ -98,10 +100,21 @@ impl Cache {
         })
     }
 
-    /// The directory for what is worth keeping between builds, and whether it
-    /// may be written.
-    pub(crate) fn kept(&self) -> (&Path, bool) {
-        (&self.dir, self.writable)
+    /// The toolchains of this machine; what is learnt of them is kept if it
+    /// may be.
+    pub(crate) fn toolchains<'a>(
+        &'a self,
+        search: &'a Search,
+        cancel: &'a Cancel,
+    ) -> Result<Toolchains<'a>, ToolchainError> {
+        let kept = (&*self.dir, self.writable);
+        let trial = arguments::plain;
+        Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
+    }
+
+    /// Whether what is learnt and made may be kept.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writable
     }
 
     /// What is known of the files in a directory that is built into.

@@ -14,6 +14,7 @@ use gfxpack_package::read::ReadError as PackageReadError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
+use gfxpack_toolchain::ToolchainError;
 
 use crate::args::{Common, MessageFormat};
 use crate::output::{Output, counted};
@@ -343,16 +344,12 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             } else if let Some(error) = cause.downcast_ref::<CompileError>() {
                 let code = match error {
                     CompileError::Interrupted => INTERRUPTED,
-                    CompileError::NoHipcc
-                    | CompileError::NoProgram(_)
-                    | CompileError::NoPreferredHipcc(_)
-                    | CompileError::NoRocm(_)
-                    | CompileError::NoBitcode(_)
-                    | CompileError::NoDeviceLibs
-                    | CompileError::Unbuildable { .. } => USAGE,
+                    CompileError::Toolchain(error) => toolchain_code(error),
                     _ => INTERNAL,
                 };
                 Some((code, Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<ToolchainError>() {
+                Some((toolchain_code(error), Some(error.hint())))
             } else if let Some(error) = cause.downcast_ref::<ProblemsError>() {
                 let interrupted = matches!(error, ProblemsError::File(HarvestError::Interrupted));
                 Some((if interrupted { INTERRUPTED } else { USAGE }, Some(error.hint())))
@@ -418,6 +415,21 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             }
         })
         .unwrap_or((INTERNAL, None))
+}
+
+/// The exit code where there is no toolchain to go on with.
+fn toolchain_code(error: &ToolchainError) -> u8 {
+    match error {
+        ToolchainError::Interrupted => INTERRUPTED,
+        ToolchainError::NoHipcc
+        | ToolchainError::NoProgram(_)
+        | ToolchainError::NoPreferredHipcc(_)
+        | ToolchainError::NoRocm(_)
+        | ToolchainError::NoBitcode(_)
+        | ToolchainError::NoDeviceLibs
+        | ToolchainError::Unbuildable { .. } => USAGE,
+        _ => INTERNAL,
+    }
 }
 
 /// The exit code for a libMIOpen that is not to be had.

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_compile::{Cancel, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_compile::{Cancel, SourceSet, for_plan};
 use gfxpack_model::{Language, TargetId};
 use gfxpack_plan::InputError;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::plan::Plan;
+use gfxpack_toolchain::{Search, Toolchain, Toolchains};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{CacheArgs, Inputs, ToolchainArgs};
@@ -156,8 +157,7 @@ pub(crate) fn gather(
     let cache = open_cache(from.cache, environment, from.purpose)?;
     let search = search(from.toolchain, environment);
     let toolchains = {
-        let mut found =
-            Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, cancel)?;
+        let mut found = cache.toolchains(&search, cancel)?;
         choose(&mut found, &mut read)?
     };
     if from.purpose == Purpose::Build {
@@ -197,7 +197,7 @@ impl Gathered {
         let Self { read, asked, toolchains, cache, clock } = self;
         let sources = read.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
-            toolchains.iter().map(Toolchain::for_plan).collect(),
+            toolchains.iter().map(for_plan).collect(),
             sources,
             &read.requests,
             &clock,

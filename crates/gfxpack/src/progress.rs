@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use gfxpack_compile::{CompileError, Event, Failure};
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
+use gfxpack_toolchain::ToolchainError;
 
 use crate::estimate::{Estimator, brief};
 use crate::failures::{Groups, told_reason};
@@ -192,7 +193,10 @@ impl FailureTexts {
 /// Whether a build that ended so keeps what it compiled.
 pub(crate) fn keeps<T>(ended: &anyhow::Result<T>) -> bool {
     let changed = |error: &(dyn std::error::Error + 'static)| {
-        matches!(error.downcast_ref(), Some(CompileError::ToolchainChanged { .. }))
+        matches!(
+            error.downcast_ref(),
+            Some(CompileError::Toolchain(ToolchainError::Changed { .. }))
+        )
     };
     !ended.as_ref().is_err_and(|error| error.chain().any(changed))
 }

@@ -3,6 +3,12 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+/// In planned arguments: the directory of the device libraries. Where it
+/// lies is not part of a job's identity, what it holds is.
+pub const DEVICE_LIBS: &str = "{device-libs}";
+/// In planned arguments: the directory that holds HIP's `include`.
+pub const ROCM: &str = "{rocm}";
+
 /// Which program runs a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]

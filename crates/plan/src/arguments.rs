@@ -3,19 +3,13 @@
 
 use std::collections::HashMap;
 
-use gfxpack_model::compiler::{CompilerFacts, Program};
+use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
 use gfxpack_model::words::Words;
 use gfxpack_model::{Language, TargetId, processors};
 
 use crate::clock::Clock;
 use crate::location::Problem;
 use crate::options;
-
-/// In planned arguments: the directory of the device libraries. Where it
-/// lies is not part of a job's identity, what it holds is.
-pub const DEVICE_LIBS: &str = "{device-libs}";
-/// In planned arguments: the directory that holds HIP's `include`.
-pub const ROCM: &str = "{rocm}";
 
 /// Bytes of a word that a program can be given, one less than what the kernel
 /// takes with the NUL behind it, whatever the size of its pages.
@@ -246,6 +240,18 @@ pub fn arguments(
     args.push(main);
     args.shrink_to_fit();
     (program, args)
+}
+
+/// The same for a kernel without options, headers of its own and a time of
+/// day, as a toolchain is tried with.
+#[must_use]
+pub fn plain(
+    language: Language,
+    id: &TargetId,
+    facts: &CompilerFacts,
+    main: &str,
+) -> (Program, Words) {
+    arguments(language, &Words::default(), id, facts, main, &[], &Clock::at(0))
 }
 
 #[cfg(test)]

@@ -9,18 +9,24 @@ mod atomic;
 pub mod children;
 mod file_digest;
 mod layout;
+mod moment;
 mod pipe;
 pub mod preload;
 mod program;
+mod touch;
 mod usage;
 pub mod watch;
+mod work;
 
 pub use atomic::{write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
 pub use layout::fixed;
+pub use moment::Moment;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
 };
+pub use touch::{note_use, touch};
 pub use usage::Usage;
+pub use work::WorkDir;

@@ -23,12 +23,12 @@ use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::preload;
+use gfxpack_toolchain::Toolchain;
 
 use super::Engine;
 use super::command::{Command, Defines, Filling, Word};
 use crate::error::CompileError;
 use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
-use crate::toolchain::Toolchain;
 
 /// What the tree consists of.
 const TOP: &str = "gfxpack";

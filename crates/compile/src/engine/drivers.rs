@@ -17,17 +17,15 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answers, Looks, Place, Places, Record, Recorder, Unwatched, settle};
-use gfxpack_process::{Cancel, End, run, write_atomic};
+use gfxpack_process::{Cancel, End, Moment, run, touch, write_atomic};
+use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::command::{
     Command, DEPS, Define, Defines, Filling, INPUT, OUTPUT, Shape, Word, deps_arguments, parse,
     refuses,
 };
-use crate::answers::Moment;
 use crate::error::CompileError;
-use crate::store::touch;
-use crate::toolchain::Toolchain;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -60,6 +58,8 @@ pub(crate) struct Drivers<'a> {
     toolchains: &'a [Toolchain],
     /// Where answers are kept between builds; the store's own directory.
     kept: &'a Path,
+    /// Whether new ones are.
+    keeps: bool,
     looks: &'a Looks<'a>,
     cancel: &'a Cancel,
     /// Whose answers were compared with those for a whole job.
@@ -82,7 +82,12 @@ impl<'a> Drivers<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
-        Self { toolchains, kept, looks, cancel, compared, known }
+        Self { toolchains, kept, keeps: true, looks, cancel, compared, known }
+    }
+
+    /// The same, but nothing is written.
+    pub(crate) fn to_look(self) -> Self {
+        Self { keeps: false, ..self }
     }
 
     /// What a job's driver would run. `None` where it can't be asked or its
@@ -110,7 +115,7 @@ impl<'a> Drivers<'a> {
         let file = self.file(toolchain, shape);
         let list = self.remembered(&file).or_else(|| {
             let (commands, answers) = self.ask_for(shape, job, defines)?;
-            if let Some(answers) = answers {
+            if let Some(answers) = answers.filter(|_| self.keeps) {
                 remember(&file, &Remembered { commands: commands.clone(), answers });
             }
             Some(commands)
@@ -147,7 +152,9 @@ impl<'a> Drivers<'a> {
         }
         let Remembered { commands, answers } = serde_json::from_slice(rest).ok()?;
         answers.hold(self.looks).then(|| {
-            touch(file);
+            if self.keeps {
+                touch(file);
+            }
             commands
         })
     }
@@ -190,7 +197,8 @@ impl<'a> Drivers<'a> {
             .ok()?;
         let places = driver_places(scratch.to_owned(), scratch);
         let settled = settle(&record, |_| &places, self.looks, since.seconds());
-        let unknown = settled.reads.or(settled.writes).or(settled.changed);
+        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
+        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;

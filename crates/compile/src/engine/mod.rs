@@ -40,12 +40,10 @@ pub(crate) use self::starter::{Compilers, Starter};
 use crate::error::CompileError;
 use crate::judge::ToolchainPlaces;
 use crate::source::SourceSet;
-use crate::toolchain::Toolchain;
-use gfxpack_process::FileDigests;
-use gfxpack_process::Usage;
 use gfxpack_process::preload::{self, Environment};
 use gfxpack_process::watch::{Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched};
-use gfxpack_process::{self as process, Cancel, End, Output};
+use gfxpack_process::{self as process, Cancel, End, FileDigests, Output, Usage};
+use gfxpack_toolchain::Toolchain;
 
 /// Jobs with arguments of more bytes are the driver's: any system starts a
 /// program with less.

@@ -14,7 +14,8 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::preamble;
 use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
-use gfxpack_process::write_atomic;
+use gfxpack_process::{touch, write_atomic};
+use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Define, Filling, Word};
@@ -22,8 +23,6 @@ use super::{library_headers, preprocessing};
 use crate::error::CompileError;
 use crate::job::depfile_paths;
 use crate::judge::searched;
-use crate::store::touch;
-use crate::toolchain::Toolchain;
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
@@ -342,7 +341,8 @@ impl Recipe {
         settled: Settled,
         looks: &Looks<'_>,
     ) -> Result<Option<Kept>, CompileError> {
-        let unknown = settled.reads.or(settled.writes).or(settled.changed);
+        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
+        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
             tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
             return Ok(None);

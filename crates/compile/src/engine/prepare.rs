@@ -10,8 +10,8 @@ use std::sync::Arc;
 use gfxpack_model::Language;
 use gfxpack_plan::include;
 use gfxpack_plan::preamble::{self, Preamble};
-use gfxpack_process::Usage;
 use gfxpack_process::watch::{Answer, Place, settle};
+use gfxpack_process::{Moment, Usage};
 
 use super::command::{Command, Define, Filling};
 use super::precompiled::{
@@ -19,7 +19,6 @@ use super::precompiled::{
 };
 use super::starter::Start;
 use super::{Commands, Engine, UsedHeader, recorded, recorder};
-use crate::answers::Moment;
 use crate::error::CompileError;
 use crate::judge::searched;
 use crate::store::HEADERS;

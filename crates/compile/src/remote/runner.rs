@@ -9,10 +9,9 @@ use std::time::Instant;
 
 use gfxpack_model::Language;
 use gfxpack_plan::include;
-use gfxpack_process::Usage;
+use gfxpack_process::{Moment, Usage};
 
 use super::{Headers, RemoteError, RemoteWorkers, Site};
-use crate::answers::Moment;
 use crate::crew::{Outcome, Runner};
 use crate::engine::{Engine, Recipe, path_here};
 use crate::error::CompileError;

@@ -88,7 +88,7 @@ impl ObjectStore {
             return None;
         }
         let file = self.open_file(&path).ok()?;
-        super::note_use(&file);
+        gfxpack_process::note_use(&file);
         let (_, bytes) = read_object(file).ok().flatten()?;
         let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
         if judge != JUDGE {
@@ -164,10 +164,7 @@ mod tests {
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
             let digests = FileDigests::in_memory();
-            store.refusal(
-                self.job,
-                Now { looks: &Looks::new(&digests), source: None, commands: None },
-            )
+            store.refusal(self.job, Now::of_files(&Looks::new(&digests)))
         }
 
         fn file(&self) -> PathBuf {

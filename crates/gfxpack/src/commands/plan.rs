@@ -96,7 +96,7 @@ fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
     }
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
-        let command = prepared.toolchains[job.toolchain].command_line(job);
+        let command = prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments);
         let (source, digest) = (job.source, job.digest);
         writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
             .expect("writing to a string");
@@ -148,12 +148,13 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let Cache { store, digests, .. } = &prepared.cache;
     let looks = Looks::new(digests);
     let (sources, cancel) = (&prepared.sources, Cancel::default());
-    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
-    let now = |job: &Job| current.of(job);
-    let has = |job: &Job| store.lookup(job.digest, now(job)).is_some();
+    let toolchains = &prepared.toolchains;
+    let current = Current::new(&looks, sources, toolchains, store, &cancel).to_look();
+    let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-    let is_refused =
-        |(job, cached): (&Job, &bool)| !cached && store.refusal(job.digest, now(job)).is_some();
+    let is_refused = |(job, cached): (&Job, &bool)| {
+        !cached && store.refusal(job.digest, current.of(job)).is_some()
+    };
     let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
     if output.json {
         let digest = plan.digest();
@@ -191,7 +192,9 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(&prepared.toolchains[job.toolchain].command_line(job));
+            output.data(
+                &prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments),
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use gfxpack_compile::{Cancel, CompileError, Listed};
+use gfxpack_compile::Cancel;
 use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
+use gfxpack_toolchain::{Listed, ToolchainError};
 use serde_json::json;
 
 use super::toolchains;
@@ -21,7 +22,7 @@ pub(crate) fn run(
         Ok(listed) => Some(listed),
         // Without a compiler the list is still of use; one that was named must work.
         Err(error)
-            if !args.buildable && matches!(error.downcast_ref(), Some(CompileError::NoHipcc)) =>
+            if !args.buildable && matches!(error.downcast_ref(), Some(ToolchainError::NoHipcc)) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_compile::{Cancel, FileDigests, Listed, Toolchain, Toolchains, landlock_abi};
+use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
 use gfxpack_miopen::{Library, LibraryError};
 use gfxpack_model::Language;
+use gfxpack_plan::arguments;
+use gfxpack_toolchain::{Listed, Toolchain, Toolchains};
 use serde_json::{Value, json};
 
 use super::miopen;
@@ -84,7 +86,7 @@ pub(crate) fn survey(
     };
     let search = prepare::search(toolchain, environment);
     let cache = cache.as_deref().unwrap_or(scratch.path());
-    let found = Toolchains::find(&search, &digests, (cache, true), cache, cancel);
+    let found = Toolchains::find(&search, &digests, (cache, true), cache, arguments::plain, cancel);
     let listed = found?.list()?;
     digests.save();
     Ok(listed)

@@ -152,7 +152,7 @@ fn print(
             count(What::Header)
         ),
     );
-    line("command", &prepared.toolchains[job.toolchain].command_line(job));
+    line("command", &prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments));
     for (number, file) in prepared.plan.sources[job.source].files.iter().enumerate() {
         let label = if number == 0 { "sources" } else { "" };
         line(label, &format!("{} {}", file.digest, file.path));

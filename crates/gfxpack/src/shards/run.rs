@@ -10,6 +10,7 @@ use gfxpack_compile::{
 use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{Ended, JobState};
+use gfxpack_toolchain::ToolchainError;
 use rayon::prelude::*;
 
 use super::Outbox;
@@ -259,7 +260,7 @@ impl Run<'_> {
             if let Some(error) = error {
                 return Err(error);
             }
-            if let Err(CompileError::ToolchainChanged { .. }) = &summary {
+            if let Err(CompileError::Toolchain(ToolchainError::Changed { .. })) = &summary {
                 self.disown(&pass);
             }
             summary?;

@@ -6,10 +6,11 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, Search, SourceSet, Toolchain, Toolchains};
+use gfxpack_compile::{Cancel, CompileError, SourceSet, for_plan};
 use gfxpack_model::{Digest, Language, TargetId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
+use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;
@@ -65,9 +66,9 @@ pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<Abo
         .iter()
         .map(|toolchain| {
             let closure = toolchain.covered_files(&cache.digests)?;
-            Ok(StoredToolchain { toolchain: toolchain.for_plan(), closure })
+            Ok(StoredToolchain { toolchain: for_plan(toolchain), closure })
         })
-        .collect::<Result<_, CompileError>>()?;
+        .collect::<Result<_, ToolchainError>>()?;
     let planned: Vec<_> = stored.iter().map(|stored| stored.toolchain.clone()).collect();
     let path = dir.join(JOBS);
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
@@ -174,7 +175,7 @@ impl Stored {
         cancel: &Cancel,
     ) -> anyhow::Result<Prepared> {
         let toolchains = self.toolchains(&cache, search, cancel)?;
-        if cache.kept().1 {
+        if cache.is_writable() {
             cache.digests.save();
         }
         let plan = self.load(wanted)?;
@@ -221,8 +222,7 @@ impl Stored {
         search: &Search,
         cancel: &Cancel,
     ) -> anyhow::Result<Vec<Toolchain>> {
-        let mut found =
-            Toolchains::find(search, &cache.digests, cache.kept(), &cache.scratch, cancel)?;
+        let mut found = cache.toolchains(search, cancel)?;
         let mut chosen = Vec::new();
         for (index, wanted) in self.header.toolchains.iter().enumerate() {
             let languages = self.languages(index).into_values().flatten().collect();

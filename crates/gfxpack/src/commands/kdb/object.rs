@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 
 use anyhow::Context;
-use gfxpack_compile::{Disassembler, Toolchains};
 use gfxpack_model::{KernelKey, Language, code_object};
+use gfxpack_toolchain::Disassembler;
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};
@@ -68,8 +68,7 @@ pub(super) fn disasm(
     let cancel = crate::commands::cancel_on_signal(output)?;
     let search = prepare::search(args, environment);
     let cache = Cache::open_to_look(cache, environment)?;
-    let found = Toolchains::find(&search, &cache.digests, cache.kept(), &cache.scratch, &cancel);
-    let toolchain = found.and_then(|mut found| {
+    let toolchain = cache.toolchains(&search, &cancel).and_then(|mut found| {
         // Any of them tells where LLVM is; that for assembly needs least.
         found.choose(&files[0].0, &BTreeSet::from([Language::Assembly]))
     });

@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::Cancel;
-use gfxpack_process::FileDigests;
+use gfxpack_process::{Cancel, FileDigests, WorkDir};
 
 use crate::discover::{self, Candidate, Driver, Search};
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::probe::{self, Asker};
 use crate::support;
 use crate::toolchain::Toolchain;
-use crate::trial::{Trial, Verdict};
-use crate::work::WorkDir;
+use crate::trial::{Trial, TrialArguments, Verdict};
 
 /// The toolchains of this machine, in order of preference.
 #[derive(Debug)]
@@ -28,6 +26,7 @@ pub struct Toolchains<'a> {
     /// What is learnt and made is kept here, if anything may be.
     cache: &'a Path,
     keep: bool,
+    trial: TrialArguments,
     scratch: WorkDir,
     entries: Vec<Entry>,
 }
@@ -36,7 +35,7 @@ pub struct Toolchains<'a> {
 struct Entry {
     candidate: Candidate,
     environment: Vec<(OsString, OsString)>,
-    probed: Option<Result<Toolchain, CompileError>>,
+    probed: Option<Result<Toolchain, ToolchainError>>,
 }
 
 /// What one toolchain is good for.
@@ -62,26 +61,28 @@ impl<'a> Toolchains<'a> {
     /// Looks for toolchains and starts none of them. With `keep`, what is
     /// learnt of them and made for them stays in `cache`; else `scratch`, a
     /// directory for temporary files on the same disk as what is kept, has it
-    /// until this value goes.
+    /// until this value goes. `trial` says what a compiler is tried with.
     ///
     /// # Errors
-    /// [`CompileError`] where a program that was named is none, or nothing is
+    /// [`ToolchainError`] where a program that was named is none, or nothing is
     /// found at all.
     pub fn find(
         search: &'a Search,
         digests: &'a FileDigests,
         (cache, keep): (&'a Path, bool),
         scratch: &Path,
+        trial: TrialArguments,
         cancel: &'a Cancel,
-    ) -> Result<Self, CompileError> {
+    ) -> Result<Self, ToolchainError> {
         let entries = discover::candidates(search)?;
         let entry = |candidate: Candidate| {
             let environment = environment_of(search, &candidate);
             Entry { candidate, environment, probed: None }
         };
         let entries = entries.into_iter().map(entry).collect();
-        let scratch = WorkDir::create(scratch)?;
-        Ok(Self { search, digests, cancel, cache, keep, scratch, entries })
+        let scratch =
+            WorkDir::create(scratch).map_err(ToolchainError::io("create", scratch.join("work")))?;
+        Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 
     /// The toolchain for a target: the first that builds every language with
@@ -89,14 +90,14 @@ impl<'a> Toolchains<'a> {
     /// supplied. Its device libraries are then in place, if anything is kept.
     ///
     /// # Errors
-    /// [`CompileError::Unbuildable`], which says of each toolchain why not;
+    /// [`ToolchainError::Unbuildable`], which says of each toolchain why not;
     /// the error of the toolchain that was named, or of the only one; or
     /// someone asked to stop.
     pub fn choose(
         &mut self,
         id: &TargetId,
         languages: &BTreeSet<Language>,
-    ) -> Result<Toolchain, CompileError> {
+    ) -> Result<Toolchain, ToolchainError> {
         let processor = id.processor();
         let mut refusals: Vec<Option<String>> = vec![None; self.entries.len()];
         for with_constants in [false, true] {
@@ -127,7 +128,7 @@ impl<'a> Toolchains<'a> {
         &mut self,
         digest: Digest,
         languages: &BTreeSet<Language>,
-    ) -> Result<Option<Toolchain>, CompileError> {
+    ) -> Result<Option<Toolchain>, ToolchainError> {
         for with_constants in [false, true] {
             for index in 0..self.entries.len() {
                 let variant = self.variant(index, with_constants)?;
@@ -145,8 +146,8 @@ impl<'a> Toolchains<'a> {
     /// What every toolchain is good for.
     ///
     /// # Errors
-    /// [`CompileError::Interrupted`], or a disk that takes no temporary files.
-    pub fn list(&mut self) -> Result<Vec<Listed>, CompileError> {
+    /// [`ToolchainError::Interrupted`], or a disk that takes no temporary files.
+    pub fn list(&mut self) -> Result<Vec<Listed>, ToolchainError> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
@@ -161,7 +162,7 @@ impl<'a> Toolchains<'a> {
         self.entries.iter().filter_map(reason).collect()
     }
 
-    fn one(&mut self, index: usize) -> Result<Listed, CompileError> {
+    fn one(&mut self, index: usize) -> Result<Listed, ToolchainError> {
         let program = self.entries[index].candidate.driver.path().to_owned();
         let mut listed = Listed {
             program,
@@ -177,7 +178,7 @@ impl<'a> Toolchains<'a> {
                 listed.toolchain = Err(error.to_string());
                 return Ok(listed);
             }
-            None => return Err(CompileError::Interrupted),
+            None => return Err(ToolchainError::Interrupted),
         };
         let more = own.with_constants(self.cache);
         listed.constants = more.as_ref().map(|more| more.supplied.clone()).unwrap_or_default();
@@ -233,28 +234,28 @@ impl<'a> Toolchains<'a> {
         &mut self,
         index: usize,
         with_constants: bool,
-    ) -> Result<Option<Toolchain>, CompileError> {
+    ) -> Result<Option<Toolchain>, ToolchainError> {
         self.probe(index)?;
         let probed = match &self.entries[index].probed {
             Some(Ok(toolchain)) => toolchain,
             // What was named must work.
             Some(Err(_)) if self.search.is_given() => {
                 let error = self.entries[index].probed.take();
-                return Err(error.and_then(Result::err).unwrap_or(CompileError::NoHipcc));
+                return Err(error.and_then(Result::err).unwrap_or(ToolchainError::NoHipcc));
             }
             _ => return Ok(None),
         };
         Ok(if with_constants { probed.with_constants(self.cache) } else { Some(probed.clone()) })
     }
 
-    fn probe(&mut self, index: usize) -> Result<(), CompileError> {
+    fn probe(&mut self, index: usize) -> Result<(), ToolchainError> {
         let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
         let Entry { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
             let ask = Asker::new(scratch.path(), environment, cancel);
             let kept = (*cache, *keep);
             match Toolchain::probe(candidate, environment, digests, &ask, kept) {
-                Err(CompileError::Interrupted) => return Err(CompileError::Interrupted),
+                Err(ToolchainError::Interrupted) => return Err(ToolchainError::Interrupted),
                 other => *probed = Some(other),
             }
         }
@@ -268,7 +269,7 @@ impl<'a> Toolchains<'a> {
         index: usize,
         toolchain: &Toolchain,
         languages: &BTreeSet<Language>,
-    ) -> Result<Verdict, CompileError> {
+    ) -> Result<Verdict, ToolchainError> {
         let environment = &self.entries[index].environment;
         let ask = Asker::new(self.scratch.path(), environment, self.cancel);
         if self.keep {
@@ -278,14 +279,14 @@ impl<'a> Toolchains<'a> {
             return Ok(Ok(()));
         }
         for language in languages {
-            let Some(trial) = Trial::new(toolchain, *language) else { continue };
+            let Some(trial) = Trial::new(toolchain, *language, self.trial) else { continue };
             let verdict = match trial.known(self.cache) {
                 Some(known) => known,
                 None => {
                     let here = toolchain.with_libraries_in(self.scratch.path());
                     let here = if self.keep { toolchain } else { &here };
                     here.supply(&ask)?;
-                    let run = Trial::new(here, *language).map(|trial| trial.run(&ask));
+                    let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&ask));
                     let verdict = run.unwrap_or(Ok(Ok(())))?;
                     if self.keep {
                         trial.remember(self.cache, &verdict);
@@ -305,7 +306,7 @@ impl<'a> Toolchains<'a> {
         processor: &str,
         languages: &BTreeSet<Language>,
         refusals: &[Option<String>],
-    ) -> CompileError {
+    ) -> ToolchainError {
         let mut toolchains = Vec::new();
         let mut errors = Vec::new();
         for (entry, refusal) in self.entries.iter_mut().zip(refusals) {
@@ -320,9 +321,9 @@ impl<'a> Toolchains<'a> {
                 self.entries.iter().any(|entry| matches!(entry.candidate.driver, Driver::Hipcc(_)));
             return match errors.into_iter().next() {
                 // A clang that has nothing to do with ROCm.
-                None | Some(CompileError::NoDeviceLibs) if !hipcc => CompileError::NoHipcc,
+                None | Some(ToolchainError::NoDeviceLibs) if !hipcc => ToolchainError::NoHipcc,
                 Some(error) => error,
-                None => CompileError::NoHipcc,
+                None => ToolchainError::NoHipcc,
             };
         }
         let given = self.search.is_given();

@@ -10,7 +10,7 @@ use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::probe::Asker;
 
 /// Lists the content of what was made, so that damage is found.
@@ -110,20 +110,20 @@ pub(crate) fn make(
     clang: &Path,
     constants: &[SuppliedConstant],
     ask: &Asker<'_>,
-) -> Result<(), CompileError> {
+) -> Result<(), ToolchainError> {
     if is_sound(dir, device_libs, constants) {
         return Ok(());
     }
     let parent = dir.parent().unwrap_or(dir);
-    fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+    fs::create_dir_all(parent).map_err(ToolchainError::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
         .tempdir_in(ask.scratch())
-        .map_err(CompileError::io("create", parent))?;
+        .map_err(ToolchainError::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, ask)?;
     // Readable by all, as everything else in a cache that several users share.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(new.path(), readable).map_err(CompileError::io("create", new.path()))?;
+    fs::set_permissions(new.path(), readable).map_err(ToolchainError::io("create", new.path()))?;
     if dir.exists() {
         // Damaged, or just made by another build: whoever comes last has a
         // sound one.
@@ -131,8 +131,9 @@ pub(crate) fn make(
             return Ok(());
         }
         let aside =
-            tempfile::tempdir_in(ask.scratch()).map_err(CompileError::io("create", parent))?;
-        fs::rename(dir, aside.path().join("damaged")).map_err(CompileError::io("replace", dir))?;
+            tempfile::tempdir_in(ask.scratch()).map_err(ToolchainError::io("create", parent))?;
+        fs::rename(dir, aside.path().join("damaged"))
+            .map_err(ToolchainError::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {
         Ok(()) => {
@@ -141,7 +142,7 @@ pub(crate) fn make(
             Ok(())
         }
         Err(_) if is_sound(dir, device_libs, constants) => Ok(()),
-        Err(error) => Err(CompileError::io("create", dir)(error)),
+        Err(error) => Err(ToolchainError::io("create", dir)(error)),
     }
 }
 
@@ -151,27 +152,27 @@ fn fill(
     clang: &Path,
     constants: &[SuppliedConstant],
     ask: &Asker<'_>,
-) -> Result<(), CompileError> {
+) -> Result<(), ToolchainError> {
     for name in names(device_libs)? {
         let link = dir.join(&name);
         let make = std::os::unix::fs::symlink(device_libs.join(&name), &link);
-        make.map_err(CompileError::io("create", link))?;
+        make.map_err(ToolchainError::io("create", link))?;
     }
     let mut sums: Vec<(String, Digest)> = Vec::new();
     for constant in constants {
         let bytes = ask.bitcode(clang, &module(constant))?;
         let file = dir.join(&constant.file);
-        fs::write(&file, &bytes).map_err(CompileError::io("write", &file))?;
+        fs::write(&file, &bytes).map_err(ToolchainError::io("write", &file))?;
         sums.push((constant.file.clone(), Digest::of(&bytes)));
     }
     let file = dir.join(SUMS);
     let text = serde_json::to_vec(&sums).expect("plain data");
-    fs::write(&file, text).map_err(CompileError::io("write", &file))
+    fs::write(&file, text).map_err(ToolchainError::io("write", &file))
 }
 
 /// The bitcode files of a directory.
-fn names(device_libs: &Path) -> Result<BTreeSet<String>, CompileError> {
-    let entries = fs::read_dir(device_libs).map_err(CompileError::io("read", device_libs))?;
+fn names(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
+    let entries = fs::read_dir(device_libs).map_err(ToolchainError::io("read", device_libs))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| name.ends_with(".bc")).collect())
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::discover::Search;
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::toolchain::Toolchain;
 use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
@@ -27,8 +27,8 @@ impl Disassembler {
     /// same processors, or in `PATH`.
     ///
     /// # Errors
-    /// [`CompileError::NoProgram`].
-    pub fn find(search: &Search, toolchain: Option<&Toolchain>) -> Result<Self, CompileError> {
+    /// [`ToolchainError::NoProgram`].
+    pub fn find(search: &Search, toolchain: Option<&Toolchain>) -> Result<Self, ToolchainError> {
         let beside = toolchain.and_then(|toolchain| {
             // A distribution's /usr/bin/clang-15 is a link into LLVM's directory.
             let clang = std::fs::canonicalize(toolchain.clang()).ok()?;
@@ -36,7 +36,7 @@ impl Disassembler {
         });
         let program = beside
             .or_else(|| find_in_path(PROGRAM, &search.path()))
-            .ok_or_else(|| CompileError::NoProgram(PROGRAM.into()))?;
+            .ok_or_else(|| ToolchainError::NoProgram(PROGRAM.into()))?;
         Ok(Self { program, environment: search.environment.clone() })
     }
 
@@ -44,17 +44,17 @@ impl Disassembler {
     /// at its beginning.
     ///
     /// # Errors
-    /// [`CompileError`] where the program does not start or fails, scratch
+    /// [`ToolchainError`] where the program does not start or fails, scratch
     /// space is lacking, or someone asked to stop.
     pub fn run(
         &self,
         code_object: &[u8],
         processor: &str,
         cancel: &Cancel,
-    ) -> Result<File, CompileError> {
-        let scratch = tempfile::tempdir().map_err(CompileError::io("create", "."))?;
+    ) -> Result<File, ToolchainError> {
+        let scratch = tempfile::tempdir().map_err(ToolchainError::io("create", "."))?;
         let name = scratch.path().join("kernel.o");
-        let io = |source| CompileError::io("write", &name)(source);
+        let io = |source| ToolchainError::io("write", &name)(source);
         File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
         let mut text = tempfile::tempfile().map_err(io)?;
         let mcpu = format!("--mcpu={processor}");
@@ -74,11 +74,11 @@ impl Disassembler {
         )?;
         match output.end {
             End::Exited(0) => {}
-            End::Cancelled => return Err(CompileError::Interrupted),
+            End::Cancelled => return Err(ToolchainError::Interrupted),
             _ => {
                 let words = output.stderr.lines().last().unwrap_or("no output").trim().to_owned();
                 let reason = format!("`{}`: {words}", arguments.join(" "));
-                return Err(CompileError::Probe { program: self.program.clone(), reason });
+                return Err(ToolchainError::Probe { program: self.program.clone(), reason });
             }
         }
         text.seek(SeekFrom::Start(0)).map_err(io)?;

@@ -20,20 +20,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_process::Identity;
-use gfxpack_process::write_atomic;
+use gfxpack_process::{Moment, touch, write_atomic};
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::discover::{Candidate, Driver, OPT};
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::loader;
 use crate::probe::{self, Asker, Found};
-use crate::store::touch;
 use crate::witness::Witness;
 
 /// Where programs may be named in full: `#!/usr/bin/perl`.
@@ -89,11 +86,11 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Asks.
-    pub(crate) fn ask(candidate: &Candidate, ask: &Asker<'_>) -> Result<Self, CompileError> {
+    pub(crate) fn ask(candidate: &Candidate, ask: &Asker<'_>) -> Result<Self, ToolchainError> {
         let found = match &candidate.driver {
             Driver::Hipcc(hipcc) => probe::ask_hipcc(ask, hipcc)?,
             Driver::Clang(clang) => {
-                let libs = candidate.device_libs.as_deref().ok_or(CompileError::NoDeviceLibs)?;
+                let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
                 let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
                 probe::ask_clang(ask, clang, rocm, libs)?
             }
@@ -115,28 +112,6 @@ impl Answers {
         programs.extend(lld?.into_iter().flatten());
         let searched = programs.iter().flat_map(|file| loader::searched(file)).collect();
         Ok(Self { found, clang_version, processors, programs, configuration, searched })
-    }
-}
-
-/// Seconds since 1970.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment(u64);
-
-impl Moment {
-    pub(crate) fn now() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "compared with the times of files alone")]
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Self(now.map_or(0, |since| since.as_secs()))
-    }
-
-    pub(crate) fn seconds(self) -> u64 {
-        self.0
-    }
-
-    /// Whether a file changed last so long before that its times tell it from
-    /// what it became since.
-    pub(crate) fn is_after(self, identity: &Identity) -> bool {
-        identity.was_settled(self.0)
     }
 }
 
@@ -195,7 +170,7 @@ impl<'a> Kept<'a> {
     /// impossible, later runs ask again.
     pub(crate) fn write(&self, answers: &Answers, asked: Moment) {
         let witness = self.witness(answers);
-        if !witness.was_settled(asked.0) {
+        if !witness.was_settled(asked.seconds()) {
             return;
         }
         let record = Record { seal: self.seal(answers, &witness), answers: answers.clone() };
@@ -326,7 +301,7 @@ mod tests {
     use gfxpack_process::Cancel;
 
     /// Long after the files of a test were made.
-    const LATER: Moment = Moment(u64::MAX);
+    const LATER: Moment = Moment::at(u64::MAX);
 
     /// A machine of scripts: a hipcc that another one in `PATH` may stand
     /// before, and what it names.

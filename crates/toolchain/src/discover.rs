@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use gfxpack_process::find_in_path;
 
 /// Where ROCm's own packages install.
@@ -68,19 +68,19 @@ pub(crate) struct Candidate {
 /// ROCm installations, then clangs; of each kind the newest first.
 ///
 /// # Errors
-/// [`CompileError::NoProgram`], [`CompileError::NoPreferredHipcc`],
-/// [`CompileError::NoRocm`], [`CompileError::NoBitcode`] for what was named and
-/// is none; [`CompileError::NoHipcc`] where there is nothing at all.
-pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, CompileError> {
+/// [`ToolchainError::NoProgram`], [`ToolchainError::NoPreferredHipcc`],
+/// [`ToolchainError::NoRocm`], [`ToolchainError::NoBitcode`] for what was named and
+/// is none; [`ToolchainError::NoHipcc`] where there is nothing at all.
+pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, ToolchainError> {
     if let Some(none) = search.rocm_path.iter().find(|dir| !dir.is_dir()) {
-        return Err(CompileError::NoRocm(none.clone()));
+        return Err(ToolchainError::NoRocm(none.clone()));
     }
     if let Some(none) = search.device_libs.iter().find(|dir| !holds_bitcode(dir)) {
-        return Err(CompileError::NoBitcode(none.clone()));
+        return Err(ToolchainError::NoBitcode(none.clone()));
     }
     let finder = Finder { search, opt: Path::new(OPT) };
     let found = finder.find()?;
-    if found.is_empty() { Err(CompileError::NoHipcc) } else { Ok(found) }
+    if found.is_empty() { Err(ToolchainError::NoHipcc) } else { Ok(found) }
 }
 
 fn holds_bitcode(dir: &Path) -> bool {
@@ -89,8 +89,8 @@ fn holds_bitcode(dir: &Path) -> bool {
 }
 
 /// Compilers run in other directories than we do.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, CompileError> {
-    std::path::absolute(path).map_err(CompileError::io("find", path))
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolchainError> {
+    std::path::absolute(path).map_err(ToolchainError::io("find", path))
 }
 
 impl Search {
@@ -106,13 +106,13 @@ impl Search {
     }
 
     /// A program given by path or by name.
-    fn program(&self, given: &Path) -> Result<PathBuf, CompileError> {
+    fn program(&self, given: &Path) -> Result<PathBuf, ToolchainError> {
         let found = if given.components().count() == 1 {
             find_in_path(&given.to_string_lossy(), &self.path())
         } else {
             given.is_file().then(|| given.to_owned())
         };
-        absolute(&found.ok_or_else(|| CompileError::NoProgram(given.to_owned()))?)
+        absolute(&found.ok_or_else(|| ToolchainError::NoProgram(given.to_owned()))?)
     }
 }
 
@@ -122,7 +122,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn find(&self) -> Result<Vec<Candidate>, CompileError> {
+    fn find(&self) -> Result<Vec<Candidate>, ToolchainError> {
         let search = self.search;
         let mut found = Vec::new();
         let libs = each(&search.device_libs)?;
@@ -154,7 +154,7 @@ impl Finder<'_> {
         &self,
         libs: &[Option<PathBuf>],
         found: &mut Vec<Candidate>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), ToolchainError> {
         for prefix in &self.search.rocm_path {
             let prefix = absolute(prefix)?;
             let own = Some(prefix.join("bin/hipcc")).filter(|file| file.is_file());
@@ -179,7 +179,7 @@ impl Finder<'_> {
         &self,
         libs: &[Option<PathBuf>],
         found: &mut Vec<Candidate>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), ToolchainError> {
         let prefixes = self.prefixes();
         let in_path = find_in_path("hipcc", &self.search.path());
         let in_path = in_path.as_deref().map(absolute).transpose()?;
@@ -213,11 +213,11 @@ impl Finder<'_> {
     }
 
     /// The hipcc that is taken where nothing is said.
-    fn default_hipcc(&self) -> Result<Option<PathBuf>, CompileError> {
+    fn default_hipcc(&self) -> Result<Option<PathBuf>, ToolchainError> {
         if let Some(preferred) = &self.search.preferred_hipcc {
             let found = self.search.program(preferred).map(Some);
             return found.map_err(|error| match error {
-                CompileError::NoProgram(path) => CompileError::NoPreferredHipcc(path),
+                ToolchainError::NoProgram(path) => ToolchainError::NoPreferredHipcc(path),
                 error => error,
             });
         }
@@ -272,7 +272,7 @@ fn hipcc(program: PathBuf, rocm: Option<&Path>, libs: Option<&Path>, own: bool) 
 }
 
 /// Each of the paths, or none where there is none.
-fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, CompileError> {
+fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, ToolchainError> {
     if paths.is_empty() {
         return Ok(vec![None]);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gfxpack_model::Language;
 
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::toolchain::Toolchain;
 
 /// What a toolchain can build for one processor.
@@ -18,11 +18,11 @@ pub struct Buildable {
 
 /// The first releases that build for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FirstSupport {
+struct FirstSupport {
     /// LLVM's major version.
-    pub llvm: u32,
+    llvm: u32,
     /// ROCm's version.
-    pub rocm: &'static str,
+    rocm: &'static str,
 }
 
 /// The newest clang in Debian 12 that HIP's headers there go with.
@@ -33,8 +33,7 @@ const DEBIAN_CLANG: u32 = 19;
 ///
 /// Source: LLVM release notes, "Changes to the AMDGPU backend"; ROCm release
 /// notes, "Supported GPUs", and the ISA files of its device libraries.
-#[must_use]
-pub fn first_support(processor: &str) -> Option<FirstSupport> {
+fn first_support(processor: &str) -> Option<FirstSupport> {
     let (llvm, rocm) = match processor {
         "gfx940" => (15, "5.2"),
         "gfx941" | "gfx942" => (17, "6.0"),
@@ -68,9 +67,9 @@ pub(crate) fn unbuildable(
     processor: &str,
     languages: &BTreeSet<Language>,
     toolchains: &[(Toolchain, Option<&str>)],
-    errors: &[CompileError],
+    errors: &[ToolchainError],
     given: bool,
-) -> CompileError {
+) -> ToolchainError {
     let isa = processor.trim_start_matches("gfx");
     let mut reasons: Vec<String> = Vec::new();
     for (toolchain, words) in toolchains {
@@ -120,7 +119,7 @@ pub(crate) fn unbuildable(
         ),
     };
     let language = languages.iter().next().copied().unwrap_or(Language::Hip);
-    CompileError::Unbuildable {
+    ToolchainError::Unbuildable {
         processor: processor.to_owned(),
         language,
         reason: reasons.join("; "),

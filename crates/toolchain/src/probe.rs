@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use gfxpack_process::{self as process, Cancel, End, Output, Program};
 
 /// Far longer than any answer takes, for machines under load.
@@ -46,11 +46,11 @@ impl<'a> Asker<'a> {
         Self { scratch, environment, cancel }
     }
 
-    fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
+    fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
         self.attempt(program, arguments.iter().map(OsString::from).collect())
     }
 
-    fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, CompileError> {
+    fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
         let output = self.run(program, arguments)?;
         if output.ok() {
             return Ok(output);
@@ -59,12 +59,12 @@ impl<'a> Asker<'a> {
         Err(self.nonsense(program, &format!("`{}`: {words}", arguments.join(" "))))
     }
 
-    fn nonsense(&self, program: &Path, reason: &str) -> CompileError {
-        CompileError::Probe { program: program.to_owned(), reason: reason.to_owned() }
+    fn nonsense(&self, program: &Path, reason: &str) -> ToolchainError {
+        ToolchainError::Probe { program: program.to_owned(), reason: reason.to_owned() }
     }
 
     /// `15.0.6` out of `Debian clang version 15.0.6`.
-    pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, CompileError> {
+    pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, ToolchainError> {
         let output = self.ask(clang, &["--version"])?;
         let version = output.stdout.split("clang version ").nth(1).and_then(|rest| {
             rest.split(|c: char| c.is_whitespace() || c == '-' || c == '+').next()
@@ -76,7 +76,7 @@ impl<'a> Asker<'a> {
 
     /// The configuration that clang reads for the host, where HIP's driver
     /// begins, and for the targets of the other languages.
-    pub(crate) fn configuration(&self, clang: &Path) -> Result<Configuration, CompileError> {
+    pub(crate) fn configuration(&self, clang: &Path) -> Result<Configuration, ToolchainError> {
         let mut found = Configuration::default();
         for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
             let output = self.run(clang, &[target, &["-v"]].concat())?;
@@ -86,7 +86,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The gfx names that clang's AMDGPU backend knows.
-    pub(crate) fn processors(&self, clang: &Path) -> Result<BTreeSet<String>, CompileError> {
+    pub(crate) fn processors(&self, clang: &Path) -> Result<BTreeSet<String>, ToolchainError> {
         let target = "--target=amdgcn-amd-amdhsa";
         let output = self.ask(clang, &[target, "-nogpulib", "--print-supported-cpus"])?;
         let both = format!("{}\n{}", output.stdout, output.stderr);
@@ -108,7 +108,7 @@ impl<'a> Asker<'a> {
         &self,
         program: &Path,
         arguments: Vec<OsString>,
-    ) -> Result<Output, CompileError> {
+    ) -> Result<Output, ToolchainError> {
         let output = process::run(
             &Program {
                 path: program,
@@ -122,7 +122,7 @@ impl<'a> Asker<'a> {
             self.cancel,
         )?;
         match output.end {
-            End::Cancelled => Err(CompileError::Interrupted),
+            End::Cancelled => Err(ToolchainError::Interrupted),
             _ => Ok(output),
         }
     }
@@ -133,18 +133,18 @@ impl<'a> Asker<'a> {
     }
 
     /// A module's text as clang's bitcode.
-    pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, CompileError> {
+    pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, ToolchainError> {
         let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
-        fs::write(&text, module).map_err(CompileError::io("write", &text))?;
+        fs::write(&text, module).map_err(ToolchainError::io("write", &text))?;
         let target = "--target=amdgcn-amd-amdhsa";
         let arguments = ["-x", "ir", target, "-nogpulib", "-emit-llvm", "-c", "module.ll"];
         self.ask(clang, &[&arguments[..], &["-o", "module.bc"]].concat())?;
-        fs::read(&made).map_err(CompileError::io("read", made))
+        fs::read(&made).map_err(ToolchainError::io("read", made))
     }
 
     /// The program behind all links, and every shared library it loads.
-    pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, CompileError> {
-        let real = fs::canonicalize(program).map_err(CompileError::io("read", program))?;
+    pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
+        let real = fs::canonicalize(program).map_err(ToolchainError::io("read", program))?;
         let mut files = vec![real.clone()];
         // A script or static program has none, and ldd says so by failing.
         let ldd = process::find_in_path("ldd", &std::ffi::OsString::from("/usr/bin:/bin"));
@@ -162,9 +162,9 @@ impl<'a> Asker<'a> {
 
 /// Asks hipcc what it would run: that names clang, the linker, the device
 /// libraries and the headers, however the installation is laid out.
-pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, CompileError> {
+pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, ToolchainError> {
     let source = ask.scratch.join("probe.hip");
-    fs::write(&source, "").map_err(CompileError::io("write", &source))?;
+    fs::write(&source, "").map_err(ToolchainError::io("write", &source))?;
     let arch = |processor: &str| format!("--offload-arch={processor}");
     let commands = || {
         let mut last = None;
@@ -242,7 +242,7 @@ pub(crate) fn ask_clang(
     clang: &Path,
     rocm: &Path,
     device_libs: &Path,
-) -> Result<Found, CompileError> {
+) -> Result<Found, ToolchainError> {
     let resource_dir = ask.ask(clang, &["-print-resource-dir"])?.stdout;
     let lld = ask.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
     let lld = PathBuf::from(lld.trim());
@@ -275,8 +275,8 @@ fn header_version(header: &Path) -> Option<[u32; 3]> {
 }
 
 /// The ISA versions that the device libraries in a directory know.
-pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, CompileError> {
-    let entries = fs::read_dir(device_libs).map_err(CompileError::io("read", device_libs))?;
+pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
+    let entries = fs::read_dir(device_libs).map_err(ToolchainError::io("read", device_libs))?;
     let isas: BTreeSet<String> = entries
         .flatten()
         .filter_map(|entry| {
@@ -286,7 +286,7 @@ pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, CompileError>
             Some(isa.strip_suffix(".amdgcn").unwrap_or(isa).to_owned())
         })
         .collect();
-    if isas.is_empty() { Err(CompileError::NoDeviceLibs) } else { Ok(isas) }
+    if isas.is_empty() { Err(ToolchainError::NoDeviceLibs) } else { Ok(isas) }
 }
 
 /// hipcc itself and the scripts it is made of: it is a wrapper that starts

@@ -8,39 +8,40 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
-use crate::error::CompileError;
-
 const LOCK: &str = "lock";
 
 /// A directory below `<cache>/work` that goes away with this value, or, if
 /// the process is killed, when the next build starts.
 #[derive(Debug)]
-pub(crate) struct WorkDir {
+pub struct WorkDir {
     dir: TempDir,
     _lock: File,
 }
 
 impl WorkDir {
-    pub(crate) fn create(cache: &Path) -> Result<Self, CompileError> {
+    /// Makes one, and removes those of dead builds.
+    ///
+    /// # Errors
+    /// Where `<cache>/work` can't be made or written.
+    pub fn create(cache: &Path) -> io::Result<Self> {
         let parent = cache.join("work");
-        let make = || -> io::Result<Self> {
-            fs::create_dir_all(&parent)?;
-            // Compilers tell where they are without links.
-            let parent = fs::canonicalize(&parent)?;
-            // Held while sweeping and making, so that no sweep ever sees a
-            // directory whose own lock is not taken yet.
-            let gate = File::create(parent.join(LOCK))?;
-            flock(&gate, FlockOperation::LockExclusive)?;
-            sweep(&parent);
-            let dir = tempfile::Builder::new().prefix("build-").tempdir_in(&parent)?;
-            let lock = File::create(dir.path().join(LOCK))?;
-            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-            Ok(Self { dir, _lock: lock })
-        };
-        make().map_err(CompileError::io("create", &parent))
+        fs::create_dir_all(&parent)?;
+        // Compilers tell where they are without links.
+        let parent = fs::canonicalize(&parent)?;
+        // Held while sweeping and making, so that no sweep ever sees a
+        // directory whose own lock is not taken yet.
+        let gate = File::create(parent.join(LOCK))?;
+        flock(&gate, FlockOperation::LockExclusive)?;
+        sweep(&parent);
+        let dir = tempfile::Builder::new().prefix("build-").tempdir_in(&parent)?;
+        let lock = File::create(dir.path().join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { dir, _lock: lock })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it lies, links followed.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }

@@ -7,17 +7,16 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
+use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
+use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, Language};
-use gfxpack_plan::arguments;
-use gfxpack_plan::plan::{Job, PlanToolchain};
-use gfxpack_process::{FileDigests, Identity};
+use gfxpack_process::{FileDigests, Identity, Moment};
 use rayon::prelude::*;
 
-use crate::answers::{Answers, Kept, Moment};
+use crate::answers::{Answers, Kept};
 use crate::discover::{Candidate, Driver};
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::isa;
 use crate::probe::{self, Asker};
 
@@ -65,7 +64,8 @@ pub struct Toolchain {
     /// What told the files and directories behind the digest from what they
     /// may be later, before they were digested.
     identities: Arc<[(PathBuf, Identity)]>,
-    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The whole environment of its programs.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Toolchain {
@@ -77,7 +77,7 @@ impl Toolchain {
         digests: &FileDigests,
         ask: &Asker<'_>,
         (cache, keep): (&Path, bool),
-    ) -> Result<Self, CompileError> {
+    ) -> Result<Self, ToolchainError> {
         let kept = Kept::new(cache, candidate, environment);
         let answers = match kept.read() {
             Some(answers) => answers,
@@ -102,7 +102,10 @@ impl Toolchain {
         if let Some(given) = &candidate.device_libs
             && std::fs::canonicalize(given).ok() != std::fs::canonicalize(&device_libs).ok()
         {
-            return Err(CompileError::OtherDeviceLibs { given: given.clone(), used: device_libs });
+            return Err(ToolchainError::OtherDeviceLibs {
+                given: given.clone(),
+                used: device_libs,
+            });
         }
         let isas = probe::isas(&device_libs)?;
         let covered: Vec<PathBuf> =
@@ -187,14 +190,8 @@ impl Toolchain {
         other
     }
 
-    /// What runs a language's jobs.
-    pub(crate) fn program_of(&self, language: Language) -> &Path {
-        let hip = language == Language::Hip;
-        self.program(if hip { self.for_plan().facts.hip_program } else { Program::Clang })
-    }
-
     /// Makes sure that the directory of device libraries is there.
-    pub(crate) fn supply(&self, ask: &Asker<'_>) -> Result<(), CompileError> {
+    pub(crate) fn supply(&self, ask: &Asker<'_>) -> Result<(), ToolchainError> {
         if self.supplied.is_empty() {
             return Ok(());
         }
@@ -229,8 +226,8 @@ impl Toolchain {
     /// asked of every object before that is kept.
     ///
     /// # Errors
-    /// [`CompileError::ToolchainChanged`] with the first that is not.
-    pub(crate) fn check_identity(&self, language: Language) -> Result<(), CompileError> {
+    /// [`ToolchainError::Changed`] with the first that is not.
+    pub fn check_identity(&self, language: Language) -> Result<(), ToolchainError> {
         let decides = |path: &Path| match language {
             Language::Hip => true,
             Language::OpenclC => !self.is_covered(path) || self.covers(path, language),
@@ -255,7 +252,7 @@ impl Toolchain {
             self.covered.iter().find_map(below).unwrap_or_else(|| path.clone())
         };
         let file = path.map(name).unwrap_or_default().display().to_string();
-        Err(CompileError::ToolchainChanged { file })
+        Err(ToolchainError::Changed { file })
     }
 
     /// Whether a path is below one of the directories of the digest.
@@ -266,13 +263,13 @@ impl Toolchain {
     /// Whether the toolchain's files are still those that were digested.
     ///
     /// # Errors
-    /// [`CompileError::ToolchainChanged`] with the first that is not, or that
+    /// [`ToolchainError::Changed`] with the first that is not, or that
     /// can't be read any more.
-    pub(crate) fn check_unchanged(&self, digests: &FileDigests) -> Result<(), CompileError> {
-        let changed = |file: String| Err(CompileError::ToolchainChanged { file });
+    pub fn check_unchanged(&self, digests: &FileDigests) -> Result<(), ToolchainError> {
+        let changed = |file: String| Err(ToolchainError::Changed { file });
         let now = match self.covered_files(digests) {
             Ok(now) => now,
-            Err(CompileError::Io { path, .. }) => return changed(path.display().to_string()),
+            Err(ToolchainError::Io { path, .. }) => return changed(path.display().to_string()),
             Err(other) => return Err(other),
         };
         if let Some(file) = first_difference(&self.closure_files, &now) {
@@ -290,22 +287,24 @@ impl Toolchain {
     /// `directory/file`.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where one can't be read.
+    /// [`ToolchainError::Io`] where one can't be read.
     pub fn covered_files(
         &self,
         digests: &FileDigests,
-    ) -> Result<Vec<(String, Digest)>, CompileError> {
+    ) -> Result<Vec<(String, Digest)>, ToolchainError> {
         closure(&self.files, &self.covered, digests)
     }
 
     /// The programs behind all links, with their shared libraries.
-    pub(crate) fn files(&self) -> &[PathBuf] {
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
     /// Paths of its own that stand in commands, the longest first where one is
     /// within another.
-    pub(crate) fn own_paths(&self) -> [String; 4] {
+    #[must_use]
+    pub fn own_paths(&self) -> [String; 4] {
         let resource_dir = self.covered.iter().find(|dir| dir.ends_with("include"));
         let resource_dir = resource_dir.and_then(|dir| dir.parent()).unwrap_or(Path::new(""));
         [&self.clang, self.device_libs.as_path(), resource_dir, &self.installed_libs]
@@ -314,18 +313,30 @@ impl Toolchain {
 
     /// The files and directories of the digest that decides a language's
     /// objects.
-    pub(crate) fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
         let decides = |dir: &&PathBuf| match language {
             Language::Hip => true,
             Language::OpenclC => !dir.ends_with(HIP_HEADERS),
             Language::Assembly => false,
         };
-        let dirs = self.covered.iter().chain([&self.device_libs]).filter(decides);
-        self.files.iter().chain(dirs).cloned().collect()
+        let dirs: Vec<&PathBuf> =
+            self.covered.iter().chain([&self.device_libs]).filter(decides).collect();
+        // What links lead to was hashed by their names.
+        let linked = dirs.iter().flat_map(|dir| walkdir::WalkDir::new(dir)).flatten();
+        let linked = linked.filter(|entry| entry.path_is_symlink());
+        let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
+        self.files
+            .iter()
+            .cloned()
+            .chain(linked)
+            .chain(dirs.iter().map(|&dir| dir.clone()))
+            .collect()
     }
 
     /// Whether a file is part of the digest that decides a language's objects.
-    pub(crate) fn covers(&self, path: &Path, language: Language) -> bool {
+    #[must_use]
+    pub fn covers(&self, path: &Path, language: Language) -> bool {
         let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
         // Headers are found in `include/..`, too.
         let is_below = |dir: &Path| {
@@ -335,32 +346,38 @@ impl Toolchain {
         self.covered.iter().any(|dir| decides(dir) && is_below(dir))
     }
 
-    /// What a plan needs to know of this toolchain.
+    /// What the arguments of its commands depend on.
     #[must_use]
-    pub fn for_plan(&self) -> PlanToolchain {
+    pub fn facts(&self) -> CompilerFacts {
         let hip_program = if self.hipcc.is_some() { Program::Hipcc } else { Program::Clang };
-        PlanToolchain {
-            identity: self.identity(),
-            digest: self.digest,
-            opencl_c: self.opencl_c,
-            assembly: self.assembly,
-            supplied: self.supplied.clone(),
-            facts: CompilerFacts { hip_program, hip_version: self.hip_version },
+        CompilerFacts { hip_program, hip_version: self.hip_version }
+    }
+
+    /// Digest of the part of the closure that decides a language's objects:
+    /// all of it for HIP, all but HIP's headers and driver for OpenCL C, and
+    /// programs with their libraries for assembly.
+    #[must_use]
+    pub fn digest_for(&self, language: Language) -> Digest {
+        match language {
+            Language::Hip => self.digest,
+            Language::OpenclC => self.opencl_c,
+            Language::Assembly => self.assembly,
         }
     }
 
-    /// The command of a job as a shell would take it, without the output.
+    /// A planned command as a shell would take it.
     #[must_use]
-    pub fn command_line(&self, job: &Job) -> String {
-        let program = self.program(job.program).display().to_string();
+    pub fn command_line(&self, program: Program, arguments: &Words) -> String {
+        let program = self.program(program).display().to_string();
         let words: Vec<String> = std::iter::once(program)
-            .chain(job.arguments.iter().map(|word| self.fill(word).to_string_lossy().into_owned()))
+            .chain(arguments.iter().map(|word| self.fill(word).to_string_lossy().into_owned()))
             .collect();
         shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 
-    /// The program of a job.
-    pub(crate) fn program(&self, program: Program) -> &Path {
+    /// The file of one of its programs.
+    #[must_use]
+    pub fn program(&self, program: Program) -> &Path {
         match (program, &self.hipcc) {
             (Program::Hipcc, Some(hipcc)) => hipcc,
             _ => &self.clang,
@@ -368,10 +385,9 @@ impl Toolchain {
     }
 
     /// A planned argument with the toolchain's own directories filled in.
-    pub(crate) fn fill(&self, argument: &str) -> OsString {
-        for (placeholder, dir) in
-            [(arguments::DEVICE_LIBS, &self.device_libs), (arguments::ROCM, &self.rocm)]
-        {
+    #[must_use]
+    pub fn fill(&self, argument: &str) -> OsString {
+        for (placeholder, dir) in [(DEVICE_LIBS, &self.device_libs), (ROCM, &self.rocm)] {
             if let Some(before) = argument.strip_suffix(placeholder) {
                 let mut filled = OsString::from(before);
                 filled.push(dir);
@@ -388,7 +404,7 @@ fn closure_digest(
     files: &[PathBuf],
     dirs: &[PathBuf],
     digests: &FileDigests,
-) -> Result<Digest, CompileError> {
+) -> Result<Digest, ToolchainError> {
     Ok(digest_of(&closure(files, dirs, digests)?))
 }
 
@@ -414,7 +430,7 @@ fn first_difference<'a>(
 fn identities(
     files: &[PathBuf],
     dirs: &[PathBuf],
-) -> Result<Vec<(PathBuf, Identity)>, CompileError> {
+) -> Result<Vec<(PathBuf, Identity)>, ToolchainError> {
     let mut paths: BTreeSet<PathBuf> = files.iter().cloned().collect();
     for dir in dirs {
         // What can't be read is the digest's to say.
@@ -423,7 +439,7 @@ fn identities(
     }
     let identity = |path: PathBuf| match fs::metadata(&path) {
         Ok(meta) => Ok((path, Identity::of(&meta))),
-        Err(error) => Err(CompileError::io("read", path)(error)),
+        Err(error) => Err(ToolchainError::io("read", path)(error)),
     };
     paths.into_iter().map(identity).collect()
 }
@@ -433,7 +449,7 @@ fn closure(
     files: &[PathBuf],
     dirs: &[PathBuf],
     digests: &FileDigests,
-) -> Result<Vec<(String, Digest)>, CompileError> {
+) -> Result<Vec<(String, Digest)>, ToolchainError> {
     let mut named = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -443,7 +459,7 @@ fn closure(
         for entry in walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name() {
             let entry = entry.map_err(|error| {
                 let path = error.path().unwrap_or(dir).to_owned();
-                CompileError::io("read", path)(error.into())
+                ToolchainError::io("read", path)(error.into())
             })?;
             if entry.file_type().is_file() {
                 let relative = entry.path().strip_prefix(dir).unwrap_or(entry.path());
@@ -457,11 +473,11 @@ fn closure(
         }
     }
     let digest = |(name, file): (String, PathBuf)| {
-        let digest = digests.digest(&file).map_err(CompileError::io("read", &file))?;
+        let digest = digests.digest(&file).map_err(ToolchainError::io("read", &file))?;
         Ok((name, digest))
     };
     let mut entries: Vec<_> =
-        named.into_par_iter().map(digest).collect::<Result<_, CompileError>>()?;
+        named.into_par_iter().map(digest).collect::<Result<_, ToolchainError>>()?;
     entries.sort();
     entries.dedup();
     Ok(entries)

@@ -1,20 +1,18 @@
 //! Whether a compiler, HIP's headers and device libraries fit together, by
 //! compiling a kernel that uses all of them.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
 use gfxpack_model::code_object::{self, UnfitError};
+use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_plan::arguments;
-use gfxpack_plan::clock::Clock;
 use gfxpack_process::write_atomic;
 
-use crate::error::CompileError;
+use crate::error::ToolchainError;
 use crate::probe::Asker;
 use crate::toolchain::Toolchain;
 
@@ -40,6 +38,11 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
 /// that the toolchain's digest covers.
 const PASSING: &str = "file not found";
 
+/// Gives the command of a kernel without options: the program, and its
+/// arguments with placeholders for the toolchain's directories, without the
+/// output. The name is that of the source, in the directory that it runs in.
+pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Words);
+
 /// How a trial went: nothing to say, or the compiler's words.
 pub(crate) type Verdict = Result<(), String>;
 
@@ -49,15 +52,18 @@ pub(crate) struct Trial<'a> {
     source: &'static str,
     file: &'static str,
     target: TargetId,
-    language: Language,
+    program: Program,
     words: Words,
-    arguments: Vec<OsString>,
 }
 
 impl<'a> Trial<'a> {
     /// A trial of the newest processor that the toolchain says it can build
     /// for; none for assembly, which needs clang alone.
-    pub(crate) fn new(toolchain: &'a Toolchain, language: Language) -> Option<Self> {
+    pub(crate) fn new(
+        toolchain: &'a Toolchain,
+        language: Language,
+        arguments: TrialArguments,
+    ) -> Option<Self> {
         let (source, file) = match language {
             Language::Hip => (HIP, "trial.cpp"),
             Language::OpenclC => (OPENCL_C, "trial.cl"),
@@ -69,12 +75,8 @@ impl<'a> Trial<'a> {
             builds.compiler && builds.device_libs
         })?;
         let target = TargetId::new(processor.name);
-        let facts = toolchain.for_plan().facts;
-        let (options, clock) = (Words::default(), Clock::at(0));
-        let (_, words) =
-            arguments::arguments(language, &options, &target, &facts, file, &[], &clock);
-        let arguments = words.iter().map(|word| toolchain.fill(word)).collect();
-        Some(Self { toolchain, source, file, target, language, words, arguments })
+        let (program, words) = arguments(language, &target, &toolchain.facts(), file);
+        Some(Self { toolchain, source, file, target, program, words })
     }
 
     /// What the verdict depends on.
@@ -107,14 +109,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Compiles the kernel. The toolchain's device libraries must be there.
-    pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, CompileError> {
+    pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, ToolchainError> {
         let source = ask.scratch().join(self.file);
-        fs::write(&source, self.source).map_err(CompileError::io("write", &source))?;
+        fs::write(&source, self.source).map_err(ToolchainError::io("write", &source))?;
         let made = ask.scratch().join("trial.o");
-        let mut arguments = self.arguments.clone();
-        arguments.extend(["-o".into(), made.clone().into()]);
-        let program = self.toolchain.program_of(self.language);
-        let output = ask.attempt(program, arguments)?;
+        let filled = self.words.iter().map(|word| self.toolchain.fill(word));
+        let arguments = filled.chain(["-o".into(), made.clone().into()]).collect();
+        let output = ask.attempt(self.toolchain.program(self.program), arguments)?;
         let verdict = if output.ok() {
             let bytes = fs::read(&made).unwrap_or_default();
             match code_object::check_for_kdb(&bytes, &self.target) {

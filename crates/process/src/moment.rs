@@ -1,0 +1,38 @@
+//! When something began, to be compared with the times of files.
+
+use std::time::SystemTime;
+
+use crate::file_digest::Identity;
+
+/// Seconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// So many seconds after 1970.
+    #[must_use]
+    pub const fn at(seconds: u64) -> Self {
+        Self(seconds)
+    }
+
+    /// This one.
+    #[must_use]
+    pub fn now() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "compared with the times of files alone")]
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self(now.map_or(0, |since| since.as_secs()))
+    }
+
+    /// Seconds since 1970.
+    #[must_use]
+    pub const fn seconds(self) -> u64 {
+        self.0
+    }
+
+    /// Whether a file changed last so long before that its times tell it from
+    /// what it became since.
+    #[must_use]
+    pub fn is_after(self, identity: &Identity) -> bool {
+        identity.was_settled(self.0)
+    }
+}

@@ -1,0 +1,161 @@
+//! Why a toolchain can't be found, asked or trusted.
+
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_model::Language;
+use gfxpack_process::StartError;
+
+/// Why there is no toolchain to compile with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolchainError {
+    /// No hipcc anywhere.
+    #[error("failed to find hipcc")]
+    NoHipcc,
+    /// A program that was named does not exist or can't be run.
+    #[error("failed to find `{0}`: it is no executable file")]
+    NoProgram(PathBuf),
+    /// The hipcc that the environment names does not exist or can't be run.
+    #[error("failed to find `{0}`, which HIPCC names: it is no executable file")]
+    NoPreferredHipcc(PathBuf),
+    /// A prefix that was named is no directory.
+    #[error("failed to find the ROCm installation `{0}`: it is no directory")]
+    NoRocm(PathBuf),
+    /// A directory of device libraries that was named holds none.
+    #[error("failed to find device libraries in `{0}`: it holds no bitcode")]
+    NoBitcode(PathBuf),
+    /// A program could not be started or waited for.
+    #[error("failed to run `{program}`")]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A program answered something else than expected.
+    #[error("failed to probe `{program}`: {reason}")]
+    Probe {
+        /// The program.
+        program: PathBuf,
+        /// What was wrong, with the program's words.
+        reason: String,
+    },
+    /// No directory with the device libraries' bitcode.
+    #[error("failed to find ROCm's device libraries")]
+    NoDeviceLibs,
+    /// The compiler links other device libraries than those named.
+    #[error("failed to use the device libraries in `{given}`: hipcc takes `{used}`")]
+    OtherDeviceLibs {
+        /// What was asked for.
+        given: PathBuf,
+        /// What hipcc would link.
+        used: PathBuf,
+    },
+    /// The compiler was replaced while it was used.
+    #[error("failed to trust what was compiled: the toolchain's `{file}` changed meanwhile")]
+    Changed {
+        /// One of its files, as its digest names it, or a path: of what is gone,
+        /// or of the directory with supplied constants.
+        file: String,
+    },
+    /// No toolchain builds for a processor.
+    #[error("failed to find a way to build {language} for `{processor}`: {reason}")]
+    Unbuildable {
+        /// The processor.
+        processor: String,
+        /// The language asked for.
+        language: Language,
+        /// What is missing, with the compiler's name and version.
+        reason: String,
+        /// What could build it.
+        remedy: String,
+    },
+    /// A file could not be read or written.
+    #[error("failed to {action} `{path}`")]
+    Io {
+        /// `read`, `write`, `create`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Someone asked to stop.
+    #[error("failed to finish: interrupted")]
+    Interrupted,
+}
+
+impl From<StartError> for ToolchainError {
+    fn from(StartError { program, source }: StartError) -> Self {
+        Self::Start { program, source }
+    }
+}
+
+impl ToolchainError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::NoHipcc => {
+                "install it (Debian, Ubuntu: apt-get install hipcc; Fedora: dnf install hipcc; \
+                 AMD's packages: hip-dev, in /opt/rocm), or give its path with --hipcc, or a clang \
+                 with --clang"
+            }
+            Self::NoProgram(_) => "check the path",
+            Self::NoPreferredHipcc(_) => "correct HIPCC, or unset it",
+            Self::NoRocm(_) => {
+                "give --rocm-path the directory that holds bin, include and lib: /opt/rocm"
+            }
+            Self::NoBitcode(_) => {
+                "give --device-libs the directory that holds ockl.bc: /opt/rocm/amdgcn/bitcode"
+            }
+            Self::Start { .. } => START_HINT,
+            Self::Probe { .. } => {
+                "run it by hand to see what it says; --hipcc and --clang choose another"
+            }
+            Self::NoDeviceLibs => {
+                "install them (Debian, Ubuntu: apt-get install rocm-device-libs), or give their \
+                 directory with --device-libs"
+            }
+            Self::OtherDeviceLibs { .. } => {
+                "this hipcc looks for its own; use --clang with --device-libs"
+            }
+            Self::Changed { .. } => {
+                "wait until the installation is complete and run again; what was compiled in this \
+                 run is thrown away"
+            }
+            Self::Unbuildable { remedy, .. } => remedy,
+            Self::Io { source, .. } => io_hint(source),
+            Self::Interrupted => "run the same command again: what is built already is kept",
+        };
+        hint.to_owned()
+    }
+
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// What the user can do where a compiler does not start.
+pub const START_HINT: &str =
+    "check that the program is there and may be run, and that memory is left";
+
+/// What the user can do about a file of a build that can't be read or written.
+#[must_use]
+pub fn io_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room on that disk, or choose another directory (--cache-dir, --out); what is \
+             built already is kept"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a directory that you may write to (--cache-dir, --out)"
+        }
+        _ => "check that the path exists and may be used",
+    }
+}

@@ -1,0 +1,29 @@
+//! The compilers of this machine: found, asked what they are made of,
+//! identified by the bytes that decide their objects, tried, and chosen for a
+//! target.
+//!
+//! This crate knows no plan, no job and no store. What it remembers lies in
+//! files of its own below the cache directory: `answers/`, `trials/` and
+//! `device-libs/`.
+
+mod answers;
+mod choose;
+mod configuration;
+mod disassemble;
+mod discover;
+mod error;
+mod isa;
+mod loader;
+mod probe;
+mod support;
+mod toolchain;
+mod trial;
+mod witness;
+
+pub use choose::{Listed, Toolchains};
+pub use disassemble::Disassembler;
+pub use discover::Search;
+pub use error::{START_HINT, ToolchainError, io_hint};
+pub use support::Buildable;
+pub use toolchain::Toolchain;
+pub use trial::TrialArguments;
