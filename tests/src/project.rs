@@ -246,7 +246,6 @@ impl Project {
             "DEBEMAIL",
             "GFXPACK_LOG",
             "GFXPACK_CACHE_SIZE",
-            "GFXPACK_NO_LANDLOCK",
         ] {
             command.env_remove(name);
         }

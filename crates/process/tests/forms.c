@@ -416,6 +416,10 @@ int main(int argc, char **argv) {
     }
     if (strcmp(what, "load") == 0)
         return dlclose(dlopen("libresolv.so.2", RTLD_NOW));
+    if (strcmp(what, "touch") == 0) {
+        struct timespec times[2] = {{1, 0}, {1, 0}};
+        return utimensat(AT_FDCWD, argv[3], times, 0) != 0;
+    }
     if (strcmp(what, "past") == 0) {
         past(argv[3]);
         return 0;

@@ -183,11 +183,13 @@ static void put_directory(uint8_t kind, uint32_t argument) {
     put(&EVENT(.kind = kind, .argument = argument, .first = path));
 }
 
+/* Where this library begins; the linker knows. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 static int put_library(struct dl_phdr_info *library, size_t size, void *count) {
     (void)size;
     *(unsigned long long *)count = library->dlpi_adds;
-    Dl_info own;
-    int is_own = dladdr(&record, &own) != 0 && own.dli_fbase == (void *)library->dlpi_addr;
+    int is_own = library->dlpi_addr == (ElfW(Addr))&__ehdr_start;
     /* The program itself has no name; the vDSO is no file. */
     if (library->dlpi_name != NULL && library->dlpi_name[0] == '/' && !is_own)
         put(&EVENT(.kind = KIND_LIBRARY, .first = library->dlpi_name));

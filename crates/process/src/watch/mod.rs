@@ -12,6 +12,7 @@ mod entries;
 mod landlock;
 mod looks;
 mod place;
+mod record;
 mod settle;
 
 use std::ffi::OsString;
@@ -25,10 +26,11 @@ use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
 use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, Query};
-pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
+
 pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};
+pub use record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
 
 use self::entries::Head;

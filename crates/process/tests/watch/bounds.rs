@@ -191,3 +191,26 @@ fn a_copy_of_a_loaded_compiler_starts_no_program() {
     assert_eq!(start, Err(Unwatched::Untold("execve".into())));
     assert!(none.is_ok());
 }
+
+#[test]
+fn copies_of_a_loaded_compiler_are_held_one_by_one() {
+    let (dir, mine, other) = two_places();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let recorder = |dir: &Path| {
+        let options = RecorderOptions {
+            writable: Some(&[dir]),
+            landlock: Some(Landlock::Compilers),
+            ..RecorderOptions::default()
+        };
+        Recorder::with(&options).unwrap()
+    };
+    let (held, free) = (recorder(&mine), recorder(dir.path()));
+    let words = |what: &str, path: &str| ["forms", "-cc1", what, path].map(OsString::from);
+    let (past, touch) = (words("past", "../other"), words("touch", "../other/file"));
+    let_in(&mine, &forms, [(&held, &past), (&free, &touch)]);
+    if landlock_abi().is_some() {
+        let file = other.join("file");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "text");
+        assert_eq!(file.metadata().unwrap().mtime(), 1);
+    }
+}
