@@ -172,59 +172,66 @@ fn what_this_system_gives_no_program_fails_its_key() {
 }
 
 #[test]
-fn a_file_that_was_read_by_a_relative_path_makes_its_object_out_of_date() {
+fn what_lies_outside_of_the_sources_is_not_read_by_a_relative_path_either() {
     let project = Project::new();
-    // From the directory that the source is staged in.
-    project.write("secret.h", "#define N 2\n");
-    project.write(
-        "k.cl",
-        &format!("#define HEADER \"../../../../secret.h\"\n#include HEADER\n{OPENCL}"),
-    );
-    project.write("kernels.toml", "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n[[kernel]]\nsource = \"k.cl\"\n");
-    let build =
-        ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--message-format", "json"];
-    let compiled = |via: &str, out: &str| {
-        let run = project.run(&[&build[..], &["--via", via, "--out", out]].concat()).expect_code(0);
-        let finished = &run.of_type("build-finished")[0];
-        (finished["compiled"].as_u64().unwrap(), project.tree(&format!("{out}/kdb")))
-    };
-    let (count, first) = compiled("auto", "a");
-    assert_eq!(count, 1);
-    assert_eq!(compiled("auto", "a"), (0, first.clone()));
-    project.write("secret.h", "#define N 3\n");
-    let (count, second) = compiled("auto", "b");
-    assert_eq!(count, 1, "its header changed");
-    assert!(first != second);
-    project.write("secret.h", "#define N 4\n");
-    assert_eq!(compiled("hipcc", "c").0, 1);
+    let outside = project.write("elsewhere/secret.h", "#define N 2\n");
+    let source = format!("#define HEADER \"../../elsewhere/secret.h\"\n#include HEADER\n{OPENCL}");
+    project.write("deep/sources/k.cl", &source);
+    let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    [[kernel]]\nsource = \"k.cl\"\n";
+    project.write("deep/sources/kernels.toml", manifest);
+    let build = "build --manifest deep/sources/kernels.toml --target gfx906 --message-format json";
+    let build: Vec<&str> = build.split_ascii_whitespace().collect();
+    for via in ["auto", "direct", "hipcc"] {
+        for _ in 0..2 {
+            let more = ["--via", via, "--out", "o"];
+            let run = project.run(&[&build[..], &more].concat()).expect_code(100);
+            let failed = &run.of_type("job-failed")[0];
+            assert_eq!(
+                (&failed["reason"], &failed["before"]),
+                (&"reads-outside".into(), &false.into())
+            );
+            let message = failed["message"].as_str().unwrap();
+            assert!(
+                message.contains("`../../elsewhere/secret.h`, which is not among the sources"),
+                "{message}"
+            );
+        }
+    }
+    // Where it is a link of the sources, it is one of them.
+    std::os::unix::fs::symlink(outside, project.path().join("deep/sources/secret.h")).unwrap();
+    project.write("deep/sources/k.cl", &source.replace("../../elsewhere/", ""));
+    let run = project.run(&[&build[..], &["--out", "o"]].concat()).expect_code(0);
+    assert_eq!(run.of_type("build-finished")[0]["compiled"], 1);
 }
 
-/// The real hipcc, but for the list of files that were read.
-const LISTS_NOTHING: &str = r#"#!/bin/sh
-drop=
-for word in "$@"; do
-    shift
-    case $drop$word in
-        -MD) ;;
-        -MF) drop=next: ;;
-        next:*) drop= ;;
-        *) set -- "$@" "$word" ;;
-    esac
-done
-exec hipcc "$@"
-"#;
+/// The real hipcc, with nothing preloaded that could watch it.
+const UNWATCHED: &str = "#!/bin/sh\nunset LD_PRELOAD\nexec hipcc \"$@\"\n";
+/// The real hipcc, with a macro that it does not tell of when it is asked what
+/// it would run.
+const SAYS_OTHERWISE: &str = "#!/bin/sh\ncase \" $* \" in\n *' -### '*) ;;\n\
+                              *) set -- \"$@\" -DMORE ;;\nesac\nexec hipcc \"$@\"\n";
 
 #[test]
-fn what_a_compiler_makes_that_lists_nothing_is_for_one_build() {
-    let project = Project::with_compiler(LISTS_NOTHING, &[""]);
-    let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
-                 --message-format json --out o";
-    let build: Vec<&str> = build.split_ascii_whitespace().collect();
-    let mut trees = Vec::new();
-    for _ in 0..2 {
-        let run = project.run(&build).expect_code(0);
-        assert_eq!(run.of_type("build-finished")[0]["compiled"], 1);
-        trees.push(project.tree("o/kdb"));
+fn what_a_compiler_makes_that_cant_be_watched_is_for_one_build_and_that_is_said_once() {
+    for compiler in [UNWATCHED, SAYS_OTHERWISE] {
+        let project = Project::with_compiler(compiler, &["", ""]);
+        let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
+                     --message-format json --out o";
+        let build: Vec<&str> = build.split_ascii_whitespace().collect();
+        let mut trees = Vec::new();
+        for _ in 0..2 {
+            let run = project.run(&build).expect_code(0);
+            assert_eq!(run.of_type("build-finished")[0]["compiled"], 2);
+            let warnings = run.of_type("warning");
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            let told = warnings[0]["message"].as_str().unwrap();
+            assert!(
+                told.contains("2 kernels") && told.contains("the next build makes again"),
+                "{told}"
+            );
+            trees.push(project.tree("o/kdb"));
+        }
+        assert!(trees[0] == trees[1] && trees[0].len() == 1);
     }
-    assert!(trees[0] == trees[1] && trees[0].len() == 1);
 }

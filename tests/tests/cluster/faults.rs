@@ -20,12 +20,12 @@ fn three_shards() -> Project {
 
 /// The shard with a job, and the file of its object.
 fn some_object(project: &Project) -> (String, String) {
-    let (name, _) = project.tree("s/v2/objects").remove(0);
+    let (name, _) = project.tree("s/v3/objects").remove(0);
     let job = name.rsplit('/').next().unwrap().to_owned();
     let shard = (1..=3)
         .find(|index| project.text(&format!("s/shard-{index}-of-3.manifest")).contains(&job))
         .expect("some shard has it");
-    (format!("{shard}/3"), format!("s/v2/objects/{name}"))
+    (format!("{shard}/3"), format!("s/v3/objects/{name}"))
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
         project.run(&arguments.collect::<Vec<_>>()).expect_code(42)
     };
     run("first");
-    let (name, object) = project.tree("cache/v2/objects").remove(0);
-    let path = project.path().join("cache/v2/objects").join(name);
+    let (name, object) = project.tree("cache/v3/objects").remove(0);
+    let path = project.path().join("cache/v3/objects").join(name);
     let mut bytes = object;
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -118,7 +118,7 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
     assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
     assert!(project.text("first.html").contains(words), "a report names what was refused");
     assert!(project.text("second.html").contains(words), "and so after a repair");
-    assert!(project.tree("first/v2/objects") == project.tree("second/v2/objects"));
+    assert!(project.tree("first/v3/objects") == project.tree("second/v3/objects"));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_killed_shard_goes_on_where_it_stopped() {
     let mut child =
         project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let objects =
-        || project.tree("s/v2/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
+        || project.tree("s/v3/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
     while objects() < 3 || !project.path().join("bin/waiting").exists() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();
