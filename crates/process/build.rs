@@ -5,7 +5,7 @@ use std::env;
 use std::path::Path;
 
 /// What is in both: a heap, and what writes records.
-const COMMON: [&str; 4] = ["heap", "record", "asks", "starts"];
+const COMMON: [&str; 5] = ["heap", "record", "bounds", "asks", "starts"];
 
 /// What every compiler is started with, and what fork servers are: programs
 /// that load LLVM in their own ways must find nothing of its name in the first.

@@ -32,14 +32,17 @@ impl<'a> Current<'a> {
         Self { looks, sources, drivers: Drivers::new(toolchains, store.dir(), looks, cancel) }
     }
 
+    /// The same, but nothing is written.
+    #[must_use]
+    pub fn to_look(self) -> Self {
+        Self { drivers: self.drivers.to_look(), ..self }
+    }
+
     /// What is asked for one job of the plan.
     #[must_use]
-    pub fn of(&self, job: &Job) -> Now<'_> {
-        Now {
-            looks: self.looks,
-            source: Some((self.sources, job.source)),
-            commands: self.drivers.commands_digest(job),
-        }
+    pub fn of<'j>(&'j self, job: &'j Job) -> Now<'j> {
+        let source = Some((self.sources, job.source));
+        Now { looks: self.looks, source, driver: Some((&self.drivers, job)) }
     }
 
     pub(crate) fn drivers(&self) -> &Drivers<'a> {

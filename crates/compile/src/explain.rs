@@ -152,7 +152,7 @@ pub fn explain(
     cancel: &Cancel,
 ) -> Result<Explanation, CompileError> {
     let looks = Looks::new(digests);
-    let current = Current::new(&looks, sources, toolchains, store, cancel);
+    let current = Current::new(&looks, sources, toolchains, store, cancel).to_look();
     let asked = current.of(job);
     let mut files = toolchains[job.toolchain].covered_files(digests)?;
     files.retain(|(name, _)| decides(name, job.language));
@@ -169,7 +169,7 @@ pub fn explain(
             let all = answers.iter().flat_map(Answers::iter);
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
-            if info.as_ref().is_some_and(|info| info.commands() != asked.commands) {
+            if info.as_ref().is_some_and(|info| info.commands() != asked.commands()) {
                 let name = "what it would run".to_owned();
                 changes.push(Change { what: What::Driver, name, how: How::Changed(None) });
             }

@@ -12,7 +12,7 @@ use gfxpack_process::{End, Moment, Usage};
 
 use crate::engine::{Engine, Place, Starter, Way};
 use crate::error::CompileError;
-use crate::judge::{self, Judged, Stage};
+use crate::judge::{self, Fresh, Judged, Stage};
 use crate::remote::Site;
 use crate::store::RestsOn;
 use crate::verdict;
@@ -67,7 +67,7 @@ pub enum FailureKind {
     /// It wrote to this path, or tried to, where nothing of its own lies.
     Writes(PathBuf),
     /// It looked for more files among the sources each time that it was
-    /// started, so many times.
+    /// started, or others that it reads changed each time, so many times.
     Endless(usize),
     /// The object is for other targets than asked.
     WrongTarget {
@@ -91,7 +91,7 @@ impl FailureKind {
             Self::NoCodeObject(_) => "no-code-object",
             Self::Reads(_) => "reads-outside",
             Self::Writes(_) => "writes-outside",
-            Self::Endless(_) => "endless",
+            Self::Endless(_) => "unsettled",
             Self::WrongTarget { .. } => "wrong-target",
         }
     }
@@ -119,7 +119,7 @@ impl fmt::Display for FailureKind {
                 write!(f, "it writes `{}`, which is none of its own files", path.display())
             }
             Self::Endless(rounds) => {
-                write!(f, "it looked for more of the sources in each of {rounds} runs")
+                write!(f, "its files changed, or more of them came, in each of {rounds} runs")
             }
             Self::WrongTarget { expected, found } => {
                 write!(f, "the object is for {found}, not for {expected}")
@@ -153,8 +153,8 @@ impl From<Failure> for Refusal {
 }
 
 /// How often a compiler is started again because it looked for files that
-/// lie among the sources and had not been laid out: each time, files that
-/// those name in turn may come to light.
+/// lie among the sources and had not been laid out, or because files had just
+/// changed: each time, files that those name in turn may come to light.
 const ROUNDS: usize = 64;
 
 /// Runs a job in the directory of its staged source; `scratch` is its own.
@@ -168,10 +168,12 @@ pub(crate) fn run(
     let started = Instant::now();
     let mut spent = Usage::default();
     for way in [Way::Short, Way::Driver] {
-        let mut rounds = 0;
+        let mut fresh = Fresh::new();
+        let mut rounds = 0..ROUNDS;
         let mut done = loop {
-            match attempt(engine, starter, index, stage, scratch, way, &mut spent)? {
-                Attempt::Again if rounds < ROUNDS => rounds += 1,
+            let place = (stage, scratch, way);
+            match attempt(engine, starter, index, place, &mut fresh, &mut spent)? {
+                Attempt::Again if rounds.next().is_some() => {}
                 Attempt::Again | Attempt::NoShortcut => break None,
                 Attempt::Done(done) => break Some(done),
             }
@@ -216,9 +218,8 @@ fn attempt(
     engine: &Engine<'_>,
     starter: &mut Starter<'_>,
     index: usize,
-    stage: &Stage,
-    scratch: &Path,
-    way: Way,
+    (stage, scratch, way): (&Stage, &Path, Way),
+    fresh: &mut Fresh,
     spent: &mut Usage,
 ) -> Result<Attempt, CompileError> {
     let job = &engine.plan.jobs[index];
@@ -247,9 +248,14 @@ fn attempt(
         Err(error) => return Err(error),
     };
     *spent = spent.then(run.usage);
-    let judged = judge::judge(engine, job, stage, &place, (&run, way), since)?;
+    let judged = judge::judge(engine, job, stage, &place, (&run, way), since, fresh)?;
     let rests_on = match judged {
         Judged::Again => return Ok(Attempt::Again),
+        Judged::AgainAfter(changed) => {
+            tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
+            *fresh = changed;
+            return Ok(Attempt::Again);
+        }
         Judged::Reads(path) => Err(FailureKind::Reads(path)),
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
         Judged::RestsOn(rests_on) => Ok(Some(rests_on)),

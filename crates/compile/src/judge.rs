@@ -100,10 +100,15 @@ impl Stage {
     }
 }
 
+/// Files that had just changed when a run began, as they were when it ended.
+pub(crate) type Fresh = BTreeSet<(PathBuf, Answer)>;
+
 /// What a run means.
 pub(crate) enum Judged {
     /// It has to be run again: files that it looked for are laid out now.
     Again,
+    /// It has to be run again, as these files had just changed.
+    AgainAfter(Fresh),
     /// It read a file that is not among the sources.
     Reads(PathBuf),
     /// It wrote, or tried to, where it may not.
@@ -122,6 +127,7 @@ pub(crate) fn judge(
     place: &engine::Place<'_>,
     (run, way): (&Run, Way),
     since: Moment,
+    before: &Fresh,
 ) -> Result<Judged, CompileError> {
     let records = match watched(run) {
         Ok(records) => records,
@@ -143,11 +149,15 @@ pub(crate) fn judge(
     let driver = driver_places(stage.dir.clone(), &engine.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
     let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
+    let mut fresh = Fresh::new();
     let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
     for record in &records {
         let settled = settle(record, of_class, engine.looks, since.seconds());
-        let Settled { answers, stage: asked, reads: read, writes: written, changed: other } =
+        let Settled { answers, stage: asked, reads: read, writes: written, changed: other, .. } =
             settled;
+        // What did not change from the end of one run to that of the next is
+        // what the next one read.
+        fresh.extend(settled.fresh.into_iter().filter(|file| !before.contains(file)));
         system.extend(answers);
         (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
         for (below, asked) in asked {
@@ -185,6 +195,9 @@ pub(crate) fn judge(
     }
     if let Some(path) = reads {
         return Ok(Judged::Reads(path));
+    }
+    if !fresh.is_empty() {
+        return Ok(Judged::AgainAfter(fresh));
     }
     if let Some(path) = changed {
         let name = path.display();

@@ -31,7 +31,7 @@ pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
 pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
-pub use gfxpack_process::watch::Looks;
+pub use gfxpack_process::watch::{Looks, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
 };

@@ -14,11 +14,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_model::Digest;
+use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answer, Answers, Looks};
 use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::engine::Drivers;
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -67,8 +69,22 @@ pub struct Now<'a> {
     pub looks: &'a Looks<'a>,
     /// The plan's sources, and which is the job's.
     pub source: Option<(&'a SourceSet, usize)>,
-    /// What the job's driver would run, if that is known.
-    pub commands: Option<Digest>,
+    /// What names what the job's driver would run, if that is known.
+    pub(crate) driver: Option<(&'a Drivers<'a>, &'a Job)>,
+}
+
+impl<'a> Now<'a> {
+    /// Where no sources and no drivers are at hand.
+    #[must_use]
+    pub fn of_files(looks: &'a Looks<'a>) -> Self {
+        Self { looks, source: None, driver: None }
+    }
+
+    /// What the job's driver would run, if that is known; it may have to be
+    /// asked.
+    pub(crate) fn commands(&self) -> Option<Digest> {
+        self.driver.and_then(|(drivers, job)| drivers.commands_digest(job))
+    }
 }
 
 /// What a job's outcome rests on besides its digest.
@@ -304,7 +320,7 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        info.commands == now.commands && info.answers.iter().all(|name| self.holds(*name, now))
+        info.answers.iter().all(|name| self.holds(*name, now)) && info.commands == now.commands()
     }
 
     fn holds(&self, name: Digest, now: Now<'_>) -> bool {
@@ -388,7 +404,7 @@ mod tests {
     /// What another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
-        store.lookup(job, Now { looks: &Looks::new(&digests), source: None, commands: None })
+        store.lookup(job, Now::of_files(&Looks::new(&digests)))
     }
 
     fn fixture() -> Fixture {

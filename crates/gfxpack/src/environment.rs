@@ -36,6 +36,9 @@ pub(crate) struct Environment {
     /// Where Debian's archive is.
     pub(crate) debian_mirror: Option<String>,
     pub(crate) proxies: Proxies,
+    /// Whether compilers run as if the kernel had no Landlock, for telling
+    /// whether it is to blame.
+    pub(crate) no_landlock: bool,
     /// Where ROCm is installed.
     pub(crate) rocm_path: Option<PathBuf>,
     compiler: Vec<(OsString, OsString)>,
@@ -99,6 +102,7 @@ impl Environment {
                 https: either("https_proxy", "HTTPS_PROXY"),
                 none: either("no_proxy", "NO_PROXY"),
             },
+            no_landlock: variable("GFXPACK_NO_LANDLOCK").is_some(),
             rocm_path: path("ROCM_PATH"),
             compiler,
         }

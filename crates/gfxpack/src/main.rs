@@ -46,6 +46,9 @@ fn main() -> ExitCode {
     };
     let environment = environment::Environment::read();
     environment::init_logging(&environment, args.common.verbose);
+    if environment.no_landlock {
+        gfxpack_compile::switch_off_landlock();
+    }
     let output = output::Output::new(&args.common);
     // A panic is a defect; Rust's own exit code for it means something else here.
     let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));

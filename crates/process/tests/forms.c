@@ -6,16 +6,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -62,6 +67,7 @@ static void ask(const char *name) {
     shut(__openat64_2(AT_FDCWD, name, O_RDONLY));
     shut_stream(fopen(name, "r"));
     shut_stream(fopen64(name, "re"));
+    shut_stream(setmntent(name, "r"));
     FILE *stream = freopen(name, "r", fopen("/dev/null", "r"));
     shut_stream(stream);
     stat(name, &file);
@@ -220,6 +226,145 @@ static void start(void) {
         abort();
 }
 
+static int bad;
+
+/* A call that has to fail with EACCES. */
+#define REFUSED(call) FAILS(call, EACCES)
+#define FAILS(call, error)                                                                         \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        long result = (long)(call);                                                                \
+        if ((result != -1 && result != 0) || errno != error)                                       \
+            bad = 1, fprintf(stderr, "%s: %ld, %s\n", #call, result, strerror(errno));             \
+    } while (0)
+
+/* All forms of starting a program, each of which has to fail. */
+static void start_nothing(void) {
+    char *words[] = {"true", NULL};
+    pid_t pid;
+    FAILS(execve("/bin/true", words, environ), EPERM);
+    FAILS(execl("/bin/true", "true", NULL), EPERM);
+    FAILS(execvp("true", words), EPERM);
+    FAILS(fexecve(open("/bin/true", O_RDONLY), words, environ), EPERM);
+    FAILS((errno = posix_spawn(&pid, "/bin/true", NULL, NULL, words, environ), -1), EPERM);
+    FAILS((errno = posix_spawnp(&pid, "true", NULL, NULL, words, environ), -1), EPERM);
+    FAILS(system("true"), EPERM);
+    FAILS(popen("true", "r"), EPERM);
+    FAILS(syscall(SYS_execve, "/bin/true", words, environ), EPERM);
+    if ((pid = fork()) == 0) {
+        execv("/bin/true", words);
+        _exit(errno == EPERM ? 0 : 1);
+    }
+    wait_for(pid);
+}
+
+/* All forms of writing at paths that begin so; `own` may be written. */
+static void write_below(const char *base) {
+    char file[4096], new[4096], dir[4096], temp[4096];
+    struct utimbuf times = {1, 1};
+    struct timeval both[2] = {{1, 0}, {1, 0}};
+    struct timespec exact[2] = {{1, 0}, {1, 0}};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    posix_spawn_file_actions_t actions;
+    snprintf(file, sizeof file, "%s/file", base);
+    snprintf(new, sizeof new, "%s/new", base);
+    snprintf(dir, sizeof dir, "%s/dir/", base);
+    snprintf(temp, sizeof temp, "%s/tempXXXXXX", base);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/new", base);
+    REFUSED(open(file, O_WRONLY));
+    REFUSED(open64(file, O_RDWR));
+    REFUSED(openat(AT_FDCWD, file, O_RDONLY | O_TRUNC));
+    REFUSED(open(new, O_RDONLY | O_CREAT, 0600));
+    REFUSED(open(new, O_WRONLY | O_CREAT | O_EXCL, 0600));
+    REFUSED(open(file, O_WRONLY | O_NOFOLLOW));
+    REFUSED(open(dir, O_TMPFILE | O_RDWR, 0600));
+    REFUSED(creat(file, 0600));
+    REFUSED(fopen(file, "w"));
+    REFUSED(fopen(file, "a"));
+    REFUSED(fopen64(file, "r+"));
+    REFUSED(freopen(new, "w", stdin));
+    REFUSED(mkstemp(temp));
+    REFUSED(mkostemp(temp, O_CLOEXEC));
+    REFUSED(mkdtemp(temp));
+    REFUSED(unlink(file));
+    REFUSED(unlinkat(AT_FDCWD, dir, AT_REMOVEDIR));
+    REFUSED(rmdir(dir));
+    REFUSED(remove(file));
+    REFUSED(rename(file, "mine"));
+    REFUSED(rename("own", new));
+    REFUSED(renameat2(AT_FDCWD, "own", AT_FDCWD, file, RENAME_EXCHANGE));
+    REFUSED(link(file, "mine"));
+    REFUSED(linkat(AT_FDCWD, "own", AT_FDCWD, new, 0));
+    REFUSED(symlink("own", new));
+    REFUSED(mkdir(new, 0700));
+    REFUSED(mknod(new, S_IFREG | 0600, 0));
+    REFUSED(mkfifo(new, 0600));
+    REFUSED(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address));
+    REFUSED(chmod(file, 0777));
+    REFUSED(fchmodat(AT_FDCWD, dir, 0777, 0));
+    REFUSED(chown(file, 1, 1));
+    REFUSED(lchown(file, 1, 1));
+    REFUSED(truncate(file, 0));
+    REFUSED(utime(file, &times));
+    REFUSED(utimes(file, both));
+    REFUSED(lutimes(file, both));
+    REFUSED(utimensat(AT_FDCWD, dir, exact, 0));
+    REFUSED(setxattr(file, "user.x", "y", 1, 0));
+    REFUSED(removexattr(file, "user.x"));
+    int open_file = open(file, O_RDONLY), open_dir = open(dir, O_RDONLY | O_DIRECTORY);
+    REFUSED(fchmod(open_file, 0777));
+    REFUSED(fchown(open_file, 1, 1));
+    REFUSED(futimens(open_dir, exact));
+    REFUSED(utimensat(open_file, NULL, exact, 0));
+    REFUSED(fsetxattr(open_file, "user.x", "y", 1, 0));
+    REFUSED(openat(open_dir, "new", O_CREAT | O_WRONLY, 0600));
+    REFUSED(openat(open_dir, "../file", O_WRONLY));
+    REFUSED(mkdirat(open_dir, "new", 0700));
+    posix_spawn_file_actions_init(&actions);
+    REFUSED((errno = posix_spawn_file_actions_addopen(&actions, 1, new, O_CREAT | O_WRONLY, 0600), -1));
+    close(open_file);
+    close(open_dir);
+}
+
+/* What a link in a directory that may be written leads to. */
+static void write_by_links(void) {
+    REFUSED(open("to-file", O_WRONLY));
+    REFUSED(open("to-nothing", O_WRONLY | O_CREAT, 0600));
+    REFUSED(fopen("to-nothing", "w"));
+    REFUSED(truncate("to-file", 0));
+    REFUSED(chmod("to-file", 0777));
+    REFUSED(link("to-dir/file", "mine"));
+    REFUSED(rmdir("to-dir/dir/../dir"));
+    REFUSED(mkdir("to-dir/dir/.", 0700));
+    if (unlink("to-file") != 0 || open("/dev/null", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        open("absent/file", O_WRONLY | O_CREAT, 0600) >= 0 || errno != ENOENT)
+        abort();
+}
+
+/* Past the functions of the C library. */
+static void past(const char *base) {
+    char file[4096], new[4096], dir[4096];
+    snprintf(file, sizeof file, "%s/file", base);
+    snprintf(new, sizeof new, "%s/new", base);
+    snprintf(dir, sizeof dir, "%s/dir", base);
+    syscall(SYS_truncate, file, 1);
+    close(syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_TRUNC, 0));
+    close(syscall(SYS_openat, AT_FDCWD, new, O_WRONLY | O_CREAT, 0600));
+    syscall(SYS_unlinkat, AT_FDCWD, file, 0);
+    syscall(SYS_unlinkat, AT_FDCWD, dir, AT_REMOVEDIR);
+    syscall(SYS_renameat2, AT_FDCWD, "own", AT_FDCWD, file, 0);
+    syscall(SYS_symlinkat, "own", AT_FDCWD, new);
+    /* What may be done still may be. */
+    if (syscall(SYS_openat, AT_FDCWD, "past", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        syscall(SYS_mkdirat, AT_FDCWD, "below/dir", 0700) != 0 ||
+        syscall(SYS_renameat2, AT_FDCWD, "past", AT_FDCWD, "below/past", 0) != 0 ||
+        syscall(SYS_truncate, "below/past", 1) != 0 ||
+        syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CREAT | O_TRUNC, 0600) < 0 ||
+        syscall(SYS_unlinkat, AT_FDCWD, "below/past", 0) != 0 ||
+        syscall(SYS_unlinkat, AT_FDCWD, "below/dir", AT_REMOVEDIR) != 0)
+        abort();
+}
+
 static void *ask_often(void *unused) {
     for (int i = 0; i < 500; i++)
         access("there", R_OK);
@@ -258,6 +403,29 @@ int main(int argc, char **argv) {
             pthread_join(threads[i], NULL);
         _exit(0);
     }
+    if (strcmp(what, "write") == 0) {
+        for (int i = 3; i < argc; i++)
+            write_below(argv[i]);
+        write_by_links();
+        change();
+        return bad;
+    }
+    if (strcmp(what, "start nothing") == 0) {
+        start_nothing();
+        return bad;
+    }
+    if (strcmp(what, "load") == 0)
+        return dlclose(dlopen("libresolv.so.2", RTLD_NOW));
+    if (strcmp(what, "touch") == 0) {
+        struct timespec times[2] = {{1, 0}, {1, 0}};
+        return utimensat(AT_FDCWD, argv[3], times, 0) != 0;
+    }
+    if (strcmp(what, "past") == 0) {
+        past(argv[3]);
+        return 0;
+    }
+    if (strcmp(what, "read") == 0)
+        return open(argv[3], O_RDONLY) < 0 && errno == EACCES;
     if (strcmp(what, "find") == 0) {
         find();
         return 0;

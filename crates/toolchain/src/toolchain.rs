@@ -320,8 +320,18 @@ impl Toolchain {
             Language::OpenclC => !dir.ends_with(HIP_HEADERS),
             Language::Assembly => false,
         };
-        let dirs = self.covered.iter().chain([&self.device_libs]).filter(decides);
-        self.files.iter().chain(dirs).cloned().collect()
+        let dirs: Vec<&PathBuf> =
+            self.covered.iter().chain([&self.device_libs]).filter(decides).collect();
+        // What links lead to was hashed by their names.
+        let linked = dirs.iter().flat_map(|dir| walkdir::WalkDir::new(dir)).flatten();
+        let linked = linked.filter(|entry| entry.path_is_symlink());
+        let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
+        self.files
+            .iter()
+            .cloned()
+            .chain(linked)
+            .chain(dirs.iter().map(|&dir| dir.clone()))
+            .collect()
     }
 
     /// Whether a file is part of the digest that decides a language's objects.

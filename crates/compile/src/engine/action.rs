@@ -22,7 +22,7 @@ use std::sync::Arc;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::preload;
+use gfxpack_process::preload::{self, RECORD_VARIABLE};
 use gfxpack_toolchain::Toolchain;
 
 use super::Engine;
@@ -35,13 +35,15 @@ const TOP: &str = "gfxpack";
 /// Where commands run.
 const SOURCE_DIR: &str = "gfxpack/src";
 /// What they write, below that.
-const SCRATCH: &str = ".gfxpack";
+pub(crate) const SCRATCH: &str = ".gfxpack";
 const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
+/// What the compilers ask of the file system.
+const RECORD: &str = ".gfxpack/r";
 /// Where headers lie.
 const HEADERS: &str = "gfxpack/sys/";
 /// Before the path of a header, as commands see it.
-const SYSTEM: &str = "../sys";
+pub(crate) const SYSTEM: &str = "../sys";
 /// The library that every compiler is started with.
 const PRELOAD: &str = "gfxpack-preload.so";
 const PRELOAD_FROM_SOURCE: &str = "../lib/gfxpack-preload.so";
@@ -58,7 +60,7 @@ const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 #[derive(Debug)]
 pub(crate) struct Recipe {
     commands: Vec<Command>,
-    root: Arc<InputRoot>,
+    pub(crate) root: Arc<InputRoot>,
     /// What the shell does before them.
     before: Option<String>,
 }
@@ -120,23 +122,19 @@ impl Engine<'_> {
                 .collect::<Option<_>>()?;
             lines.push(words);
         }
-        // A service runs one program; only a shell runs several in turn.
-        let arguments = match (lines.as_slice(), &recipe.before) {
-            ([one], None) => one.clone(),
-            (several, before) => {
-                let lines = several
-                    .iter()
-                    .map(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
-                let lines = before.iter().cloned().map(Some).chain(lines);
-                let lines = lines.collect::<Option<Vec<_>>>()?;
-                ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into()
-            }
-        };
+        // A service runs one program; only a shell runs several in turn, and
+        // knows where it is.
+        let record = format!("export {RECORD_VARIABLE}=\"$PWD/{RECORD}\"");
+        let lines =
+            lines.iter().map(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+        let before = recipe.before.iter().cloned().chain([record]);
+        let lines = before.map(Some).chain(lines).collect::<Option<Vec<_>>>()?;
+        let arguments = ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into();
         let digest = self.toolchains[job.toolchain].digest;
         Some(Action {
             arguments,
             directory: SOURCE_DIR,
-            outputs: [OBJECT, DEPS],
+            outputs: [OBJECT, RECORD],
             root: Arc::clone(&recipe.root),
             time_limit: self.time_limit,
             salt: (toolchain == ToolchainSource::Installed).then_some(digest),
@@ -144,11 +142,6 @@ impl Engine<'_> {
             target: job.target_id.to_string(),
         })
     }
-}
-
-/// A path of a list of what was read elsewhere, as it is here.
-pub(crate) fn path_here(path: &Path) -> PathBuf {
-    path.strip_prefix(SYSTEM).map_or_else(|_| path.to_owned(), |rest| Path::new("/").join(rest))
 }
 
 /// An input root in the making.
@@ -212,8 +205,10 @@ impl<'a> Tree<'a> {
             }
         }
         for dir in dirs {
-            let Some((_, passed)) = normal(dir) else { return Ok(None) };
+            let Some((place, passed)) = normal(dir) else { return Ok(None) };
             self.directories.extend(passed);
+            // Compilers pass over directories that are not there.
+            self.directories.extend(dir.is_dir().then_some(place));
         }
         Ok(Some(sent))
     }
@@ -414,12 +409,5 @@ mod tests {
             passed,
             ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}"))
         );
-    }
-
-    #[test]
-    fn paths_come_back_as_they_are_here() {
-        let here = |path: &str| path_here(Path::new(path));
-        assert_eq!(here("../sys/usr/include/x.h"), Path::new("/usr/include/x.h"));
-        assert_eq!(here("include/step.h"), Path::new("include/step.h"));
     }
 }

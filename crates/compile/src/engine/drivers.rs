@@ -58,6 +58,8 @@ pub(crate) struct Drivers<'a> {
     toolchains: &'a [Toolchain],
     /// Where answers are kept between builds; the store's own directory.
     kept: &'a Path,
+    /// Whether new ones are.
+    keeps: bool,
     looks: &'a Looks<'a>,
     cancel: &'a Cancel,
     /// Whose answers were compared with those for a whole job.
@@ -80,7 +82,12 @@ impl<'a> Drivers<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
-        Self { toolchains, kept, looks, cancel, compared, known }
+        Self { toolchains, kept, keeps: true, looks, cancel, compared, known }
+    }
+
+    /// The same, but nothing is written.
+    pub(crate) fn to_look(self) -> Self {
+        Self { keeps: false, ..self }
     }
 
     /// What a job's driver would run. `None` where it can't be asked or its
@@ -108,7 +115,7 @@ impl<'a> Drivers<'a> {
         let file = self.file(toolchain, shape);
         let list = self.remembered(&file).or_else(|| {
             let (commands, answers) = self.ask_for(shape, job, defines)?;
-            if let Some(answers) = answers {
+            if let Some(answers) = answers.filter(|_| self.keeps) {
                 remember(&file, &Remembered { commands: commands.clone(), answers });
             }
             Some(commands)
@@ -145,7 +152,9 @@ impl<'a> Drivers<'a> {
         }
         let Remembered { commands, answers } = serde_json::from_slice(rest).ok()?;
         answers.hold(self.looks).then(|| {
-            touch(file);
+            if self.keeps {
+                touch(file);
+            }
             commands
         })
     }
@@ -188,7 +197,8 @@ impl<'a> Drivers<'a> {
             .ok()?;
         let places = driver_places(scratch.to_owned(), scratch);
         let settled = settle(&record, |_| &places, self.looks, since.seconds());
-        let unknown = settled.reads.or(settled.writes).or(settled.changed);
+        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
+        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;
@@ -240,7 +250,7 @@ impl<'a> Drivers<'a> {
         arguments.extend(deps_arguments(shape.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
-        let recorder = Recorder::of_all().ok();
+        let recorder = super::driver_recorder(scratch, true).ok();
         let output = run(
             &gfxpack_process::Program {
                 path: toolchain.program(shape.program),

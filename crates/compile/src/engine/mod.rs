@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use gfxpack_plan::plan::{Job, Plan};
 
-pub(crate) use self::action::{Recipe, path_here};
+pub(crate) use self::action::{Recipe, SCRATCH, SYSTEM};
 pub(crate) use self::command::Filling;
 use self::command::deps_arguments;
 pub(crate) use self::drivers::Commands;
@@ -41,7 +41,7 @@ use crate::error::CompileError;
 use crate::judge::ToolchainPlaces;
 use crate::source::SourceSet;
 use gfxpack_process::preload::{self, Environment};
-use gfxpack_process::watch::{Looks, Record, Recorder, Unwatched};
+use gfxpack_process::watch::{Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched};
 use gfxpack_process::{self as process, Cancel, End, FileDigests, Output, Usage};
 use gfxpack_toolchain::Toolchain;
 
@@ -160,11 +160,8 @@ impl Engine<'_> {
         };
         // Where it is not known what the driver would do, all that it asks
         // counts.
-        let recorder = match self.drivers.direct(job) {
-            Some(_) => Recorder::new(),
-            None => Recorder::of_all(),
-        };
-        let (output, record) = recorded(recorder, |record| {
+        let all = self.drivers.direct(job).is_none();
+        let (output, record) = recorded(driver_recorder(place.scratch, all), |record| {
             let program = process::Program { record, ..program.clone() };
             Ok(process::run(&program, self.cancel)?)
         })?;
@@ -199,7 +196,7 @@ impl Engine<'_> {
                 fork_server: self.shortcuts.fork_server,
                 record: None,
             };
-            let (output, record) = recorded(Recorder::new(), |record| {
+            let (output, record) = recorded(recorder(place.scratch), |record| {
                 starter.run(&Start { record, words: start.words.clone(), ..start }, self.cancel)
             })?;
             let ok = output.ok();
@@ -266,6 +263,26 @@ impl Run {
             header: self.header,
         }
     }
+}
+
+/// A record of one compiler, which may write nothing but what is in `scratch`.
+pub(crate) fn recorder(scratch: &Path) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions {
+        writable: Some(&[scratch]),
+        landlock: Some(Landlock::Compilers),
+        ..RecorderOptions::default()
+    })
+}
+
+/// Likewise of a driver and all that it starts, and whether it tells what it
+/// asks too.
+pub(crate) fn driver_recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions {
+        all,
+        writable: Some(&[scratch]),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    })
 }
 
 /// Runs something with a record of what it asks of the file system.

@@ -341,7 +341,8 @@ impl Recipe {
         settled: Settled,
         looks: &Looks<'_>,
     ) -> Result<Option<Kept>, CompileError> {
-        let unknown = settled.reads.or(settled.writes).or(settled.changed);
+        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
+        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
             tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
             return Ok(None);

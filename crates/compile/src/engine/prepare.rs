@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gfxpack_model::Language;
 use gfxpack_plan::include;
 use gfxpack_plan::preamble::{self, Preamble};
-use gfxpack_process::watch::{Answer, Place, Recorder, settle};
+use gfxpack_process::watch::{Answer, Place, settle};
 use gfxpack_process::{Moment, Usage};
 
 use super::command::{Command, Define, Filling};
@@ -18,7 +18,7 @@ use super::precompiled::{
     Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
 use super::starter::Start;
-use super::{Commands, Engine, UsedHeader, recorded};
+use super::{Commands, Engine, UsedHeader, recorded, recorder};
 use crate::error::CompileError;
 use crate::judge::searched;
 use crate::store::HEADERS;
@@ -277,7 +277,7 @@ impl Engine<'_> {
             record: None,
         };
         let since = Moment::now();
-        let (output, record) = recorded(Recorder::new(), |record| {
+        let (output, record) = recorded(recorder(scratch.path()), |record| {
             let words = start.words.clone();
             self.starter().run(&Start { record, words, ..start }, self.cancel)
         })?;

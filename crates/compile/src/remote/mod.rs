@@ -2,6 +2,7 @@
 //! what it answers, as values. How they travel is not known here.
 
 mod headers;
+mod judge;
 mod runner;
 
 use std::fmt;
@@ -49,8 +50,8 @@ pub struct Action {
     pub arguments: Vec<String>,
     /// The directory it runs in, below the root.
     pub directory: &'static str,
-    /// The files it writes, relative to `directory`: an object, and the list
-    /// of what the compiler read, which may be missing.
+    /// The files it writes, relative to `directory`: an object, and the record
+    /// of what the compilers asked of the file system, which may be missing.
     pub outputs: [&'static str; 2],
     /// Every file it may read.
     pub root: Arc<InputRoot>,

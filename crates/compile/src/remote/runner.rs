@@ -3,17 +3,15 @@
 //! are the ones shown.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use gfxpack_model::Language;
-use gfxpack_plan::include;
 use gfxpack_process::{Moment, Usage};
 
+use super::judge::Elsewhere;
 use super::{Headers, RemoteError, RemoteWorkers, Site};
 use crate::crew::{Outcome, Runner};
-use crate::engine::{Engine, Recipe, path_here};
+use crate::engine::{Engine, Recipe};
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object};
 use crate::store::RestsOn;
@@ -111,7 +109,7 @@ impl Runner for Remote<'_> {
             }
             Err(error @ RemoteError::Service { .. }) => return Err(CompileError::Remote(error)),
         };
-        let [object, deps] = outcome.outputs;
+        let [object, record] = outcome.outputs;
         let bytes = match job::checked(job, object.unwrap_or_default()) {
             Ok(bytes) if outcome.exit_code == 0 => bytes,
             _ => {
@@ -120,27 +118,25 @@ impl Runner for Remote<'_> {
                 return Ok(Outcome::Here(None));
             }
         };
-        // The assembler lists nothing. Who else does not can't be held to its headers.
-        let listed = match deps {
-            _ if job.language == Language::Assembly => Some(String::new()),
-            deps => deps
-                .and_then(|text| String::from_utf8(text).ok())
-                .filter(|text| !text.trim().is_empty()),
+        let elsewhere = Elsewhere {
+            engine,
+            job,
+            root: &recipe.root,
+            toolchain: workers.toolchain(),
+            since: self.shop.since,
         };
-        let Some(listed) = listed else { return Ok(Outcome::Here(None)) };
-        let paths: Vec<_> =
-            job::depfile_paths(&listed).iter().map(|path| path_here(path)).collect();
-        let (paths, staged): (Vec<_>, Vec<_>) =
-            paths.into_iter().partition(|path| path.is_absolute());
-        // Nothing that was sent lies there: another machine's file was read.
-        let is_sent =
-            |path: &PathBuf| path.to_str().is_some_and(|path| include::join("", path).is_some());
-        if !staged.iter().all(is_sent) {
-            return Ok(Outcome::Here(None));
-        }
+        let (system, sources) = match elsewhere.judge(&record.unwrap_or_default()) {
+            Ok(answers) => answers,
+            Err(reason) => {
+                tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");
+
+                return Ok(Outcome::Here(None));
+            }
+        };
+        let rests_on = RestsOn { commands: Some(commands.digest), system, sources };
         Ok(Outcome::Made(Object {
             bytes,
-            rests_on: RestsOn::nothing_known(),
+            rests_on,
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },

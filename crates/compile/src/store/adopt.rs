@@ -92,7 +92,7 @@ mod tests {
         };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now { looks: &looks, source: None, commands: None };
+        let now = Now::of_files(&looks);
         let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
         let info = from.insert(job, b"object", &about, &rests_on(b"1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);

@@ -164,10 +164,7 @@ mod tests {
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
             let digests = FileDigests::in_memory();
-            store.refusal(
-                self.job,
-                Now { looks: &Looks::new(&digests), source: None, commands: None },
-            )
+            store.refusal(self.job, Now::of_files(&Looks::new(&digests)))
         }
 
         fn file(&self) -> PathBuf {

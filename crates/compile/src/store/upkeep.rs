@@ -326,7 +326,7 @@ mod tests {
         let store = ObjectStore::open_to_look(dir);
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now { looks: &looks, source: None, commands: None };
+        let now = Now::of_files(&looks);
         jobs.iter().map(|&job| store.lookup(job, now).is_some()).collect()
     }
 
@@ -419,7 +419,7 @@ mod tests {
         let failure = Failure { kind, output, duration, usage, site };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now { looks: &looks, source: None, commands: None };
+        let now = Now::of_files(&looks);
         let insert = || {
             opened.insert_refusal(jobs[0], &failure, &about_it(), &RestsOn::default()).unwrap();
             assert!(opened.refusal(jobs[0], now).is_some());

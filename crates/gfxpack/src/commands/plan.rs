@@ -148,12 +148,13 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let Cache { store, digests, .. } = &prepared.cache;
     let looks = Looks::new(digests);
     let (sources, cancel) = (&prepared.sources, Cancel::default());
-    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
-    let now = |job: &Job| current.of(job);
-    let has = |job: &Job| store.lookup(job.digest, now(job)).is_some();
+    let toolchains = &prepared.toolchains;
+    let current = Current::new(&looks, sources, toolchains, store, &cancel).to_look();
+    let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-    let is_refused =
-        |(job, cached): (&Job, &bool)| !cached && store.refusal(job.digest, now(job)).is_some();
+    let is_refused = |(job, cached): (&Job, &bool)| {
+        !cached && store.refusal(job.digest, current.of(job)).is_some()
+    };
     let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
     if output.json {
         let digest = plan.digest();

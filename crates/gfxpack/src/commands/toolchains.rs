@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_compile::{Cancel, FileDigests};
+use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
 use gfxpack_miopen::{Library, LibraryError};
 use gfxpack_model::Language;
 use gfxpack_plan::arguments;
@@ -35,7 +35,21 @@ pub(crate) fn run(
             print(listed, output);
         }
     }
+    if !output.json {
+        output.data("");
+        output.data(&format!("kernel: {}", landlock()));
+    }
     library(environment, output)
+}
+
+/// Whether the kernel holds compilers to the directories that they may write.
+fn landlock() -> String {
+    match landlock_abi() {
+        Some(version) => {
+            format!("refuses what compilers would write elsewhere (Landlock {version})")
+        }
+        None => "has no Landlock; what compilers write elsewhere is refused without it".to_owned(),
+    }
 }
 
 /// The libMIOpen that is asked which kernels problems want.
@@ -122,6 +136,7 @@ fn message(listed: &Listed) -> Value {
         "builds": builds,
         "refused": refused,
         "constants": listed.constants,
+        "landlock": landlock_abi(),
     })
 }
 

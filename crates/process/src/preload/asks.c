@@ -12,15 +12,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -59,9 +63,28 @@ static int failed(long result) {
     }                                                                                              \
     return result;
 
+/* One that writes, which may be refused. */
+#define WRITE(type, reach, number, a, b, c, d, e, ...)                                             \
+    if (refused(&EVENT(__VA_ARGS__), reach))                                                       \
+        return (type)-1;                                                                           \
+    CALL(type, number, a, b, c, d, e, __VA_ARGS__)
+
 /* Opening. */
 
+/* Whether a file that is opened with these flags may be written or made. */
+static int writes(uint32_t flags) {
+    return (flags & O_PATH) == 0 && (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != 0;
+}
+
+static int open_refused(int dir, const char *path, uint32_t flags) {
+    int by_name = (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    return writes(flags) && refused(&EVENT(.kind = KIND_OPEN, .argument = flags, .dir = dir, .first = path),
+                                    by_name ? REACH_NAME : REACH_FILE);
+}
+
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
+    if (open_refused(dir, path, (uint32_t)flags))
+        return -1;
     int on = enter();
     int file = (int)RAW(SYS_openat, dir, path, flags, mode, 0);
     if (on) {
@@ -103,15 +126,24 @@ PUBLIC int creat64(const char *path, mode_t mode) {
 
 #ifdef SYS_openat2
 PUBLIC int openat2(int dir, const char *path, const void *how, size_t size) {
+    const uint64_t *words = how;
+    uint32_t flags = size >= sizeof *words ? (uint32_t)words[0] : 0;
+    /* Where a path leads by its rules, no path tells. */
+    int has_rules = size >= 3 * sizeof *words && words[2] != 0;
+    if (open_refused(dir, path, flags))
+        return -1;
+    if (has_rules && writes(flags) && bounds() != NULL) {
+        errno = EACCES;
+        lack(LACK_UNTOLD);
+        return -1;
+    }
     int on = enter();
     int file = (int)RAW(SYS_openat2, dir, path, how, size, 0);
     if (on) {
-        /* Where a path leads by its rules, no path tells. */
-        const uint64_t *words = how;
-        if (size >= 3 * sizeof *words && words[2] != 0)
+        if (has_rules)
             lack(LACK_UNTOLD);
         put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .dir = dir, .first = path, .file = file,
-                   .argument = size >= sizeof *words ? (uint32_t)words[0] : 0));
+                   .argument = flags));
         leave();
     }
     return file;
@@ -131,6 +163,8 @@ static void put_stream(const char *path, const char *mode, FILE *stream) {
 
 #define STREAM(name)                                                                               \
     PUBLIC FILE *name(const char *path, const char *mode) {                                        \
+        if (open_refused(AT_FDCWD, path, flags_of(mode)))                                          \
+            return NULL;                                                                           \
         int on = enter();                                                                          \
         FILE *stream = NEXT(name)(path, mode);                                                     \
         if (on) {                                                                                  \
@@ -141,6 +175,8 @@ static void put_stream(const char *path, const char *mode, FILE *stream) {
     }
 #define STREAM_AGAIN(name)                                                                         \
     PUBLIC FILE *name(const char *path, const char *mode, FILE *old) {                             \
+        if (path != NULL && open_refused(AT_FDCWD, path, flags_of(mode)))                          \
+            return NULL;                                                                           \
         int on = enter();                                                                          \
         FILE *stream = NEXT(name)(path, mode, old);                                                \
         if (on) {                                                                                  \
@@ -154,12 +190,15 @@ static void put_stream(const char *path, const char *mode, FILE *stream) {
     }
 STREAM(fopen)
 STREAM(fopen64)
+STREAM(setmntent)
 STREAM_AGAIN(freopen)
 STREAM_AGAIN(freopen64)
 
 /* A file whose name the function chooses. */
 #define TEMPORARY(name, parameters, arguments)                                                     \
     PUBLIC int name parameters {                                                                   \
+        if (open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL))                               \
+            return -1;                                                                             \
         int on = enter();                                                                          \
         int file = NEXT(name) arguments;                                                           \
         if (on) {                                                                                  \
@@ -179,6 +218,8 @@ TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 
 PUBLIC char *mkdtemp(char *path) {
+    if (refused(&EVENT(.kind = KIND_MAKE, .first = path), REACH_NAME))
+        return NULL;
     int on = enter();
     char *made = NEXT(mkdtemp)(path);
     if (on) {
@@ -422,7 +463,7 @@ FILE_SYSTEM(statvfs64, statvfs64)
 /* Changing. */
 
 static int unlink_at(int dir, const char *path, int flags) {
-    CALL(int, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_REMOVE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_REMOVE, .dir = dir, .first = path)
 }
 
 PUBLIC int unlink(const char *path) { return unlink_at(AT_FDCWD, path, 0); }
@@ -430,6 +471,8 @@ PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVED
 PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
 
 PUBLIC int remove(const char *path) {
+    if (refused(&EVENT(.kind = KIND_REMOVE, .first = path), REACH_NAME))
+        return -1;
     int on = enter();
     int result = NEXT(remove)(path);
     if (on) {
@@ -441,12 +484,12 @@ PUBLIC int remove(const char *path) {
 
 
 PUBLIC int renameat(int from, const char *old, int to, const char *new) {
-    CALL(int, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
+    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
          .second_dir = to, .second = new)
 }
 
 PUBLIC int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
-    CALL(int, SYS_renameat2, from, old, to, new, flags, .kind = KIND_RENAME, .dir = from,
+    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, flags, .kind = KIND_RENAME, .dir = from,
          .first = old, .second_dir = to, .second = new)
 }
 
@@ -455,7 +498,7 @@ PUBLIC int rename(const char *old, const char *new) {
 }
 
 PUBLIC int linkat(int from, const char *old, int to, const char *new, int flags) {
-    CALL(int, SYS_linkat, from, old, to, new, flags, .kind = KIND_LINK, .dir = to, .first = new,
+    WRITE(int, REACH_NAME, SYS_linkat, from, old, to, new, flags, .kind = KIND_LINK, .dir = to, .first = new,
          .second_dir = from, .second = old)
 }
 
@@ -465,7 +508,7 @@ PUBLIC int link(const char *old, const char *new) {
 
 /* What a symbolic link holds is no path of this process's. */
 PUBLIC int symlinkat(const char *text, int dir, const char *path) {
-    CALL(int, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
+    WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
          .second = text, .second_length = strlen(text))
 }
 
@@ -474,7 +517,7 @@ PUBLIC int symlink(const char *text, const char *path) {
 }
 
 PUBLIC int mkdirat(int dir, const char *path, mode_t mode) {
-    CALL(int, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
 }
 
 PUBLIC int mkdir(const char *path, mode_t mode) {
@@ -482,7 +525,7 @@ PUBLIC int mkdir(const char *path, mode_t mode) {
 }
 
 PUBLIC int mknodat(int dir, const char *path, mode_t mode, dev_t device) {
-    CALL(int, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
 }
 
 PUBLIC int mknod(const char *path, mode_t mode, dev_t device) {
@@ -507,31 +550,72 @@ PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
     return mknodat(dir, path, mode | S_IFIFO, 0);
 }
 
-/* The system's own, told as a change of the path. */
-#define CHANGE(name, parameters, arguments, dir_)                                                  \
+/* The system's own, told as a change of the path, or of a descriptor's file. */
+#define CHANGE(name, parameters, arguments, dir_, reach)                                           \
     PUBLIC int name parameters {                                                                   \
+        const char *volatile given = path;                                                         \
+        const char *named = given != NULL ? given : "";                                            \
+        if (refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach))              \
+            return -1;                                                                             \
         int on = enter();                                                                          \
         int result = NEXT(name) arguments;                                                         \
         if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_CHANGE, .error = failed(result), .dir = dir_, .first = path)); \
+            put(&EVENT(.kind = KIND_CHANGE, .error = failed(result), .dir = dir_, .first = named));\
             leave();                                                                               \
         }                                                                                          \
         return result;                                                                             \
     }
-CHANGE(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD)
-CHANGE(lchmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD)
-CHANGE(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags), dir)
-CHANGE(chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD)
-CHANGE(lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD)
+#define REACH(flags) (((flags) & AT_SYMLINK_NOFOLLOW) != 0 ? REACH_NAME : REACH_FILE)
+CHANGE(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, REACH_FILE)
+CHANGE(lchmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, REACH_NAME)
+CHANGE(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags), dir,
+       REACH(flags))
+CHANGE(chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, REACH_FILE)
+CHANGE(lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, REACH_NAME)
 CHANGE(fchownat, (int dir, const char *path, uid_t user, gid_t group, int flags),
-       (dir, path, user, group, flags), dir)
-CHANGE(truncate, (const char *path, off_t length), (path, length), AT_FDCWD)
-CHANGE(truncate64, (const char *path, off64_t length), (path, length), AT_FDCWD)
-CHANGE(utime, (const char *path, const struct utimbuf *times), (path, times), AT_FDCWD)
-CHANGE(utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD)
-CHANGE(lutimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD)
-CHANGE(futimesat, (int dir, const char *path, const struct timeval times[2]), (dir, path, times), dir)
+       (dir, path, user, group, flags), dir, REACH(flags))
+CHANGE(truncate, (const char *path, off_t length), (path, length), AT_FDCWD, REACH_FILE)
+CHANGE(truncate64, (const char *path, off64_t length), (path, length), AT_FDCWD, REACH_FILE)
+CHANGE(utime, (const char *path, const struct utimbuf *times), (path, times), AT_FDCWD, REACH_FILE)
+CHANGE(utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, REACH_FILE)
+CHANGE(lutimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, REACH_NAME)
+CHANGE(futimesat, (int dir, const char *path, const struct timeval times[2]), (dir, path, times), dir,
+       REACH_FILE)
 CHANGE(utimensat, (int dir, const char *path, const struct timespec times[2], int flags),
-       (dir, path, times, flags), dir)
+       (dir, path, times, flags), dir, REACH(flags))
+CHANGE(setxattr, (const char *path, const char *name, const void *value, size_t size, int flags),
+       (path, name, value, size, flags), AT_FDCWD, REACH_FILE)
+CHANGE(lsetxattr, (const char *path, const char *name, const void *value, size_t size, int flags),
+       (path, name, value, size, flags), AT_FDCWD, REACH_NAME)
+CHANGE(removexattr, (const char *path, const char *name), (path, name), AT_FDCWD, REACH_FILE)
+CHANGE(lremovexattr, (const char *path, const char *name), (path, name), AT_FDCWD, REACH_NAME)
+
+/* Of a file that is open, for which it need not be open for writing. Where the
+ * file was opened is told already. */
+#define CHANGE_OPEN(name, parameters, arguments)                                                   \
+    PUBLIC int name parameters {                                                                   \
+        if (refused(&EVENT(.kind = KIND_CHANGE, .dir = file, .first = ""), REACH_FILE))            \
+            return -1;                                                                             \
+        return NEXT(name) arguments;                                                               \
+    }
+CHANGE_OPEN(fchmod, (int file, mode_t mode), (file, mode))
+CHANGE_OPEN(fchown, (int file, uid_t user, gid_t group), (file, user, group))
+CHANGE_OPEN(futimens, (int file, const struct timespec times[2]), (file, times))
+CHANGE_OPEN(futimes, (int file, const struct timeval times[2]), (file, times))
+CHANGE_OPEN(fsetxattr, (int file, const char *name, const void *value, size_t size, int flags),
+            (file, name, value, size, flags))
+CHANGE_OPEN(fremovexattr, (int file, const char *name), (file, name))
+
+/* A socket's name is a file. */
+PUBLIC int bind(int socket, const struct sockaddr *address, socklen_t length) {
+    const struct sockaddr_un *local = (const struct sockaddr_un *)address;
+    size_t before = offsetof(struct sockaddr_un, sun_path);
+    char name[sizeof local->sun_path + 1] = "";
+    if (length > before && length <= sizeof *local && address->sa_family == AF_UNIX)
+        memcpy(name, local->sun_path, length - before);
+    if (name[0] == 0)
+        return NEXT(bind)(socket, address, length);
+    WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_MAKE, .first = name)
+}
 
 #endif

@@ -7,9 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use tempfile::TempPath;
 
 /// Compiled by the build script; empty where there is none for this system.
 static PRELOADED: Library =
@@ -33,6 +35,15 @@ pub fn bytes() -> Option<&'static [u8]> {
 /// [`io::ErrorKind::Unsupported`] where there is none for this system.
 pub fn path() -> io::Result<&'static OsStr> {
     PRELOADED.path()
+}
+
+/// The library as a file of its own in a directory: for programs that can't
+/// look into this process.
+pub(crate) fn write_into(dir: &Path) -> io::Result<TempPath> {
+    let bytes = bytes().ok_or(io::ErrorKind::Unsupported)?;
+    let mut file = tempfile::Builder::new().prefix(".gfxpack-preload-").tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    Ok(file.into_temp_path())
 }
 
 /// The variable that names what is loaded.
@@ -104,7 +115,6 @@ impl Library {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::time::Duration;
 
     use super::*;

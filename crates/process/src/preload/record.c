@@ -24,13 +24,13 @@
 
 /* A command line is no longer than the kernel takes. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
-#define MAX_TEXT ((size_t)PATH_MAX * 2)
 
 /* Where there is none, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
 static enum class class;
 static pid_t own_pid;
+static int job;
 /* How many libraries were ever loaded, when they were last told. */
 static unsigned long long libraries;
 
@@ -69,8 +69,7 @@ static void finish(struct entry *entry) {
     atomic_fetch_add(&record->entries, 1);
 }
 
-/* Where a descriptor's file lies. */
-static size_t path_of(int descriptor, char *path, size_t size) {
+size_t path_of(int descriptor, char *path, size_t size) {
     char link[32] = "/proc/self/fd/";
     size_t at = strlen(link);
     char digits[16];
@@ -184,11 +183,15 @@ static void put_directory(uint8_t kind, uint32_t argument) {
     put(&EVENT(.kind = kind, .argument = argument, .first = path));
 }
 
+/* Where this library begins; the linker knows. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 static int put_library(struct dl_phdr_info *library, size_t size, void *count) {
     (void)size;
     *(unsigned long long *)count = library->dlpi_adds;
+    int is_own = library->dlpi_addr == (ElfW(Addr))&__ehdr_start;
     /* The program itself has no name; the vDSO is no file. */
-    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/')
+    if (library->dlpi_name != NULL && library->dlpi_name[0] == '/' && !is_own)
         put(&EVENT(.kind = KIND_LIBRARY, .first = library->dlpi_name));
     return 0;
 }
@@ -199,10 +202,27 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
+/* The word after one, or the end. */
+static const char *next_word(const char *word, const char *end) {
+    return word < end ? word + strlen(word) + 1 : end;
+}
+
 /* What a program is, by its arguments: the compiler and the assembler say so
- * themselves, or have their arguments in a file. */
+ * themselves, or have their arguments in a file. Where the loader is started
+ * with a program, its own options are before that. */
 static enum class class_of(const char *arguments, size_t length) {
     const char *end = arguments + length;
+    const char *file = length > 0 ? strrchr(arguments, '/') : NULL;
+    if (length > 0 && strncmp(file != NULL ? file + 1 : arguments, "ld", 2) == 0 &&
+        strstr(file != NULL ? file : arguments, ".so") != NULL) {
+        const char *word = next_word(arguments, end);
+        while (word < end && strncmp(word, "--", 2) == 0) {
+            int alone = strcmp(word, "--inhibit-cache") == 0;
+            word = next_word(word, end);
+            word = alone ? word : next_word(word, end);
+        }
+        return word < end ? class_of(word, (size_t)(end - word)) : CLASS_OTHER;
+    }
     const char *zero = memchr(arguments, 0, length);
     const char *second = zero != NULL && zero + 1 < end ? zero + 1 : "";
     if (strcmp(second, "-cc1") == 0 || second[0] == '@')
@@ -215,7 +235,8 @@ static enum class class_of(const char *arguments, size_t length) {
     return CLASS_OTHER;
 }
 
-/* The process says what it is, where it is and what it has loaded. */
+/* The process says what it is, where it is and what it has loaded; then it
+ * opens nothing more of its own. */
 static void announce(const char *arguments, size_t length) {
     char program[MAX_TEXT];
     long named = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof program - 1, 0);
@@ -229,21 +250,57 @@ static void announce(const char *arguments, size_t length) {
                .second_length = length));
     put_directory(KIND_DIRECTORY, 0);
     dl_iterate_phdr(put_library, &libraries);
+    uint32_t wished = class == CLASS_OTHER ? WISH_LANDLOCK_ALL : WISH_LANDLOCK;
+    if ((record->wishes & wished) != 0)
+        restrict_by_kernel(record);
+}
+
+/* Where nobody made a record beforehand, the first process does, and each cuts
+ * off what is not used when it ends: for machines that hand files on. */
+static char own_path[PATH_MAX];
+
+static int make(const char *path) {
+    int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0);
+    if (file < 0)
+        return file;
+    struct head head = {.magic = RECORD_MAGIC, .version = RECORD_VERSION, .limit = RECORD_LIMIT,
+                        .wishes = WISH_CUT};
+    atomic_init(&head.used, sizeof head);
+    if (RAW(SYS_pwrite64, file, &head, sizeof head, 0, 0) != sizeof head) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+static void cut(void) {
+    int file = (int)RAW(SYS_openat, AT_FDCWD, own_path, O_RDWR | O_CLOEXEC, 0, 0);
+    if (file < 0 || RAW(SYS_ftruncate, file, atomic_load(&record->used), 0, 0, 0) != 0)
+        lack(LACK_ROOM);
+    if (file >= 0)
+        close(file);
 }
 
 static int map(const char *path) {
     int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0, 0);
+    if (file < 0 && errno == ENOENT)
+        file = make(path);
     if (file < 0)
         return 0;
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
-        head.version == RECORD_VERSION && head.limit >= sizeof head)
+        head.version == RECORD_VERSION && head.limit >= sizeof head &&
+        (uint64_t)head.writable + head.readable <= head.limit - sizeof head &&
+        ((head.wishes & WISH_CUT) == 0 ||
+         (strlen(path) < sizeof own_path && RAW(SYS_ftruncate, file, head.limit, 0, 0, 0) == 0)))
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
         return 0;
     record = mapped;
+    if ((head.wishes & WISH_CUT) != 0)
+        strcpy(own_path, path);
     own_pid = (pid_t)RAW(SYS_getpid, 0, 0, 0, 0, 0);
     return 1;
 }
@@ -295,6 +352,7 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
         at = stpcpy(at, argv[i]) + 1;
     announce(arguments, length);
     munmap(arguments, length + 1);
+    job = 1;
     state = ON;
 }
 
@@ -321,6 +379,16 @@ void leave(void) {
     atomic_fetch_sub(&record->pending, 1);
 }
 
+const struct head *bounds(void) {
+    if (__builtin_expect(state == UNDECIDED, 0))
+        begin();
+    return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+}
+
+int is_job(void) {
+    return state == ON && job;
+}
+
 uint32_t self(void) {
     return (uint32_t)own_pid;
 }
@@ -340,16 +408,31 @@ __attribute__((constructor)) static void start(void) {
         begin();
 }
 
-/* What was loaded since the start, and that this is the end. */
-static void end(void) {
-    if (state != ON)
-        return;
+/* What was loaded since it was last told. */
+static void put_new_libraries(void) {
     unsigned long long now = libraries;
     dl_iterate_phdr(count_libraries, &now);
     if (now != libraries)
         dl_iterate_phdr(put_library, &libraries);
+}
+
+/* What is unloaded is not there at the end. */
+PUBLIC int dlclose(void *library) {
+    if (enter_start()) {
+        put_new_libraries();
+        leave();
+    }
+    return NEXT(dlclose)(library);
+}
+
+static void end(void) {
+    if (state != ON)
+        return;
+    put_new_libraries();
     /* After vfork, it is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
+    if (own_path[0] != 0)
+        cut();
 }
 
 /* Where exit leads to at last; `exit` itself calls the system's own. */

@@ -5,6 +5,10 @@
  * process ends. `watch/entries.rs` reads it; both are changed together.
  *
  *   head, 64 bytes
+ *   paths that may be written, absolute and without links, each ended by a
+ *   zero
+ *   paths that may be read, likewise; none if that is not limited
+ *   as many zeros as have entries begin at a multiple of 8
  *   entries, one behind the other, each with its own length; a length of
  *   zero is an entry that somebody began and did not finish
  *
@@ -24,14 +28,25 @@
 #define GFXPACK_WATCHES 0
 #endif
 
+/* Bytes that hold a path, with what it begins at before it. */
+#define MAX_TEXT ((size_t)PATH_MAX * 2)
+
 #define PUBLIC __attribute__((visibility("default")))
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
 #define RECORD_VERSION 2u
+/* How long a record that nobody made beforehand may become. */
+#define RECORD_LIMIT ((uint64_t)16 << 20)
 
 /* What is wanted of a record. */
 enum wish {
-    WISH_ALL = 1, /* what drivers and scripts ask of files is told as well */
+    WISH_ALL = 1,    /* what drivers and scripts ask of files is told as well */
+    WISH_BOUNDS = 2, /* nothing is written but below the paths of a list */
+    /* The kernel is asked to hold compilers, assemblers and linkers to that, by
+     * Landlock, */
+    WISH_LANDLOCK = 4,
+    WISH_LANDLOCK_ALL = 8, /* and all others */
+    WISH_CUT = 16,         /* what is not used of the file is cut off */
 };
 
 /* Why a record does not tell everything. */
@@ -54,7 +69,9 @@ struct head {
     /* Entries that are whole. */
     _Atomic uint32_t entries;
     uint32_t wishes;
-    uint32_t unused[5];
+    /* Bytes of the paths that may be written and of those that may be read. */
+    uint32_t writable, readable;
+    uint32_t unused[3];
 };
 
 enum kind {
@@ -156,6 +173,22 @@ int enter(void);
 /* Likewise for the programs that it starts. */
 int enter_start(void);
 void leave(void);
+/* The head, where only what it lists may be written; else NULL. */
+const struct head *bounds(void);
+/* What a call that writes is about. */
+enum reach {
+    REACH_FILE, /* what the path leads to */
+    REACH_NAME, /* the name itself, be it a link's */
+};
+/* Whether a call that writes must not happen; it is told then, and errno set. */
+int refused(const struct event *event, enum reach reach);
+/* Has the kernel hold this process, and whatever it starts, to the head's
+ * lists. */
+void restrict_by_kernel(const struct head *head);
+/* Whether this process was forked to do one job, and starts no program. */
+int is_job(void);
+/* Where a descriptor's file lies; its length, 0 where that is not known. */
+size_t path_of(int descriptor, char *path, size_t size);
 /* This process's number; after vfork, that of the process it is a copy of. */
 uint32_t self(void);
 /* Writes an entry; keeps errno. */

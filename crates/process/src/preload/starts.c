@@ -12,14 +12,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
 
+static void untold(const char *name) {
+    int before = errno;
+    lack(LACK_UNTOLD);
+    put(&EVENT(.kind = KIND_UNTOLD, .first = name));
+    errno = before;
+}
+
+/* A copy of a loaded compiler does its one job. What it would start would know
+ * nothing of its record. */
+static int start_refused(const char *name) {
+    if (!is_job())
+        return 0;
+    if (enter_start()) {
+        untold(name);
+        leave();
+    }
+    errno = EPERM;
+    return 1;
+}
+
 /* A program takes this process's place; where that fails, it goes on. After
  * vfork it is the parent's record that is written to. */
 static int turn_into(int dir, const char *path, int (*turn)(void *), void *with) {
+    if (start_refused("execve"))
+        return -1;
     int on = enter_start();
     uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
     if (on) {
@@ -172,6 +195,8 @@ PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
                        const posix_spawn_file_actions_t *restrict actions,
                        const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                        char *const environment[restrict]) {
+    if (start_refused("posix_spawn"))
+        return errno;
     int on = enter_start();
     pid_t child = 0;
     int error = NEXT(posix_spawn)(&child, path, actions, attributes, arguments, environment);
@@ -182,6 +207,19 @@ PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
         leave();
     }
     return error;
+}
+
+/* What the child opens, nobody tells. */
+PUBLIC int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int file,
+                                            const char *restrict path, int flags, mode_t mode) {
+    int writes = (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != 0;
+    if (writes && refused(&EVENT(.kind = KIND_OPEN, .argument = (uint32_t)flags, .first = path), REACH_FILE))
+        return errno;
+    if (strcmp(path, "/dev/null") != 0 && enter()) {
+        untold("posix_spawn_file_actions_addopen");
+        leave();
+    }
+    return NEXT(posix_spawn_file_actions_addopen)(actions, file, path, flags, mode);
 }
 
 struct spawn {
@@ -212,6 +250,8 @@ static void put_shell(int error, const char *line) {
 }
 
 PUBLIC int system(const char *line) {
+    if (start_refused("system"))
+        return -1;
     int on = enter_start();
     int status = NEXT(system)(line);
     if (on) {
@@ -223,6 +263,8 @@ PUBLIC int system(const char *line) {
 }
 
 PUBLIC FILE *popen(const char *line, const char *mode) {
+    if (start_refused("popen"))
+        return NULL;
     int on = enter_start();
     FILE *stream = NEXT(popen)(line, mode);
     if (on) {
@@ -233,13 +275,6 @@ PUBLIC FILE *popen(const char *line, const char *mode) {
 }
 
 /* What is left to the system, and makes a record one that lacks something. */
-
-static void untold(const char *name) {
-    int before = errno;
-    lack(LACK_UNTOLD);
-    put(&EVENT(.kind = KIND_UNTOLD, .first = name));
-    errno = before;
-}
 
 #define UNTOLD(type, name, enters, parameters, arguments)                                          \
     PUBLIC type name parameters {                                                                  \
@@ -258,6 +293,8 @@ UNTOLD(int, nftw64, enter, (const char *path, __nftw64_func_t visit, int depth, 
 UNTOLD(FILE *, tmpfile, enter, (void), ())
 UNTOLD(FILE *, tmpfile64, enter, (void), ())
 UNTOLD(int, chroot, enter_start, (const char *path), (path))
+UNTOLD(int, connect, enter, (int socket, const struct sockaddr *address, socklen_t length),
+       (socket, address, length))
 int shm_open(const char *, int, mode_t);
 int shm_unlink(const char *);
 int inotify_add_watch(int, const char *, uint32_t);
@@ -311,6 +348,8 @@ PUBLIC long syscall(long number, ...) {
     for (int i = 0; i < 6; i++)
         words[i] = va_arg(rest, long);
     va_end(rest);
+    if (starts(number) && start_refused("syscall"))
+        return -1;
     if (starts(number) ? enter_start() : !is_harmless(number) && enter()) {
         untold("syscall");
         leave();

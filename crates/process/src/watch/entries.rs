@@ -8,9 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
+use super::record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 
-/// Bytes before the first entry.
+/// Bytes before the paths that may be written and read, which entries follow.
 pub(super) const HEAD: usize = 64;
 /// Bytes of an entry before its text.
 const ENTRY: usize = 72;
@@ -18,223 +18,12 @@ const MAGIC: u64 = 0x6863_7461_772d_7867;
 const VERSION: u32 = 2;
 
 const WISH_ALL: u32 = 1;
+const WISH_BOUNDS: u32 = 2;
+const WISH_LANDLOCK: u32 = 4;
+const WISH_LANDLOCK_ALL: u32 = 8;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
-
-/// Why it is not known what a run asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Unwatched {
-    /// The record is longer than it may be.
-    #[error("the record is full")]
-    Full,
-    /// Something was done that a record has no form for.
-    #[error("something was done that a record can't tell: `{0}`")]
-    Untold(String),
-    /// A path or a command line could not be told.
-    #[error("a path could not be told")]
-    Unnamed,
-    /// A call was under way when its process ended.
-    #[error("{0} calls were cut short")]
-    CutShort(u32),
-    /// It is not a record, or not a whole one.
-    #[error("the record is damaged at byte {at}")]
-    Damaged {
-        /// Where.
-        at: usize,
-    },
-    /// A program was started and said nothing: it does not load libraries, or
-    /// not those that its parent wants it to.
-    #[error("`{}` was started and could not be watched", .0.display())]
-    Silent(PathBuf),
-    /// A process did not end by itself.
-    #[error("`{}` did not end by itself", .0.display())]
-    NoEnd(PathBuf),
-    /// No process wrote anything.
-    #[error("no process could be watched")]
-    Nothing,
-}
-
-/// What a process is, by its arguments: of drivers and scripts, what they
-/// start is recorded, and what they ask of files only where that is wished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
-    /// A driver, a script or whatever else.
-    Other,
-    /// `-cc1`.
-    Compiler,
-    /// `-cc1as`.
-    Assembler,
-    /// lld.
-    Linker,
-}
-
-impl Class {
-    /// What a program is, by its name and arguments, as the recorder tells it.
-    #[must_use]
-    pub fn of(words: &[OsString]) -> Self {
-        let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
-        let name = words.first().and_then(|word| Path::new(word).file_name());
-        match second {
-            b"-cc1" => Self::Compiler,
-            b"-cc1as" => Self::Assembler,
-            word if word.starts_with(b"@") => Self::Compiler,
-            _ if name.is_some_and(|name| contains(name.as_bytes(), b"lld")) => Self::Linker,
-            _ => Self::Other,
-        }
-    }
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
-/// One program that ran; a process that turned into another counts twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
-    /// Its number.
-    pub pid: u32,
-    /// Its file.
-    pub program: PathBuf,
-    /// Its arguments, the program's name first.
-    pub arguments: Vec<OsString>,
-    /// What it is.
-    pub class: Class,
-    /// The libraries that it loaded, by the names that the loader found them
-    /// by; the one that watches is among them.
-    pub libraries: Vec<PathBuf>,
-}
-
-/// A file at the moment that it was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileState {
-    /// Type and permissions, as `st_mode` has them.
-    pub mode: u32,
-    /// Device.
-    pub device: u64,
-    /// Inode.
-    pub inode: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Time of the last modification, in nanoseconds since the epoch.
-    pub modified: i64,
-    /// Time of the last change of its inode, likewise.
-    pub changed: i64,
-}
-
-impl FileState {
-    /// Whether it is a directory.
-    #[must_use]
-    pub fn is_dir(&self) -> bool {
-        self.mode & 0o170_000 == 0o040_000
-    }
-}
-
-/// What was asked of a path, or done to it. Paths are absolute, as text:
-/// links and `..` are as they were given.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum What {
-    /// Opened.
-    Open {
-        /// As `open` takes them.
-        flags: u32,
-        /// The file itself, without links, if there was one.
-        real: Option<PathBuf>,
-    },
-    /// `stat`.
-    Stat,
-    /// `lstat`.
-    Lstat,
-    /// Whether it may be used so.
-    Access(u32),
-    /// What a symbolic link holds.
-    Readlink(Option<PathBuf>),
-    /// What the path is without links.
-    Realpath(Option<PathBuf>),
-    /// What is in a directory.
-    List,
-    /// The file system that it lies on.
-    FileSystem,
-    /// Started as a program.
-    Execute,
-    /// Removed.
-    Remove,
-    /// Given this name.
-    Rename(PathBuf),
-    /// Made as another name of this file.
-    Link(PathBuf),
-    /// Made as a symbolic link that holds this.
-    Symlink(PathBuf),
-    /// Made.
-    Make,
-    /// Mode, owner, times or length changed.
-    Change,
-}
-
-impl What {
-    /// Whether it changes what lies there.
-    ///
-    /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
-    #[must_use]
-    pub fn writes(&self) -> bool {
-        const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
-        match self {
-            Self::Open { flags, .. } => flags & WRITING != 0,
-            Self::Remove
-            | Self::Rename(_)
-            | Self::Link(_)
-            | Self::Symlink(_)
-            | Self::Make
-            | Self::Change => true,
-            Self::Stat
-            | Self::Lstat
-            | Self::Access(_)
-            | Self::Readlink(_)
-            | Self::Realpath(_)
-            | Self::List
-            | Self::FileSystem
-            | Self::Execute => false,
-        }
-    }
-}
-
-/// One call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Ask {
-    /// Which of [`Record::processes`] asked.
-    pub process: usize,
-    /// The path, absolute.
-    pub path: PathBuf,
-    /// What was asked.
-    pub what: What,
-    /// Why it was refused, as `errno` has it.
-    pub error: Option<i32>,
-    /// The file, where the call tells or opened it.
-    pub file: Option<FileState>,
-}
-
-impl Ask {
-    /// Whether the answer is that there is no such file.
-    #[must_use]
-    pub fn is_absent(&self) -> bool {
-        const NO_SUCH_FILE: i32 = 2;
-        const NOT_A_DIRECTORY: i32 = 20;
-        matches!(self.error, Some(NO_SUCH_FILE | NOT_A_DIRECTORY))
-    }
-}
-
-/// What the processes of a run asked of the file system, in the order of
-/// their answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The programs that ran.
-    pub processes: Vec<Process>,
-    /// What those asked that are no drivers, or all of them where that was
-    /// wished.
-    pub asks: Vec<Ask>,
-}
 
 impl Record {
     /// Reads a record from its beginning to what is used of it; `limit` is
@@ -249,7 +38,7 @@ impl Record {
         }
         let (lacks, count) = (number(bytes, 12), number(bytes, 36));
         let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
-        let (mut at, mut read) = (HEAD, 0);
+        let (mut at, mut read) = (begin(bytes), 0);
         while at < used {
             let entry = Entry::parse(bytes, at)?;
             at += entry.length;
@@ -265,22 +54,57 @@ impl Record {
             _ => Err(Unwatched::Unnamed),
         }
     }
+}
 
-    /// The asks of processes of a class.
-    pub fn of(&self, class: Class) -> impl Iterator<Item = &Ask> {
-        self.asks.iter().filter(move |ask| self.processes[ask.process].class == class)
+/// What a record says before its entries.
+#[derive(Default)]
+pub(super) struct Head<'a> {
+    /// Whether drivers tell what they ask.
+    pub(super) all: bool,
+    /// Absolute and without links.
+    pub(super) writable: Option<&'a [PathBuf]>,
+    /// Likewise.
+    pub(super) readable: Option<&'a [PathBuf]>,
+    /// Whether the kernel is to hold compilers to that, and all others.
+    pub(super) landlock: bool,
+    pub(super) landlock_all: bool,
+}
+
+impl Head<'_> {
+    /// An empty record.
+    pub(super) fn bytes(&self, limit: u64) -> Vec<u8> {
+        let wishes = [
+            (self.all, WISH_ALL),
+            (self.writable.is_some(), WISH_BOUNDS),
+            (self.landlock, WISH_LANDLOCK),
+            (self.landlock_all, WISH_LANDLOCK_ALL),
+        ];
+        let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
+        let list = |paths: Option<&[PathBuf]>| -> Vec<u8> {
+            let paths = paths.unwrap_or_default().iter();
+            paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect()
+        };
+        let (writable, readable) = (list(self.writable), list(self.readable));
+        let length = |list: &[u8]| u32::try_from(list.len()).expect("paths are shorter");
+        let mut head = vec![0; HEAD];
+        head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+        head[16..24].copy_from_slice(&limit.to_ne_bytes());
+        head[40..44].copy_from_slice(&wishes.to_ne_bytes());
+        head[44..48].copy_from_slice(&length(&writable).to_ne_bytes());
+        head[48..52].copy_from_slice(&length(&readable).to_ne_bytes());
+        head.extend([writable, readable].concat());
+        head.resize(begin(&head), 0);
+        let used = head.len() as u64;
+        head[24..32].copy_from_slice(&used.to_ne_bytes());
+        head
     }
 }
 
-/// The head of an empty record, which tells what drivers ask too if `all`.
-pub(super) fn empty(limit: u64, all: bool) -> [u8; HEAD] {
-    let mut head = [0; HEAD];
-    head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-    head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-    head[16..24].copy_from_slice(&limit.to_ne_bytes());
-    head[24..32].copy_from_slice(&(HEAD as u64).to_ne_bytes());
-    head[40..44].copy_from_slice(&(if all { WISH_ALL } else { 0 }).to_ne_bytes());
-    head
+/// Where the first entry of a record begins.
+fn begin(bytes: &[u8]) -> usize {
+    let lists = number(bytes, 44) as usize + number(bytes, 48) as usize;
+    (HEAD + lists).next_multiple_of(8)
 }
 
 /// How many bytes of a record are used, by its head.
@@ -290,7 +114,7 @@ pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
         return Err(damaged(0));
     }
     let (lacks, used, pending) = (number(bytes, 12), long(bytes, 24), number(bytes, 32));
-    if long(bytes, 16) != limit || used < HEAD as u64 {
+    if long(bytes, 16) != limit || used < begin(bytes) as u64 {
         return Err(damaged(16));
     }
     if lacks & LACK_ROOM != 0 || used > limit {
@@ -416,7 +240,13 @@ impl Reader {
             2 => self.fork(entry),
             3 => {
                 let directory = entry.path(entry.first)?;
-                self.state(entry)?.directory = directory;
+                let state = self.state(entry)?;
+                state.directory.clone_from(&directory);
+                let process = state.process;
+                let began = &mut self.processes[process].directory;
+                if began.as_os_str().is_empty() {
+                    *began = directory;
+                }
                 Ok(())
             }
             4 => {
@@ -477,6 +307,7 @@ impl Reader {
                 pid: entry.pid,
                 program: entry.path(entry.first)?,
                 arguments: arguments.map(|word| OsStr::from_bytes(word).to_owned()).collect(),
+                directory: PathBuf::new(),
                 class,
                 libraries: Vec::new(),
             },

@@ -80,23 +80,32 @@ impl<'a> Looks<'a> {
     }
 
     /// The same of a file or directory that somebody found in this state;
-    /// `None` where it is another one by now, or may be, since it changed after
-    /// `since`, in seconds since 1970, or shortly before.
+    /// `None` where it is another one by now. With the answer comes whether it
+    /// surely was the same all the time: it may not have been where it changed
+    /// after `since`, in seconds since 1970, or shortly before.
     #[must_use]
-    pub fn same(&self, path: &Path, query: Query, state: &FileState, since: u64) -> Option<Answer> {
-        {
+    pub fn same(
+        &self,
+        path: &Path,
+        query: Query,
+        state: &FileState,
+        since: u64,
+    ) -> Option<(Answer, bool)> {
+        let rested = {
             let mut known = self.lock();
             let is_same = |look: &Look| look.identity.is_some_and(|now| now.is_of(state));
-            let rested = |look: &Look| look.identity.is_some_and(|now| now.was_settled(since));
             if !known.paths.get(path).is_some_and(is_same) {
                 known.paths.insert(path.to_owned(), Look::at(path));
                 known.real.remove(path);
             }
-            if !known.paths.get(path).is_some_and(|look| is_same(look) && rested(look)) {
-                return None;
-            }
+            let look = known.paths.get(path).filter(|look| is_same(look))?;
+            look.identity.is_some_and(|now| now.was_settled(since))
+        };
+        if !rested {
+            // Its content may be another one although all that tells is equal.
+            self.lock().paths.insert(path.to_owned(), Look::at(path));
         }
-        self.answer(path, query)
+        self.answer(path, query).map(|answer| (answer, rested))
     }
 
     /// The same of a path at which somebody found nothing.
@@ -110,6 +119,14 @@ impl<'a> Looks<'a> {
         let absent = look.kind == Kind::Absent;
         known.paths.insert(path.to_owned(), look);
         absent
+    }
+
+    /// Whether a path surely was before `since`, in seconds since 1970, what it
+    /// is now.
+    #[must_use]
+    pub fn rested(&self, path: &Path, since: u64) -> bool {
+        let look = Look::at(path);
+        look.identity.is_none_or(|identity| identity.was_settled(since))
     }
 
     /// The first of a path's directories that is not there, or the path.

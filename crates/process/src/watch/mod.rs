@@ -9,25 +9,31 @@
 
 mod answers;
 mod entries;
+mod landlock;
 mod looks;
 mod place;
+mod record;
 mod settle;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
+use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, Query};
-pub use entries::{Ask, Class, FileState, Process, Record, Unwatched, What};
+
+pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};
+pub use record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
 
+use self::entries::Head;
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
 /// How long a record may be. The longest that was seen, a HIP kernel by
@@ -35,42 +41,96 @@ use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 /// no more memory than what is written.
 pub const RECORD_LIMIT: u64 = 16 << 20;
 
-/// A record that is being written: a file in memory, gone with this value.
+/// What is wanted of a record, and what its run may do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecorderOptions<'a> {
+    /// Whether drivers and scripts tell what they ask of files: what their
+    /// answer rests on.
+    pub all: bool,
+    /// The files and directories that any process of the run may write; `None`
+    /// for whatever it can. What is tried elsewhere fails with `EACCES`, and is
+    /// among [`Record::asks`], whoever tried. `/dev/null` may be opened always.
+    pub writable: Option<&'a [&'a Path]>,
+    /// The files and directories that may be read besides those, if only they
+    /// may, where the kernel is asked to see to it.
+    pub readable: Option<&'a [&'a Path]>,
+    /// Whom the kernel is asked to hold to `writable` and `readable`, where it
+    /// has Landlock.
+    pub landlock: Option<Landlock>,
+}
+
+/// Whom the kernel holds to what a run may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landlock {
+    /// Compilers, assemblers and linkers. What they start can't be watched:
+    /// it can't load what lies in another process's memory.
+    Compilers,
+    /// All processes. The record and the library lie as files in the first
+    /// directory that may be written, if programs may be loaded from there;
+    /// else it is as [`Landlock::Compilers`].
+    All,
+}
+
+/// A record that is being written, gone with this value.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
+    /// The library and the record as files; else both are in memory.
+    files: Option<(TempPath, TempPath)>,
 }
 
 impl Recorder {
-    /// An empty record.
+    /// An empty record of a run that may write whatever it can.
     ///
     /// # Errors
     /// Where the system has no files in memory.
     pub fn new() -> io::Result<Self> {
-        Self::telling(false)
+        Self::with(&RecorderOptions::default())
     }
 
-    /// An empty record that tells of every process what it asks of files, of
-    /// drivers and scripts too: what their answer rests on.
+    /// An empty record.
     ///
     /// # Errors
-    /// As [`Recorder::new`].
-    pub fn of_all() -> io::Result<Self> {
-        Self::telling(true)
-    }
-
-    fn telling(all: bool) -> io::Result<Self> {
-        let mut file = File::from(memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?);
+    /// Where the system has no files in memory, or a path that may be written
+    /// or read is not there.
+    pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
+        let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
+        let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
+        let readable: Option<Vec<PathBuf>> = options.readable.map(real).transpose()?;
+        let landlock = options.landlock.filter(|_| landlock_abi().is_some());
+        let dir = writable.as_ref().and_then(|paths| paths.first());
+        let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
+        let (mut file, files) = match dir {
+            Some(dir) => {
+                let library = preload::write_into(dir)?;
+                let (file, record) = tempfile::Builder::new()
+                    .prefix(".gfxpack-record-")
+                    .tempfile_in(dir)?
+                    .into_parts();
+                (file, Some((library, record)))
+            }
+            None => (memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?.into(), None),
+        };
+        let head = Head {
+            all: options.all,
+            writable: writable.as_deref(),
+            readable: readable.as_deref(),
+            landlock: landlock.is_some(),
+            landlock_all: files.is_some(),
+        };
         file.set_len(RECORD_LIMIT)?;
-        file.write_all(&entries::empty(RECORD_LIMIT, all))?;
-        Ok(Self { file })
+        file.write_all(&head.bytes(RECORD_LIMIT))?;
+        Ok(Self { file, files })
     }
 
     /// The record's path for processes of the same user, while this value
     /// lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+        match &self.files {
+            Some((_, record)) => record.to_path_buf(),
+            None => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into(),
+        }
     }
 
     /// What has a program, and whatever it starts with the same environment,
@@ -80,8 +140,14 @@ impl Recorder {
     /// [`io::ErrorKind::Unsupported`] where there is no library for this
     /// system.
     pub fn environment(&self) -> io::Result<[(OsString, OsString); 2]> {
-        let (library, record) = (preload::path()?, self.path());
-        Ok([(PRELOAD_VARIABLE.into(), library.into()), (RECORD_VARIABLE.into(), record.into())])
+        let library = match &self.files {
+            Some((library, _)) => library.as_os_str(),
+            None => preload::path()?,
+        };
+        Ok([
+            (PRELOAD_VARIABLE.into(), library.into()),
+            (RECORD_VARIABLE.into(), self.path().into()),
+        ])
     }
 
     /// What was recorded; everything that could write must have ended.
@@ -96,4 +162,9 @@ impl Recorder {
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
         Record::parse(&bytes, RECORD_LIMIT)
     }
+}
+
+/// Whether programs and libraries may be loaded from a directory.
+fn loads(dir: &Path) -> bool {
+    statvfs(dir).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

@@ -17,9 +17,13 @@ pub struct Settled {
     pub reads: Option<PathBuf>,
     /// A path that it wrote, or tried to, and may not.
     pub writes: Option<PathBuf>,
-    /// A path that is not, or not surely, what it was when it was looked at:
-    /// what the run made is for nobody else.
+    /// A path that is not what it was when it was looked at: what the run made
+    /// is for nobody else.
     pub changed: Option<PathBuf>,
+    /// Files that had just changed when the run began, or changed meanwhile,
+    /// as they are now: a run that finds all of them the same after it is one
+    /// that read them so.
+    pub fresh: BTreeSet<(PathBuf, Answer)>,
 }
 
 /// Whether something was there when it was looked for, which may have been
@@ -33,8 +37,8 @@ pub struct InStage {
 }
 
 /// Judges a record by where everything lies for each class of programs. What is remembered of a file is
-/// what it is now, so it must be the very one that was looked at, and must
-/// have been so for a while when the run began: `since`, in seconds since 1970.
+/// what it is now, so it must be the very one that was looked at. `since` is
+/// when the run began, in seconds since 1970.
 #[must_use]
 pub fn settle<'p>(
     record: &Record,
@@ -109,10 +113,13 @@ impl Settled {
         });
         let answer = match state {
             Some(state) => looks.same(&path, query, &state, since),
-            None => looks.answer(&path, query),
+            None => looks.answer(&path, query).map(|answer| (answer, true)),
         };
         match answer {
-            Some(answer) if fits(&answer, ask) => {
+            Some((answer, rested)) if fits(&answer, ask) => {
+                if !rested {
+                    self.fresh.insert((path.clone(), answer.clone()));
+                }
                 self.answers.insert((path, answer));
             }
             _ => {

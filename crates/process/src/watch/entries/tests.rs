@@ -12,7 +12,7 @@ const LIMIT: u64 = 1 << 20;
 
 impl Making {
     fn new() -> Self {
-        Self { bytes: empty(LIMIT, false).to_vec(), count: 0 }
+        Self { bytes: Head::default().bytes(LIMIT), count: 0 }
     }
 
     fn entry(mut self, kind: u8, pid: u32, argument: u32, first: &str, second: &str) -> Self {
@@ -165,7 +165,7 @@ fn drivers_tell_what_they_ask_where_that_is_wished() {
         .end(1);
     let of_drivers = making.read().unwrap().asks;
     assert!(of_drivers.iter().all(|ask| ask.what != What::Execute));
-    making.bytes[..HEAD].copy_from_slice(&empty(LIMIT, true));
+    making.bytes[..HEAD].copy_from_slice(&Head { all: true, ..Head::default() }.bytes(LIMIT));
     let record = making.read().unwrap();
     let asks: Vec<_> = record
         .asks

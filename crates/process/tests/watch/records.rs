@@ -1,25 +1,14 @@
 //! What is recorded is what was asked: held against strace, over the C
 //! library's functions in all their forms and over compilers.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use gfxpack_process::watch::{Class, Record, Recorder, Unwatched, What};
-use support::{both, build, command, difference, run, watched};
-use tempfile::TempDir;
+use gfxpack_process::watch::{Ask, Class, Record, Recorder, Unwatched, What};
 
-/// A directory with a file, a link to it and a directory in it.
-fn place() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("there"), "text").unwrap();
-    symlink("there", dir.path().join("link")).unwrap();
-    fs::create_dir(dir.path().join("below")).unwrap();
-    dir
-}
+use crate::kernels::{BITCODE, HIPCC, compilers, kernels, words};
+use crate::support::{both, build, difference, let_in, place, run, watched};
 
 #[track_caller]
 fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
@@ -124,82 +113,6 @@ fn of_drivers_only_what_they_start_is_told() {
     assert_eq!(record.processes.last().unwrap().arguments, ["cat", "there"]);
 }
 
-/// The compilers of which there is one: those whose calls differ most.
-fn compilers() -> Vec<&'static str> {
-    let is_there = |number: &&str| {
-        let find = format!("command -v clang-{number}");
-        command("sh").args(["-c", &find]).output().unwrap().status.success()
-    };
-    let compilers: Vec<_> = ["15", "19"].into_iter().filter(is_there).collect();
-    assert!(!compilers.is_empty(), "there is no clang-15 and no clang-19");
-    compilers
-}
-
-const HIPCC: &str = "hipcc";
-const BITCODE: &str = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
-
-/// Kernels that read by all the routes there are.
-fn kernels() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let files = [
-        ("inc/name.h", "#pragma once\n#define NAME 3\n"),
-        ("data.bin", "bytes"),
-        ("inc.s", ".set one, 1\n"),
-        (
-            "k.cl",
-            "#include \"name.h\"\n#if __has_include(\"no/such.h\") || __has_include(\"/no/such.h\")\n#endif\n\
-             __kernel void k(__global float *x) { x[0] = sin(x[0]) * NAME; }\n",
-        ),
-        (
-            "k.s",
-            ".include \"inc.s\"\n.text\n.globl k\nk:\n s_endpgm\n.macro read what, name\n\
-             .\\what \"\\name\"\n.endm\n read incbin, data.bin\n",
-        ),
-        (
-            "k.cpp",
-            "#include <cmath>\n#include \"name.h\"\n#if __has_include(<no/such.h>)\n#endif\n\
-             extern \"C\" __attribute__((global)) void k(float *x) {\n\
-             __asm__ volatile(\".pushsection .rodata\\n.incbin \\\"data.bin\\\"\\n.popsection\");\n\
-             x[0] = std::sqrt(x[0]) * NAME; }\n",
-        ),
-    ];
-    for (name, text) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    dir
-}
-
-/// How a kernel is compiled by a driver.
-fn words(number: &str, source: &str) -> Vec<String> {
-    let libraries = format!("--rocm-device-lib-path={BITCODE}");
-    let clang = format!("clang-{number}");
-    let mut words: Vec<String> = vec![if number == HIPCC { HIPCC.to_owned() } else { clang }];
-    let more: &[&str] = match source.rsplit('.').next().unwrap() {
-        _ if number == HIPCC => {
-            &["--offload-arch=gfx906", "--cuda-device-only", "--no-gpu-bundle-output", "-c"]
-        }
-        "cl" => &["-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", &libraries],
-        "s" => &["-x", "assembler", "-target", "amdgcn--amdhsa", "-mcpu=gfx906"],
-        _ => &[
-            "-x",
-            "hip",
-            "--rocm-path=/usr",
-            "--hip-version=5.2.21153",
-            &libraries,
-            "--offload-arch=gfx906",
-            "--cuda-device-only",
-            "--no-gpu-bundle-output",
-            "-c",
-            "-nogpuinc",
-        ],
-    };
-    words.extend(more.iter().map(|&word| word.to_owned()));
-    words.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
-    words
-}
-
 #[test]
 fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
     let dir = kernels();
@@ -256,8 +169,7 @@ fn what_lists_directories_for_a_program_is_told() {
         asks.filter(|ask| ask.path == path.join(name)).count()
     };
     assert_eq!((listed("below"), listed("absent"), listed(".")), (2, 2, 5));
-    let none =
-        |ask: &gfxpack_process::watch::Ask| ask.path == path.join("below/none") && ask.is_absent();
+    let none = |ask: &Ask| ask.path == path.join("below/none") && ask.is_absent();
     assert!(record.asks.iter().any(none));
 }
 
@@ -299,28 +211,20 @@ fn of_drivers_all_is_told_where_that_is_wished() {
 fn copies_of_a_loaded_compiler_have_records_of_their_own() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
-    let door = build(&path, "door.c", &["-shared", "-fPIC", "-ldl"]);
     let number = compilers()[0];
     let command_line = words(number, "k.cl");
     let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
     let alone = watched(&path, &command_line).unwrap();
     let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
-    let library = gfxpack_process::preload::path().unwrap();
-    let mut doorway = command(&compiler.program);
-    let preload = format!("{} {}", library.display(), door.display());
-    doorway.env("LD_PRELOAD", preload).current_dir(&path);
-    for (name, recorder) in ["first", "second"].into_iter().zip(&recorders) {
+    let writing = |name: &str| {
         let mut words = compiler.arguments.clone();
         let output = words.iter().position(|word| word == "-o").unwrap() + 1;
-        words[output] = path.join(format!("{name}.o")).into();
-        let text: Vec<u8> =
-            words.iter().flat_map(|w| [w.as_encoded_bytes(), &[0]].concat()).collect();
-        fs::write(path.join(name), text).unwrap();
-        doorway.arg(recorder.path()).arg(name);
-    }
-    let output = doorway.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        words[output] = path.join(name).into();
+        words
+    };
+    let (first, second) = (writing("first.o"), writing("second.o"));
+    let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
     let asked = |record: &Record| -> Vec<_> {
         let asks =
             record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
@@ -331,4 +235,13 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
         assert_eq!(record.processes.len(), 1);
         assert_eq!(asked(&record), asked(&alone));
     }
+}
+
+#[test]
+fn libraries_that_come_and_go_are_told() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &["-ldl"]);
+    let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "load"]).unwrap();
+    let libraries = &record.processes[0].libraries;
+    assert!(libraries.iter().any(|library| library.ends_with("libresolv.so.2")), "{libraries:?}");
 }

@@ -1,11 +1,23 @@
 //! Programs run with a record, and what strace says of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gfxpack_process::watch::{Ask, Class, Record, Recorder, Unwatched, What};
+use gfxpack_process::watch::{Ask, Class, Record, Recorder, RecorderOptions, Unwatched, What};
+use tempfile::TempDir;
+
+/// A directory with a file, a link to it and a directory in it.
+pub(crate) fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there"), "text").unwrap();
+    symlink("there", dir.path().join("link")).unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    dir
+}
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]
@@ -22,17 +34,48 @@ pub(crate) fn run(directory: &Path, words: &[&str]) {
 
 /// What a program asks for, however it ends.
 pub(crate) fn watched(directory: &Path, words: &[&str]) -> Result<Record, Unwatched> {
-    let recorder = Recorder::new().unwrap();
+    watched_with(directory, words, &RecorderOptions::default()).1
+}
+
+/// Likewise, with what it wrote if it failed.
+pub(crate) fn watched_with(
+    directory: &Path,
+    words: &[&str],
+    options: &RecorderOptions<'_>,
+) -> (Result<(), String>, Result<Record, Unwatched>) {
+    let recorder = Recorder::with(options).unwrap();
     let mut command = command(words[0]);
-    command.args(&words[1..]).current_dir(directory).envs(recorder.environment().unwrap());
-    command.output().unwrap();
-    recorder.finish()
+    command.args(&words[1..]).current_dir(directory).env("TMPDIR", directory);
+    command.envs(recorder.environment().unwrap());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (if output.status.success() { Ok(()) } else { Err(said) }, recorder.finish())
+}
+
+/// Copies of a program that was loaded once, two at once: each with its
+/// arguments, its name first, and a record.
+pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsString]); 2]) {
+    let door = build(directory, "door.c", &["-shared", "-fPIC", "-ldl"]);
+    let library = gfxpack_process::preload::path().unwrap();
+    let mut doorway = command(program);
+    let preload = format!("{} {}", library.display(), door.display());
+    doorway.env("LD_PRELOAD", preload).current_dir(directory);
+    for (number, (recorder, words)) in jobs.into_iter().enumerate() {
+        let file = directory.join(format!("{number}.arguments"));
+        let text = words.iter().flat_map(|word| [word.as_encoded_bytes(), &[0]].concat());
+        fs::write(&file, text.collect::<Vec<u8>>()).unwrap();
+        doorway.arg(recorder.path()).arg(file);
+    }
+    let output = doorway.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A C program, or a library where that is asked for.
 pub(crate) fn build(directory: &Path, source: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let program = directory.join(source.file_stem().unwrap());
+    let program =
+        if options.contains(&"-static") { program.with_extension("static") } else { program };
     let status = command("cc")
         .args(["-w", "-pthread", "-o"])
         .args([&program, &source])
@@ -53,7 +96,7 @@ pub(crate) type Calls = BTreeMap<Call, usize>;
 /// The same program with strace around it: the record, and the calls of every
 /// process that the recorder tells of, as the record and as strace tell them.
 pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Calls, Calls) {
-    let recorder = if all { Recorder::of_all() } else { Recorder::new() }.unwrap();
+    let recorder = Recorder::with(&RecorderOptions { all, ..Default::default() }).unwrap();
     let traces = tempfile::tempdir().unwrap();
     let mut strace = command("strace");
     strace.args(["-ff", "-q", "-s", "65536", "-e", "trace=file,desc,process"]);

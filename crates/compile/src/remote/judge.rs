@@ -1,0 +1,163 @@
+//! What a compiler elsewhere asked for, compared with what is here.
+//!
+//! Its object is taken only where the compiler here would have been told the
+//! same: each file that it read is here, with the content that was sent, and
+//! what it looked for in vain is not here either.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Digest;
+use gfxpack_plan::plan::Job;
+use gfxpack_process::Moment;
+use gfxpack_process::watch::{
+    Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_below,
+};
+
+use super::{InputRoot, ToolchainSource};
+use crate::engine::{Engine, SCRATCH, SYSTEM};
+use crate::judge::searched;
+
+/// A job that ran elsewhere.
+pub(crate) struct Elsewhere<'a> {
+    pub(crate) engine: &'a Engine<'a>,
+    pub(crate) job: &'a Job,
+    /// What was sent.
+    pub(crate) root: &'a InputRoot,
+    pub(crate) toolchain: ToolchainSource,
+    /// Before anything was read to be sent.
+    pub(crate) since: Moment,
+}
+
+/// Answers about the system, and about the sources.
+type Both = (Answers, Answers);
+
+/// Why an object is not taken, in words.
+type Reason = String;
+
+impl Elsewhere<'_> {
+    /// What the object rests on here.
+    pub(crate) fn judge(&self, record: &[u8]) -> Result<Both, Reason> {
+        let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;
+        let mut compilers = record
+            .processes
+            .iter()
+            .filter(|process| matches!(process.class, Class::Compiler | Class::Assembler));
+        let stage = &compilers.next().ok_or("no compiler told what it asked for")?.directory;
+        let places = self.places(stage, &record);
+        let sent: HashMap<&str, Digest> =
+            self.root.files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
+        let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
+        for ask in &record.asks {
+            // What was sent lies beside the staged directory.
+            let below = ask.path.strip_prefix(stage).ok().map(tidy_below);
+            let left = below.filter(|below| below.starts_with(".."));
+            let ask = match left {
+                Some(below) => Ask { path: tidy(stage, &below), ..ask.clone() },
+                None => ask.clone(),
+            };
+            let real = ask.path.clone();
+            for judgement in places.judge(&ask, &real) {
+                self.take(judgement, stage, &sent, &mut system, &mut sources)?;
+            }
+        }
+        let system = Answers::new(system, self.engine.looks);
+        Ok((system, Answers::of_relative(sources)))
+    }
+
+    /// Where everything lies there.
+    fn places(&self, stage: &Path, record: &Record) -> Places {
+        let beside = |name: &str| tidy(stage, &Path::new("..").join(name));
+        let mut places = Places::new(stage.to_owned())
+            .with(Place::Scratch, stage.join(SCRATCH))
+            .with(Place::Readable, tidy(stage, Path::new(SYSTEM)));
+        for name in ["bin", "lib", "files"] {
+            places = places.with(Place::Covered, beside(name));
+        }
+        if self.toolchain == ToolchainSource::Installed {
+            let toolchain = &self.engine.toolchains[self.job.toolchain];
+            for path in toolchain.covered_paths(self.job.language) {
+                places = places.with(Place::Covered, path);
+            }
+            let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
+            for dir in dirs.filter(|dir| dir.is_absolute()) {
+                places = places.with(Place::Readable, self.engine.looks.real(dir));
+            }
+        }
+        places
+    }
+
+    fn take(
+        &self,
+        judgement: Judgement,
+        stage: &Path,
+        sent: &HashMap<&str, Digest>,
+        system: &mut BTreeSet<(PathBuf, Answer)>,
+        sources: &mut BTreeSet<(PathBuf, Answer)>,
+    ) -> Result<(), Reason> {
+        let looks = self.engine.looks;
+        let top = tidy(stage, Path::new(SYSTEM));
+        // The path here, and whether it was sent.
+        let here = |path: &Path| match path.strip_prefix(&top) {
+            Ok(below) => (Path::new("/").join(below), true),
+            Err(_) => (path.to_owned(), false),
+        };
+        let told = |path: &Path, what: &str| format!("`{}` {what}", path.display());
+        match judgement {
+            Judgement::Nothing | Judgement::InStage(_) => {}
+            Judgement::AbsentInStage(below) => {
+                match self.engine.sources.answer(self.job.source, &below, self.engine.digests) {
+                    Answer::Absent => drop(sources.insert((below, Answer::Absent))),
+                    _ => return Err(told(&below, "was not sent")),
+                }
+            }
+            Judgement::Absent(path) => {
+                let (path, _) = here(&path);
+                if !looks.absent(&path) {
+                    return Err(told(&path, "is here and was not there"));
+                }
+                system.insert((looks.first_absent(&path), Answer::Absent));
+            }
+            Judgement::Directory(path) => {
+                let (path, _) = here(&path);
+                if looks.answer(&path, Query::What) != Some(Answer::Directory) {
+                    return Err(told(&path, "is no directory here"));
+                }
+                system.insert((path, Answer::Directory));
+            }
+            Judgement::Present(path) => {
+                let (path, was_sent) = here(&path);
+                let answer = looks.answer(&path, Query::What);
+                let Some(Answer::File { digest, .. }) = answer else {
+                    return Err(told(&path, "is not here"));
+                };
+                let name = format!("gfxpack/sys{}", path.display());
+                if was_sent && sent.get(name.as_str()) != Some(&digest)
+                    || !looks.rested(&path, self.since.seconds())
+                {
+                    return Err(told(&path, "has changed"));
+                }
+                system.extend(answer.map(|answer| (path, answer)));
+            }
+            Judgement::ListsStage(path)
+            | Judgement::Listing(path)
+            | Judgement::Reads(path)
+            | Judgement::Writes(path) => return Err(told(&path, "was touched there")),
+            _ => return Err("something unknown was done there".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// A path seen from a directory, with the steps up taken.
+fn tidy(dir: &Path, below: &Path) -> PathBuf {
+    let mut path = dir.to_owned();
+    for part in below {
+        if part == ".." {
+            path.pop();
+        } else {
+            path.push(part);
+        }
+    }
+    path
+}

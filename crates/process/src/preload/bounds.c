@@ -1,0 +1,204 @@
+/* Where a run may write. A call that would write elsewhere fails, and is told,
+ * before it happens. The kernel stands behind that where it has Landlock: for
+ * what goes past the functions of this library.
+ *
+ * Where a path leads is asked of the kernel, by opening it for nothing: links
+ * and `..` are gone from its answer.
+ */
+#define _GNU_SOURCE
+#include "record.h"
+
+#if GFXPACK_WATCHES
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum found {
+    NOTHING,   /* the call fails by itself */
+    SOMEWHERE,
+    UNKNOWN,
+};
+
+/* What a path leads to. */
+static enum found follow(int dir, const char *path, int flags, char place[MAX_TEXT]) {
+    int file = (int)RAW(SYS_openat, dir, path, O_PATH | O_CLOEXEC | flags, 0, 0);
+    if (file < 0)
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? UNKNOWN : NOTHING;
+    size_t length = path_of(file, place, MAX_TEXT);
+    RAW(SYS_close, file, 0, 0, 0, 0);
+    place[length] = 0;
+    return length > 0 ? SOMEWHERE : UNKNOWN;
+}
+
+/* Where a name lies, whether or not there is anything of that name. */
+static enum found look_up(int dir, const char *path, char place[MAX_TEXT]) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    const char *slash = memrchr(path, '/', length);
+    const char *name = slash != NULL ? slash + 1 : path;
+    size_t name_length = (size_t)(path + length - name);
+    if (name_length == 0 || (name_length <= 2 && memcmp(name, "..", name_length) == 0))
+        return follow(dir, path, 0, place);
+    /* The system takes none that is longer. */
+    char above[PATH_MAX] = ".";
+    if (slash != NULL) {
+        size_t above_length = slash == path ? 1 : (size_t)(slash - path);
+        if (above_length >= sizeof above || name_length > NAME_MAX)
+            return NOTHING;
+        memcpy(above, path, above_length);
+        above[above_length] = 0;
+    }
+    enum found found = follow(dir, above, O_DIRECTORY, place);
+    if (found != SOMEWHERE)
+        return found;
+    size_t above_length = strlen(place);
+    if (above_length + 1 + name_length >= MAX_TEXT)
+        return UNKNOWN;
+    if (place[above_length - 1] != '/')
+        place[above_length++] = '/';
+    memcpy(place + above_length, name, name_length);
+    place[above_length + name_length] = 0;
+    return SOMEWHERE;
+}
+
+static enum found find(int dir, const char *path, enum reach reach, char place[MAX_TEXT]) {
+    if (path == NULL || path[0] == 0) {
+        size_t length = dir != AT_FDCWD ? path_of(dir, place, MAX_TEXT) : 0;
+        place[length] = 0;
+        return length > 0 ? SOMEWHERE : NOTHING;
+    }
+    if (reach == REACH_FILE) {
+        enum found found = follow(dir, path, 0, place);
+        if (found != NOTHING)
+            return found;
+        /* What is made by a link to nothing lies elsewhere. */
+        if (follow(dir, path, O_NOFOLLOW, place) != NOTHING)
+            return UNKNOWN;
+    }
+    return look_up(dir, path, place);
+}
+
+/* Whether a path without links is one of a list or lies below it. */
+static int is_below(const char *place, const char *list, size_t size) {
+    for (const char *end = list + size; list < end; list += strlen(list) + 1) {
+        size_t length = strlen(list);
+        if (strncmp(place, list, length) == 0 &&
+            (place[length] == 0 || place[length] == '/' || list[length - 1] == '/'))
+            return 1;
+    }
+    return 0;
+}
+
+static int may_write(const struct head *head, const struct event *event, int dir, const char *path,
+                     enum reach reach) {
+    char place[MAX_TEXT];
+    switch (find(dir, path, reach, place)) {
+    case NOTHING:
+        return 1;
+    case UNKNOWN:
+        return 0;
+    case SOMEWHERE:
+        break;
+    }
+    /* A pipe or the like, which the process has open. */
+    if (place[0] != '/')
+        return 1;
+    return is_below(place, (const char *)(head + 1), head->writable) ||
+           (event->kind == KIND_OPEN && strcmp(place, "/dev/null") == 0);
+}
+
+int refused(const struct event *event, enum reach reach) {
+    const struct head *head = bounds();
+    if (head == NULL)
+        return 0;
+    int before = errno;
+    int may = may_write(head, event, event->dir, event->first, reach);
+    /* What is written by one name of a file is written to all. */
+    if (may && (event->kind == KIND_RENAME || event->kind == KIND_LINK))
+        may = may_write(head, event, event->second_dir, event->second, REACH_NAME);
+    errno = before;
+    if (may)
+        return 0;
+    struct event told = *event;
+    told.error = EACCES;
+    if (told.first == NULL)
+        told.first = "";
+    if (enter_start()) {
+        put(&told);
+        leave();
+    }
+    errno = EACCES;
+    return 1;
+}
+
+/* Landlock, as its first version has it; later ones have more rights.
+ *
+ * Source: Linux, include/uapi/linux/landlock.h and
+ * Documentation/userspace-api/landlock.rst. The numbers of the calls are those
+ * of every machine but alpha. */
+#define LANDLOCK_CREATE_RULESET 444
+#define LANDLOCK_ADD_RULE 445
+#define LANDLOCK_RESTRICT_SELF 446
+#define RIGHT(number) (1ull << (number))
+
+enum {
+    CREATE_RULESET_VERSION = 1,
+    RULE_PATH_BENEATH = 1,
+};
+
+struct path_beneath {
+    uint64_t allowed;
+    int32_t parent;
+} __attribute__((packed));
+
+static const uint64_t READ_FILE = RIGHT(2), READ_DIR = RIGHT(3);
+static const uint64_t WRITE_FILE = RIGHT(1), REFER = RIGHT(13), TRUNCATE = RIGHT(14);
+/* From removing a directory to making a symbolic link. */
+static const uint64_t CHANGE_DIRS = RIGHT(13) - RIGHT(4);
+
+static void allow(int rules, const char *path, uint64_t allowed) {
+    struct path_beneath rule = {allowed, (int)RAW(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, 0)};
+    if (rule.parent < 0)
+        return;
+    /* Some rights are none of a file, of which the kernel has it refused. */
+    if (RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0) != 0) {
+        rule.allowed &= READ_FILE | WRITE_FILE | TRUNCATE;
+        RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0);
+    }
+    RAW(SYS_close, rule.parent, 0, 0, 0, 0);
+}
+
+void restrict_by_kernel(const struct head *head) {
+    int before = errno;
+    long version = RAW(LANDLOCK_CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION, 0, 0);
+    uint64_t write = 0, read = 0;
+    if ((head->wishes & WISH_BOUNDS) != 0)
+        write = WRITE_FILE | CHANGE_DIRS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0);
+    if (head->readable > 0)
+        read = READ_FILE | READ_DIR;
+    uint64_t handled = write | read;
+    int rules = version < 1 || handled == 0
+                    ? -1
+                    : (int)RAW(LANDLOCK_CREATE_RULESET, &handled, sizeof handled, 0, 0, 0);
+    if (rules >= 0) {
+        const char *path = (const char *)(head + 1), *end = path + head->writable;
+        for (; path < end; path += strlen(path) + 1)
+            allow(rules, path, handled);
+        for (end += head->readable; path < end; path += strlen(path) + 1)
+            allow(rules, path, read);
+        allow(rules, "/dev/null", handled & (READ_FILE | WRITE_FILE | TRUNCATE));
+        /* Where there are too many layers, the process that started this one
+         * is held to the same. */
+        if (RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+            RAW(LANDLOCK_RESTRICT_SELF, rules, 0, 0, 0, 0);
+        RAW(SYS_close, rules, 0, 0, 0, 0);
+    }
+    errno = before;
+}
+
+#endif

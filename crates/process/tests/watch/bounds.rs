@@ -1,0 +1,216 @@
+//! What a run may not do fails before it happens.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::watch::{Class, Landlock, Recorder, RecorderOptions, Unwatched, landlock_abi};
+use tempfile::TempDir;
+
+use crate::kernels::{HIPCC, compilers, kernels, words};
+use crate::support::{build, let_in, place, run, watched_with};
+
+/// A directory and all in it, with when each was last changed in any way.
+fn state(path: &Path) -> Vec<(PathBuf, u64, i64, i64)> {
+    let meta = path.symlink_metadata().unwrap();
+    let mut all = vec![(path.to_owned(), meta.ino(), meta.ctime(), meta.ctime_nsec())];
+    if meta.is_dir() {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let entries: BTreeSet<PathBuf> = entries.collect();
+        all.extend(entries.iter().flat_map(|path| state(path)));
+    }
+    all
+}
+
+/// A directory that may be written, with links out of it, and one that may not.
+fn two_places() -> (TempDir, PathBuf, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    let [mine, other] = ["mine", "other"].map(|name| path.join(name));
+    for dir in [&mine, &mine.join("below"), &other, &other.join("dir")] {
+        fs::create_dir(dir).unwrap();
+    }
+    fs::write(other.join("file"), "text").unwrap();
+    fs::write(mine.join("own"), "").unwrap();
+    for (name, to) in
+        [("to-dir", "../other"), ("to-file", "../other/file"), ("to-nothing", "../other/new")]
+    {
+        symlink(to, mine.join(name)).unwrap();
+    }
+    (dir, mine, other)
+}
+
+#[test]
+fn what_is_written_elsewhere_fails_before_it_happens_and_is_told() {
+    for class in ["-cc1", "a driver"] {
+        let (dir, mine, other) = two_places();
+        let forms = build(dir.path(), "forms.c", &[]);
+        let before = state(&other);
+        let outside = other.to_str().unwrap();
+        let below = mine.join("below/../../other");
+        let bases = [outside, "../other", "to-dir", below.to_str().unwrap(), "to-dir/dir/.."];
+        let words = [&[forms.to_str().unwrap(), class, "write"], bases.as_slice()].concat();
+        let writable = [mine.as_path()];
+        let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
+        let (said, record) = watched_with(&mine, &words, &options);
+        assert_eq!(said, Ok(()), "{class}");
+        assert_eq!(state(&other), before, "{class}");
+        let record = record.unwrap();
+        let refused: Vec<_> = record.asks.iter().filter(|ask| ask.error == Some(13)).collect();
+        assert!(refused.iter().all(|ask| ask.what.writes()), "{class}");
+        assert_eq!(refused.len(), 49 * bases.len() + 8, "{class}");
+        // What a driver writes where it may is its own matter.
+        assert_eq!(record.asks.len() > refused.len(), class == "-cc1");
+        // Where nothing was said, it may write anything.
+        let free = watched_with(&mine, &["touch", "../other/file"], &RecorderOptions::default());
+        assert!(free.0.is_ok() && state(&other) != before);
+    }
+}
+
+#[test]
+fn scripts_write_where_they_may() {
+    let (_dir, mine, other) = two_places();
+    let writable = [mine.as_path()];
+    let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
+    let script = "echo x >own 2>/dev/null && mv own moved && perl -e 'open F, \">\", \"new\" or exit 1' && rm new";
+    assert_eq!(watched_with(&mine, &["sh", "-c", script], &options).0, Ok(()));
+    for script in ["echo x >../other/file", "mv own ../other/new", "sh -c 'rm to-dir/file'"] {
+        let (said, record) = watched_with(&mine, &["sh", "-c", script], &options);
+        assert!(said.is_err(), "{script}");
+        let asks = record.unwrap().asks;
+        assert!(asks.iter().any(|ask| ask.what.writes() && ask.error == Some(13)), "{script}");
+    }
+    assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "text");
+}
+
+/// What goes past the library: a program's own system calls, and those of one
+/// that loads no libraries.
+#[test]
+fn the_kernel_refuses_what_the_library_does_not_see() {
+    use Landlock::{All, Compilers};
+    let kernel = landlock_abi().is_some();
+    let cases = [
+        ("-cc1", None, false),
+        ("-cc1", Some(Compilers), kernel),
+        ("-cc1", Some(All), kernel),
+        ("a driver", Some(Compilers), false),
+        ("a driver", Some(All), kernel),
+        ("static", Some(Compilers), false),
+        ("static", Some(All), kernel),
+    ];
+    for (class, landlock, refused) in cases {
+        let (dir, mine, other) = two_places();
+        let options: &[&str] = if class == "static" { &["-static"] } else { &[] };
+        let forms = build(dir.path(), "forms.c", options);
+        let command = format!("{} {class:?} past {}; exit $?", forms.display(), other.display());
+        let script = ["sh", "-c", &command];
+        let direct = [forms.to_str().unwrap(), class, "past", other.to_str().unwrap()];
+        let words: &[&str] = if class == "static" { &script } else { &direct };
+        let before = state(&other);
+        let writable = [mine.as_path()];
+        let options =
+            RecorderOptions { writable: Some(&writable), landlock, ..RecorderOptions::default() };
+        let (said, record) = watched_with(&mine, words, &options);
+        assert_eq!(said, Ok(()), "{class} {landlock:?}");
+        assert_eq!(state(&other) == before, refused, "{class} {landlock:?}");
+        let expected = match class {
+            "-cc1" => Some(Unwatched::Untold("syscall".into())),
+            "static" => Some(Unwatched::Silent(forms)),
+            _ => None,
+        };
+        assert_eq!(record.err(), expected, "{class} {landlock:?}");
+        // Nothing of the recorder's is left.
+        let names = fs::read_dir(&mine).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+    }
+}
+
+#[test]
+fn the_kernel_refuses_reads_where_there_is_a_list() {
+    let (dir, mine, other) = two_places();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let file = other.join("file");
+    let words = [forms.to_str().unwrap(), "-cc1", "read", file.to_str().unwrap()];
+    let (writable, system) = ([mine.as_path()], [Path::new("/usr")]);
+    let listed = [Path::new("/usr"), &other];
+    for (readable, refused) in
+        [(None, false), (Some(&listed[..]), false), (Some(&system[..]), true)]
+    {
+        let options = RecorderOptions {
+            writable: Some(&writable),
+            readable,
+            landlock: Some(Landlock::Compilers),
+            ..RecorderOptions::default()
+        };
+        let said = watched_with(&mine, &words, &options).0;
+        assert_eq!(said.is_err(), refused && landlock_abi().is_some(), "{readable:?}");
+    }
+}
+
+/// More processes deep than the kernel has layers of rules.
+#[test]
+fn held_by_the_kernel_drivers_and_compilers_do_what_they_did() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let writable = [path.as_path()];
+    let options = RecorderOptions {
+        writable: Some(&writable),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    };
+    let nested = "test ${1:-0} -ge 20 && exec ls; sh -c \"$0\" \"$0\" $((${1:-0} + 1)); exit $?";
+    let (said, record) = watched_with(&path, &["sh", "-c", nested, nested], &options);
+    assert_eq!(said, Ok(()));
+    assert!(record.unwrap().processes.len() > 20);
+    for number in compilers().into_iter().chain([HIPCC]) {
+        let words = words(number, "k.cpp");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        run(&path, &words);
+        let plain = fs::read(path.join("k.o")).unwrap();
+        let (said, record) = watched_with(&path, &words, &options);
+        assert_eq!(said, Ok(()), "{words:?}");
+        let record = record.unwrap();
+        assert!(record.of(Class::Compiler).count() > 0 && record.of(Class::Linker).count() > 0);
+        assert!(record.asks.iter().all(|ask| ask.error != Some(13)), "{words:?}");
+        assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_loaded_compiler_starts_no_program() {
+    let dir = place();
+    let path = dir.path().canonicalize().unwrap();
+    let forms = build(&path, "forms.c", &[]);
+    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
+    let words = |what: &str| [forms.to_str().unwrap(), "-cc1", what].map(OsString::from);
+    let (start, none) = (words("start nothing"), words("dirs"));
+    let_in(&path, &forms, [(&recorders[0], &start), (&recorders[1], &none)]);
+    let [start, none] = recorders.map(Recorder::finish);
+    assert_eq!(start, Err(Unwatched::Untold("execve".into())));
+    assert!(none.is_ok());
+}
+
+#[test]
+fn copies_of_a_loaded_compiler_are_held_one_by_one() {
+    let (dir, mine, other) = two_places();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let recorder = |dir: &Path| {
+        let options = RecorderOptions {
+            writable: Some(&[dir]),
+            landlock: Some(Landlock::Compilers),
+            ..RecorderOptions::default()
+        };
+        Recorder::with(&options).unwrap()
+    };
+    let (held, free) = (recorder(&mine), recorder(dir.path()));
+    let words = |what: &str, path: &str| ["forms", "-cc1", what, path].map(OsString::from);
+    let (past, touch) = (words("past", "../other"), words("touch", "../other/file"));
+    let_in(&mine, &forms, [(&held, &past), (&free, &touch)]);
+    if landlock_abi().is_some() {
+        let file = other.join("file");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "text");
+        assert_eq!(file.metadata().unwrap().mtime(), 1);
+    }
+}
