@@ -4,10 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use gfxpack_tests::door::Door;
 use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// Faults are asked for by a define, so that they are part of the key.
 const STAND_IN: &str = r#"#!/bin/sh
+case " $* " in *" -### "*) exec hipcc "$@" ;; esac
 for word in "$@"; do
     case $word in
         -DFAULT=hang) sleep 100000 ;;
@@ -23,10 +25,7 @@ for word in "$@"; do
             done ;;
         -DFAULT=wait)
             here=$(dirname "$0")
-            # Orphaned by a kill: the library that programs are to load went with who
-            # started this, nobody reads what they say of it, and nobody wants the object.
-            while [ -e "$here/wait" ]; do sleep 0.05 2> /dev/null; done
-            if [ -e "$here/orphan" ]; then mv "$here/orphan" "$here/gone" 2> /dev/null; exit 1; fi ;;
+            if [ -p "$here/wait" ]; then read -r word < "$here/wait"; exit 1; fi ;;
     esac
 done
 exec hipcc "$@"
@@ -141,21 +140,18 @@ fn a_killed_build_goes_on_where_it_stopped() {
     let whole = project(&defines);
     dist(&whole, &[]).expect_code(0);
     let project = project(&defines);
-    let wait = project.write("bin/wait", "");
+    let (door, key) = Door::closed(&project.path().join("bin/wait"));
     let mut child = project.start(&[DIST, &["--jobs", "2"]].concat());
     // One worker waits for ever, the other compiles all the rest.
-    while project.objects() < defines.len() - 1 {
+    while project.objects() < defines.len() - 1 || !door.was_called() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();
     }
     child.kill().unwrap();
     child.wait().unwrap();
     // Its compiler lives on for a moment; let it go before the next build.
-    project.write("bin/orphan", "");
-    fs::remove_file(wait).unwrap();
-    while !project.path().join("bin/gone").exists() {
-        std::thread::yield_now();
-    }
+    drop(key);
+    door.leave();
     assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
     let run = dist(&project, &["--message-format", "json"]).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
@@ -168,7 +164,7 @@ fn a_killed_build_goes_on_where_it_stopped() {
 #[test]
 fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
     let project = project(&["-DFAULT=wait", ""]);
-    project.write("bin/wait", "");
+    let (_door, _key) = Door::closed(&project.path().join("bin/wait"));
     let mut shell = command("sh");
     // In a shell, since the test has no safe way to send SIGINT itself.
     shell
@@ -242,7 +238,7 @@ fn where_no_bar_can_be_drawn_lines_tell_how_far_it_is() {
 #[test]
 fn an_interrupt_is_answered_above_the_bars() {
     let project = project(&["-DFAULT=wait", ""]);
-    project.write("bin/wait", "");
+    let (_door, _key) = Door::closed(&project.path().join("bin/wait"));
     let arguments = [DIST, &["--jobs", "2"]].concat();
     let shown = on_a_terminal(&project, "xterm", "interrupt", &arguments).expect_code(130).stdout;
     assert!(shown.contains("0 cached, 1 of 2 compiled"), "bars are drawn: {shown}");

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use gfxpack_tests::door::Door;
 use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
@@ -532,13 +533,13 @@ fn kernels_that_ask_for_the_time_are_told_source_date_epoch() {
     assert!(build(None, "cache", &[]) == (0, kdb));
 }
 
-/// Changes a header right after the compiler has read it.
-const CHANGING_COMPILER: &str = r#"#!/bin/sh
+/// Waits at a pipe, if there is one, after the compiler has read all.
+const WAITING_COMPILER: &str = r#"#!/bin/sh
 hipcc "$@"
 code=$?
 case "$*" in
     *'###'* | *version*) ;;
-    *) if [ -e changing ]; then rm changing; echo '#define ZQV 4' > elsewhere/zqv.h; fi ;;
+    *) if [ -p PIPE ]; then read -r word < PIPE; fi ;;
 esac
 exit $code
 "#;
@@ -547,9 +548,8 @@ exit $code
 fn a_header_that_changes_while_it_is_read_is_read_again() {
     let project = Project::new();
     project.write("k.cpp", "");
-    let (header, flag) = (project.path().join("elsewhere/zqv.h"), project.path().join("changing"));
-    let compiler = CHANGING_COMPILER.replace("elsewhere/zqv.h", header.to_str().unwrap());
-    project.add_compiler(&compiler.replace("changing", flag.to_str().unwrap()));
+    let (header, pipe) = (project.path().join("elsewhere/zqv.h"), project.path().join("pipe"));
+    project.add_compiler(&WAITING_COMPILER.replace("PIPE", pipe.to_str().unwrap()));
     let source = format!(
         "#include \"{}\"\nextern \"C\" __global__ void k(int* x) {{ *x = ZQV; }}\n",
         header.display()
@@ -572,9 +572,9 @@ fn a_header_that_changes_while_it_is_read_is_read_again() {
         project.run(&[&arguments[..], &INPUT].concat()).expect_code(0);
         project.tree(&format!("{out}/kdb"))
     };
-    project.write("changing", "");
+    let change = Door::new(&pipe, move || fs::write(header, "#define ZQV 4\n").unwrap());
     build("o");
-    assert!(!flag.exists(), "the header changed");
+    change.leave();
     let after = build("o");
     fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
     assert!(build("p") == after, "as from a new cache");
@@ -613,19 +613,10 @@ fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
     assert!(project.tree("cache") == cache, "looking changes nothing");
 }
 
-/// The linker of a job, which is where the toolchain is changed under it.
-const REPLACING_LINKER: &str = r#"#!/bin/sh
-if [ -e 'ROOT/changing' ]; then
-    rm 'ROOT/changing'
-    printf x >> 'ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
-fi
-if [ -e 'ROOT/restoring' ]; then
-    rm 'ROOT/restoring'
-    library='ROOT/rocm/amdgcn/bitcode/oclc_isa_version_1036.bc'
-    cp "$library" 'ROOT/saved'
-    printf x >> "$library"
-    cat 'ROOT/saved' > "$library"
-fi
+/// The linker of a job, which waits at a pipe: that is where the toolchain is
+/// changed under it.
+const WAITING_LINKER: &str = r#"#!/bin/sh
+if [ -p 'ROOT/pipe' ]; then read -r word < 'ROOT/pipe'; fi
 exec "ROOT/llvm/real/${0##*/}" "$@"
 "#;
 
@@ -638,7 +629,7 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
         fs::rename(at("llvm/bin").join(name), at("llvm/real").join(name)).unwrap();
     }
     let root = project.path().to_str().unwrap();
-    project.write("llvm/bin/lld", &REPLACING_LINKER.replace("ROOT", root));
+    project.write("llvm/bin/lld", &WAITING_LINKER.replace("ROOT", root));
     fs::set_permissions(at("llvm/bin/lld"), PermissionsExt::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink("lld", at("llvm/bin/ld.lld")).unwrap();
     // What is tried of a toolchain once, is tried here.
@@ -647,9 +638,16 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let before = project.objects();
     let arguments = [&["build", "--out", "o"], &INPUT[..], &TOOLS].concat();
 
-    project.write("changing", "");
+    let library = at("rocm/amdgcn/bitcode/oclc_isa_version_1036.bc");
+    let pipe = at("pipe");
+    let changing = || {
+        let library = library.clone();
+        Door::new(&pipe, move || fs::write(&library, [&fs::read(&library).unwrap()[..], b"x"].concat()).unwrap())
+    };
+
+    let changed = changing();
     let run = project.run(&arguments).expect_code(1);
-    assert!(!at("changing").exists(), "the linker was run");
+    changed.leave();
     let error = &run.of_type("error")[0];
     assert_eq!(
         error["messages"][0],
@@ -659,9 +657,10 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     assert_eq!(project.tree("o"), []);
 
     // To whoever reads it nothing else is said.
-    project.write("changing", "");
+    let changed = changing();
     let words = ["build", "--out", "w", "--manifest", "kernels.toml", "--target", "gfx908"];
     let said = project.run(&[&words[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
+    changed.leave();
     assert!(said.contains("is thrown away") && !said.contains("compiled and kept"), "{said}");
     assert_eq!(project.objects(), before);
 
@@ -672,10 +671,14 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
 
     // Changed and changed back: nobody knows what was read in between.
     let before = project.objects();
-    project.write("restoring", "");
+    let restored = Door::new(&pipe, move || {
+        let bytes = fs::read(&library).unwrap();
+        fs::write(&library, [&bytes[..], b"x"].concat()).unwrap();
+        fs::write(&library, bytes).unwrap();
+    });
     let other = ["build", "--out", "q", "--manifest", "kernels.toml", "--target", "gfx908"];
     let run = project.run(&[&other[..], &TOOLS].concat()).expect_code(1);
-    assert!(at("saved").exists(), "the linker was run");
+    restored.leave();
     assert_eq!(&run.of_type("error")[0]["messages"], &error["messages"]);
     assert_eq!(project.objects(), before);
 }

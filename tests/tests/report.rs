@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use gfxpack_tests::project::{Project, Run, command, finish};
+use gfxpack_tests::door::Door;
+use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
 fn dist(project: &Project, more: &[&str]) -> Run {
@@ -220,54 +221,42 @@ fn without_jobs_there_are_as_many_as_processors_may_be_used() {
     assert_eq!(workers(&["--jobs", "3"]), 3, "who asks for more gets more");
 }
 
+/// The real hipcc, but for a kernel that waits at a pipe.
+const WAITING_COMPILER: &str = "#!/bin/sh\ncase \" $* \" in\n *' -### '*) ;;\n\
+    *-DTYPE=double*) read -r word < \"$(dirname \"$0\")/wait\" ;;\nesac\nexec hipcc \"$@\"\n";
+
 #[test]
 fn an_interrupt_leaves_no_compiler_and_a_report() {
     let project = Project::small();
-    let stand_in = project.write(
-        "bin/hipcc",
-        "#!/bin/sh\ncase \"$*\" in *-DTYPE=double*)\n\
-         here=$(dirname \"$0\"); sleep 100000 & echo $! > \"$here/pid.new\"; mv \"$here/pid.new\" \"$here/pid\"\n\
-         wait;; esac\nexec hipcc \"$@\"\n",
-    );
-    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut shell = command("sh");
+    project.add_compiler(WAITING_COMPILER);
+    let interrupted = |script: &str| {
+        let (door, key) = Door::closed(&project.path().join("bin/wait"));
+        let build = "build --manifest kernels.toml --target gfx906 --out o --via hipcc \
+                     --hipcc bin/hipcc --jobs 2 --report r.html";
+        let build: Vec<&str> = build.split_ascii_whitespace().collect();
+        let mut command = project.command(&build);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        while !door.was_called() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
+            std::thread::yield_now();
+        }
+        tool("sh", &["-c", script, &child.id().to_string()], project.path());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(130), "{said}");
+        // The kernel may take a moment to bury it.
+        while door.has_caller() {
+            std::thread::yield_now();
+        }
+        drop(key);
+        door.leave();
+        said
+    };
     // The second signal may come before or after the first has stopped it.
-    shell
-        .args([
-            "-c",
-            "\"$@\" & pid=$!; while [ ! -e bin/pid ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
-                kill -TERM $pid; kill -TERM $pid; wait $pid",
-            "sh",
-        ])
-        .arg(gfxpack_tests::project::binary())
-        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let twice = finish(shell).expect_code(130);
-    let child = fs::read_to_string(project.path().join("bin/pid")).unwrap();
-    // The kernel may take a moment to bury it; a zombie is dead too.
-    let stat = format!("/proc/{}/stat", child.trim());
-    while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
-        std::thread::yield_now();
-    }
-    fs::remove_file(project.path().join("bin/pid")).unwrap();
-    let mut shell = command("sh");
-    shell
-        .args([
-            "-c",
-            "\"$@\" & pid=$!; while [ ! -e bin/pid ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
-                kill -TERM $pid; wait $pid",
-            "sh",
-        ])
-        .arg(gfxpack_tests::project::binary())
-        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-        .args(["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "2", "--report", "r.html"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let once = finish(shell).expect_code(130);
-    assert!(once.stderr.contains("are compiled and kept"), "{}", once.stderr);
-    assert!(once.stderr.contains("hint: run the same command again"), "{}", once.stderr);
+    interrupted("kill -TERM $0; kill -TERM $0; true");
+    let said = interrupted("kill -TERM $0");
+    assert!(said.contains("are compiled and kept"), "{said}");
+    assert!(said.contains("hint: run the same command again"), "{said}");
     let page = facts(&project.path().join("r.html"));
-    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{twice:?}");
+    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{said}");
 }

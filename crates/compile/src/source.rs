@@ -586,46 +586,52 @@ mod tests {
     }
 
     #[test]
-    fn what_assembly_inside_of_a_source_reads_is_of_its_closure_or_refused() {
+    fn what_leads_out_of_the_sources_or_is_not_there_is_left_to_the_compiler() {
         let dir = tree(&[
-            ("k/a.cl", "#if 0\n#include \"c.inc\"\n#endif\n#include \"m.h\"\n"),
-            ("k/m.h", "#define A asm(\".include \\\"k/c.inc\\\"\")\n"),
-            ("k/c.inc", " .incbin \"bits\"\n .include \"d.inc\"\n"),
-            ("bits", ""),
-            ("i/d.inc", ""),
-            ("abs.cl", "asm(\".incbin \\\"/etc/passwd\\\"\");"),
-            ("unclear.cl", "asm(\".incbin \" NAME);"),
-            ("gone.cl", "asm(\".incbin \\\"gone\\\"\");"),
-            ("nested.cl", "asm(\".include \\\"nested.inc\\\"\");"),
-            ("nested.inc", "x: .INCBIN \"/etc/passwd\"\n"),
-            ("label.s", "x: .INCBIN \"/etc/passwd\"\n"),
-            ("macro.s", ".macro m f\n .incbin \"\\f\"\n.endm\nm /etc/passwd\n"),
+            ("d/a.cl", "#include \"../b.h\"\n#include \"/etc/passwd\"\n#include \"gone.h\"\n"),
+            ("d/a.s", ".incbin \"/etc/passwd\"\n.include \"../b.h\"\n.incbin \"gone\"\n"),
+            ("b.h", ""),
         ]);
         let mut set = SourceSet::default();
-        let include = [dir.path().join("i")];
-        let mut load =
-            |name: &str, language| set.load(&dir.path().join(name), name, language, &include, None);
-        let index = load("k/a.cl", Language::OpenclC).unwrap();
-        for name in ["abs.cl", "unclear.cl", "gone.cl", "nested.cl"] {
-            assert!(load(name, Language::OpenclC).is_err(), "{name}");
+        for (name, language) in [("a.cl", Language::OpenclC), ("a.s", Language::Assembly)] {
+            let real = dir.path().join("d").join(name);
+            let index = set.load(&real, name, language, &[], None).unwrap();
+            assert_eq!(paths(&set, index), [name]);
         }
-        for name in ["label.s", "macro.s"] {
-            assert!(load(name, Language::Assembly).is_err(), "{name}");
-        }
-        assert_eq!(paths(&set, index), ["bits", "i0/d.inc", "k/a.cl", "k/c.inc", "k/m.h"]);
     }
 
     #[test]
-    fn a_missing_source_and_an_escape_are_problems() {
-        let dir = tree(&[("d/a.cl", "")]);
+    fn a_source_that_is_not_there_is_a_problem() {
+        let dir = tree(&[]);
         let mut set = SourceSet::default();
         let gone = dir.path().join("gone.cl");
         assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], None).is_err());
-        let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
+    }
+
+    #[test]
+    fn what_a_compiler_looks_for_is_answered_by_what_lies_among_the_sources() {
+        let dir = tree(&[("d/a.cl", ""), ("d/b.h", "1"), ("i/c.h", "2"), ("out.h", "3")]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("i")];
         let real = dir.path().join("d/a.cl");
-        assert!(set.load(&real, "a.cl", Language::OpenclC, &[], None).is_err());
-        let dir = tree(&[("a.s", ".include \"/etc/passwd\"\n")]);
-        let real = dir.path().join("a.s");
-        assert!(set.load(&real, "a.s", Language::Assembly, &[], None).is_err());
+        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        let stage = tempfile::tempdir().unwrap();
+        set.stage(index, stage.path()).unwrap();
+        let digests = FileDigests::default();
+        let file = |text: &[u8]| Answer::File { digest: Digest::of(text), real: None };
+        for (below, answer) in [
+            ("b.h", file(b"1")),
+            ("i0/c.h", file(b"2")),
+            ("i0", Answer::Directory),
+            ("c.h", Answer::Absent),
+            ("b.h/x", Answer::Absent),
+            ("../out.h", file(b"3")),
+        ] {
+            assert_eq!(set.answer(index, Path::new(below), &digests), answer, "{below}");
+        }
+        for (below, there) in [("b.h", true), ("i0/c.h", true), ("c.h", false)] {
+            set.stage_more(index, Path::new(below), stage.path()).unwrap();
+            assert_eq!(stage.path().join(below).exists(), there, "{below}");
+        }
     }
 }

@@ -180,11 +180,14 @@ impl Kernel {
     }
 
     /// The path of a file that a case names: beside its source, outside of the
-    /// library, or in a directory that the compiler itself searches.
+    /// library, in the directory that its manifest names for headers, or in one
+    /// that the compiler itself searches.
     fn path(&self, root: &Path, name: &str) -> std::path::PathBuf {
         let below = |text: &str| OsString::from_vec(bytes(&self.fill(root, text)));
         if let Some(name) = name.strip_prefix("@out/") {
             root.join("out").join(&self.name).join(below(name))
+        } else if let Some(name) = name.strip_prefix("@shared/") {
+            root.join("lib/shared").join(below(name))
         } else if let Some(name) = name.strip_prefix("@system/") {
             root.join("system").join(below(name))
         } else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::cases::{Kernel, Right};
 
 const INPUT: [&str; 4] = ["--manifest", "kernels.toml", "--target", "gfx906_60"];
-const HEAD: &str = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n";
+const HEAD: &str = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    include-dirs = [\"shared\"]\n";
 
 /// What became of each kernel: the MD5 of its object, or the reason why it has
 /// none.
@@ -48,6 +49,7 @@ impl Library {
     pub(crate) fn of_compiler(kernels: Vec<Kernel>, compiler: Vec<String>) -> Self {
         let project = Project::new();
         let root = project.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("lib/shared")).unwrap();
         kernels.iter().for_each(|kernel| kernel.write(&root));
         let entries = kernels.iter().map(|kernel| kernel.manifest_entry(&root));
         project.write("lib/kernels.toml", &entries.fold(HEAD.to_owned(), |text, it| text + &it));
@@ -96,6 +98,9 @@ impl Library {
         let kernels: Vec<&Kernel> = self.kernels.iter().filter(has_object).collect();
         let objects = self.root.join(format!("plain-{changed}"));
         fs::create_dir(&objects).unwrap();
+        // The name of that directory where gfxpack lays out sources.
+        let shared = self.root.join("lib/i0");
+        symlink("shared", &shared).unwrap();
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(kernel) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -103,6 +108,7 @@ impl Library {
             }
         };
         std::thread::scope(|scope| [scope.spawn(work), scope.spawn(work)].map(drop));
+        fs::remove_file(shared).unwrap();
         let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         let sums = tool("md5sum", &[&["--"], &names[..]].concat(), &objects);
         let sum = |line: &str| {

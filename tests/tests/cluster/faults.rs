@@ -4,18 +4,22 @@
 use std::fs;
 use std::process::Stdio;
 
+use gfxpack_tests::door::Door;
 use gfxpack_tests::project::{Project, tool};
 
-use super::lab::{calls, faulty, finished, merge, plan, shard, shard_arguments};
+use super::lab::{faulty, finished, merge, pipe, plan, shard, shard_arguments, started};
 
 /// Three shards of six kernels, built.
 fn three_shards() -> Project {
     let project = faulty(&[""; 6]);
-    for index in 1..=3 {
-        shard(&project, &format!("{index}/3"), "s", &[]).expect_code(0);
-    }
-    assert_eq!(calls(&project), 6);
+    assert_eq!(run_three(&project), 6);
     project
+}
+
+/// Runs all three, and counts what they had compiled.
+fn run_three(project: &Project) -> usize {
+    let run = |index| shard(project, &format!("{index}/3"), "s", &[]).expect_code(0);
+    (1..=3).map(run).map(|run| started(&run)).sum()
 }
 
 /// The shard with a job, and the file of its object.
@@ -59,16 +63,12 @@ fn shards_that_do_not_belong_together_are_refused_by_name() {
     fs::remove_file(project.path().join("t/shard-1-of-2.manifest")).unwrap();
 
     // A plan with one kernel more: what both have in common is not compiled.
-    let before = calls(&project);
     let manifest = project.text("kernels.toml").replace("options = [", "options = [\"-DN=9\", ");
     fs::rename(project.path().join("plan"), project.path().join("old-plan")).unwrap();
     project.write("kernels.toml", &manifest);
     plan(&project, &["--hipcc", "bin/hipcc", "--target", "gfx906_60"]);
     refused(&["s"], &["of plan", "s/shard-1-of-3"]);
-    for index in 1..=3 {
-        shard(&project, &format!("{index}/3"), "s", &[]).expect_code(0);
-    }
-    assert_eq!(calls(&project), before + 1);
+    assert_eq!(run_three(&project), 1);
     merge(&project, &["s"], &[]).expect_code(0);
 }
 
@@ -88,8 +88,7 @@ fn a_damaged_object_names_its_shard_which_then_compiles_it_alone() {
     assert!(run.stderr.contains(&format!("shard {name}")), "{}", run.stderr);
     assert!(!project.path().join("merged/kdb/gfx906_60.kdb").exists());
     let run = shard(&project, &name, "s", &[]).expect_code(0);
-    assert_eq!(finished(&run)["ok"], 1);
-    assert_eq!(calls(&project), 7);
+    assert_eq!((&finished(&run)["ok"], started(&run)), (&1.into(), 1));
     merge(&project, &["s"], &[]).expect_code(0);
     assert!(project.tree("merged") == whole);
 }
@@ -149,7 +148,7 @@ fn another_toolchain_is_refused_with_what_differs() {
     let run = shard(&project, "1/1", "s", &[]).expect_code(2);
     assert!(run.stdout.contains("differs in hipcc"), "{}", run.stdout);
     assert!(run.stdout.contains("container image"), "the hint says what to do: {}", run.stdout);
-    assert_eq!(calls(&project), 0);
+    assert_eq!(started(&run), 0);
     project.write("bin/hipcc", &stand_in);
     shard(&project, "1/1", "s", &[]).expect_code(0);
 }
@@ -157,7 +156,7 @@ fn another_toolchain_is_refused_with_what_differs() {
 #[test]
 fn a_killed_shard_goes_on_where_it_stopped() {
     let project = faulty(&["", "", "-DFAULT=wait", ""]);
-    let wait = project.write("bin/wait", "");
+    let (door, key) = Door::closed(&pipe(&project, "wait"));
     let arguments = shard_arguments("1/1", "s", "killed-cache");
     let arguments: Vec<&str> =
         arguments.iter().map(String::as_str).chain(["--jobs", "2"]).collect();
@@ -165,7 +164,7 @@ fn a_killed_shard_goes_on_where_it_stopped() {
         project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let objects =
         || project.tree("s/v3/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
-    while objects() < 3 || !project.path().join("bin/waiting").exists() {
+    while objects() < 3 || !door.was_called() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();
     }
@@ -175,22 +174,22 @@ fn a_killed_shard_goes_on_where_it_stopped() {
     let status = project.run(&["status", "s", "--shards", "1", "--missing"]).expect_code(0);
     assert_eq!(status.stdout, "1/1\n");
     merge(&project, &["s"], &[]).expect_code(2);
-    fs::remove_file(wait).unwrap();
-    let before = calls(&project);
+    drop(key);
+    door.leave();
     let run = shard(&project, "1/1", "s", &[]).expect_code(0);
     assert_eq!((&finished(&run)["ok"], &finished(&run)["cached"]), (&1.into(), &3.into()));
-    assert_eq!(calls(&project), before + 1);
+    assert_eq!(started(&run), 1);
     merge(&project, &["s"], &[]).expect_code(0);
 }
 
 #[test]
 fn an_interrupted_shard_stops_its_compilers_and_writes_no_manifest() {
     let project = faulty(&["-DFAULT=wait"]);
-    project.write("bin/wait", "");
+    let (door, _key) = Door::closed(&pipe(&project, "wait"));
     let arguments = shard_arguments("1/1", "s", "cache");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut child = project.start(&arguments);
-    while !project.path().join("bin/waiting").exists() {
+    while !door.was_called() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was stopped");
         std::thread::yield_now();
     }

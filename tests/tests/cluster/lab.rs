@@ -1,30 +1,23 @@
-//! Projects with a stored plan, and a hipcc that misbehaves on request and
-//! counts how often it is asked.
+//! Projects with a stored plan, and a hipcc that misbehaves on request.
 
 use std::fs;
+use std::path::PathBuf;
 
 use gfxpack_tests::project::{Project, Run};
 
-/// The real hipcc, but for faults that a define asks for. Each kernel that it
-/// is asked for leaves a line in `bin/calls`, unless it shall only tell what
-/// it would do.
+/// The real hipcc, but for faults that a define or a file in its directory
+/// asks for. It waits at pipes there.
 const STAND_IN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 case " $* " in *" -### "*) exec hipcc "$@" ;; esac
-once() { if [ -e "$here/$1" ]; then return 1; else : > "$here/$1"; return 0; fi; }
+waits_at() { [ -p "$here/$1" ] && { read -r word < "$here/$1"; true; }; }
+if [ -e "$here/kill-all" ]; then kill -KILL $$; fi
 for word in "$@"; do
     case $word in
-        -DN=*) echo "$word" >> "$here/calls" ;;
-    esac
-done
-for word in "$@"; do
-    case $word in
-        -DFAULT=hang-once) if once hung; then sleep 100000; fi ;;
-        -DFAULT=kill-once) if once killed; then kill -KILL $$; fi ;;
+        -DFAULT=hang-once) if waits_at hang; then sleep 100000; fi ;;
+        -DFAULT=kill-once) if waits_at kill-once; then kill -KILL $$; fi ;;
         -DFAULT=kill) if [ -e "$here/kill" ]; then kill -KILL $$; fi ;;
-        -DFAULT=wait)
-            : > "$here/waiting"
-            while [ -e "$here/wait" ]; do sleep 0.05; done ;;
+        -DFAULT=wait) waits_at wait ;;
     esac
 done
 exec hipcc "$@"
@@ -38,7 +31,7 @@ pub(crate) fn faulty(defines: &[&str]) -> Project {
 }
 
 /// A library in every language with the stand-in in bin, one of whose kernels
-/// it keeps as long as `bin/wait` is there.
+/// waits at the pipe `bin/wait`.
 pub(crate) fn every_language() -> Project {
     let options = [0, 1, 2]
         .map(|number| format!("-DTYPE=int -DN={number}{}", ["", " -DFAULT=wait", ""][number]));
@@ -53,16 +46,20 @@ pub(crate) fn plan(project: &Project, more: &[&str]) -> Run {
     project.run(&[&arguments, more].concat()).expect_code(0)
 }
 
-/// How many kernels the stand-in was asked for.
-pub(crate) fn calls(project: &Project) -> usize {
-    let calls = fs::read_to_string(project.path().join("bin/calls")).unwrap_or_default();
-    calls.lines().count()
+/// How many kernels a run of a shard had compiled.
+pub(crate) fn started(run: &Run) -> usize {
+    run.of_type("job-started").len()
+}
+
+/// Where the stand-in waits.
+pub(crate) fn pipe(project: &Project, name: &str) -> PathBuf {
+    project.path().join("bin").join(name)
 }
 
 /// Runs a shard with the stand-in, with an empty cache of its own so that
 /// only what lies in `out` can be taken from there.
 pub(crate) fn shard(project: &Project, shard: &str, out: &str, more: &[&str]) -> Run {
-    let cache = project.path().join("caches").join(format!("{}", calls_of_shards(project)));
+    let cache = project.path().join("caches").join(number_of_shard(project).to_string());
     let cache = cache.to_str().expect("a plain path").to_owned();
     let arguments = shard_arguments(shard, out, &cache);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(more.to_vec()).collect();
@@ -78,7 +75,7 @@ pub(crate) fn shard_arguments(shard: &str, out: &str, cache: &str) -> Vec<String
 }
 
 /// A number that no earlier shard of the project was given.
-fn calls_of_shards(project: &Project) -> usize {
+fn number_of_shard(project: &Project) -> usize {
     let caches = project.path().join("caches");
     fs::create_dir_all(&caches).expect("made");
     let next = fs::read_dir(&caches).expect("readable").count();

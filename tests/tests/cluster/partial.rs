@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use gfxpack_tests::door::Door;
 use gfxpack_tests::project::{command, finish};
 use serde_json::json;
 
-use super::lab::{calls, faulty, finished, merge, shard};
+use super::lab::{faulty, finished, merge, pipe, shard, started};
 
 #[test]
 fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
@@ -14,16 +15,15 @@ fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
     let arguments = "build --manifest kernels.toml --target gfx906_60 --hipcc bin/hipcc --via hipcc --out local --allow-partial";
     let arguments: Vec<&str> = arguments.split(' ').collect();
     project.run(&arguments).expect_code(0);
-    let before = calls(&project);
     let run = shard(&project, "1/1", "s", &[]).expect_code(42);
     assert_eq!((&finished(&run)["ok"], &finished(&run)["refused"]), (&2.into(), &1.into()));
     let error = &run.of_type("error")[0];
     assert_eq!(error["exit_code"], 42);
     assert!(error["hint"].as_str().unwrap().contains("do not run it again"), "{error}");
-    assert_eq!(calls(&project), before + 3);
+    assert_eq!(started(&run), 3);
     // The same exit code, from what is noted.
-    shard(&project, "1/1", "s", &[]).expect_code(42);
-    assert_eq!(calls(&project), before + 3);
+    let again = shard(&project, "1/1", "s", &[]).expect_code(42);
+    assert_eq!(started(&again), 0);
     let notes = project.tree("s/failed");
     let note = String::from_utf8(notes[0].1.clone()).unwrap();
     assert!(notes.len() == 1 && note.contains("error: this kernel is broken"), "{note}");
@@ -36,8 +36,8 @@ fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
     merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
     assert!(project.tree("merged") == project.tree("local"));
     assert!(project.text("merged/manifest.json").contains("\"complete\": false"));
-    shard(&project, "1/1", "s", &["--retry-refused"]).expect_code(42);
-    assert_eq!(calls(&project), before + 4, "only what was refused is asked again");
+    let again = shard(&project, "1/1", "s", &["--retry-refused"]).expect_code(42);
+    assert_eq!(started(&again), 1, "only what was refused is asked again");
 }
 
 #[test]
@@ -74,10 +74,9 @@ fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
     assert!(run.stderr.contains(words), "{}", run.stderr);
 
     // What the documentation says to do then.
-    let before = calls(&project);
     let run = shard(&project, "1/1", "n", &[]).expect_code(42);
     assert_eq!((&finished(&run)["cached"], &finished(&run)["refused"]), (&2.into(), &1.into()));
-    assert_eq!(calls(&project), before);
+    assert_eq!(started(&run), 0);
     merge(&project, &["n"], &[]).expect_code(100);
     merge(&project, &["n"], &["--allow-partial"]).expect_code(0);
 }
@@ -86,7 +85,9 @@ fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
 fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
     let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
     let kill = project.write("bin/kill", "");
+    let once = Door::new(&pipe(&project, "kill-once"), || {});
     let run = shard(&project, "1/1", "s", &[]).expect_code(1);
+    once.leave();
     let last = finished(&run);
     assert_eq!((&last["ok"], &last["infra"]), (&2.into(), &1.into()), "{last}");
     let status = project.run(&["status", "s", "--missing=ranges"]).expect_code(0);
@@ -108,18 +109,18 @@ fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
     let refused = merge(&project, &["s"], &[]).expect_code(2);
     assert!(refused.stderr.contains("its machine lost 1"), "{}", refused.stderr);
     fs::remove_file(kill).unwrap();
-    let before = calls(&project);
-    shard(&project, "1/1", "s", &[]).expect_code(0);
-    assert_eq!(calls(&project), before + 1);
+    let run = shard(&project, "1/1", "s", &[]).expect_code(0);
+    assert_eq!(started(&run), 1);
     merge(&project, &["s"], &[]).expect_code(0);
 }
 
 #[test]
 fn a_kernel_out_of_time_gets_twice_as_much_once() {
     let project = faulty(&["-DFAULT=hang-once"]);
+    let once = Door::new(&pipe(&project, "hang"), || {});
     let run = shard(&project, "1/1", "s", &["--timeout", "15"]).expect_code(0);
+    once.leave();
     assert_eq!(finished(&run)["ok"], 1);
-    assert_eq!(calls(&project), 2);
 }
 
 #[test]

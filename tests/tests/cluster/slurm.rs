@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use gfxpack_tests::door::Door;
 use gfxpack_tests::project::{Project, Run, finish};
 use serde_json::json;
 
-use super::lab::{calls, faulty};
+use super::lab::{faulty, pipe};
 use super::slurm_lab::Slurm;
 
 fn gfxpack(project: &Project, slurm: &Slurm, arguments: &[&str]) -> Run {
@@ -28,8 +29,8 @@ fn wait(project: &Project, slurm: &Slurm, out: &str, more: &[&str]) -> Run {
     gfxpack(project, slurm, &[&["wait", out, "--poll", "1"], more].concat())
 }
 
-/// Runs three shards of the project's plan, which has a kernel that waits for
-/// `bin/wait` to go, and takes the node away that compiles it.
+/// Runs three shards of the project's plan, which has a kernel that waits at
+/// a pipe, and takes the node away that compiles it.
 pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm {
     let mut slurm = Slurm::start();
     let run = submit(project, &slurm, out, "3", &["--dry-run"]).expect_code(0);
@@ -48,8 +49,7 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
         .replace(" --jobs", " --via hipcc --cache-dir \"cache-$SLURMD_NODENAME\" --jobs")
         .replace("exec ", &format!("cd {}\nexec ", project.path().display()));
     project.write(&file, &edited);
-    let keep = project.write("bin/wait", "");
-    fs::remove_file(project.path().join("bin/waiting")).ok();
+    let (door, key) = Door::closed(&pipe(project, "wait"));
     let run = submit(project, &slurm, out, "3", JSON).expect_code(0);
     assert_eq!((told(&run, "engine"), told(&run, "count")), (json!("slurm"), json!(3)));
     assert_eq!((told(&run, "shards"), told(&run, "dry_run")), (json!([1, 2, 3]), json!(false)));
@@ -64,7 +64,7 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     // All but one shard done, and that one in the middle of a kernel.
     let missing = || gfxpack(project, &slurm, &["status", out, "--missing=ranges"]).stdout;
     slurm.until("two shards are done and a kernel hangs", || {
-        project.path().join("bin/waiting").exists() && missing().trim().parse::<u32>().is_ok()
+        door.was_called() && missing().trim().parse::<u32>().is_ok()
     });
     let shard = missing().trim().to_owned();
     let status = gfxpack(project, &slurm, &[&["status", out], JSON].concat()).expect_code(0);
@@ -81,7 +81,8 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     assert_eq!(words[0], shard, "{queue}");
     let (node, element) = (words[1].to_owned(), format!("{}_{}", words[2], words[0]));
     slurm.cut_off(&node);
-    fs::remove_file(keep).unwrap();
+    drop(key);
+    door.leave();
     slurm.until("Slurm queues what the lost node ran", || {
         slurm.ask("squeue", &["--noheader", "--array", "--format=%T"]).contains("PENDING")
     });
@@ -98,7 +99,6 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
 
 /// What is lost later is all that a second submit runs.
 pub(crate) fn run_what_is_missing_alone(project: &Project, slurm: &mut Slurm, out: &str) {
-    let before = calls(project);
     let manifest = (1..=3).map(|shard| (shard, format!("{out}/shard-{shard}-of-3.manifest")));
     let (shard, manifest) =
         manifest.into_iter().find(|(_, file)| project.text(file).contains("\"ok\"")).unwrap();
@@ -110,11 +110,12 @@ pub(crate) fn run_what_is_missing_alone(project: &Project, slurm: &mut Slurm, ou
     let error = &run.of_type("error")[0];
     assert_eq!(error["exit_code"], 1);
     assert!(error["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{error}");
+    // Whatever were compiled would be killed.
+    project.write("bin/kill-all", "");
     let run = submit(project, slurm, out, "3", &[]).expect_code(0);
     assert!(run.stderr.contains(&format!("submitted shards {shard} of 3")), "{}", run.stderr);
     let run = wait(project, slurm, out, &[]).expect_code(0);
     assert!(run.stdout.contains("3 of 3 shards are done"), "{}", run.stdout);
-    assert_eq!(calls(project), before, "its objects were there");
 }
 
 /// A shard with refused kernels is done, and whoever waits hears of them.
