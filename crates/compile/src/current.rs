@@ -34,8 +34,8 @@ impl<'a> Current<'a> {
 
     /// The same, but nothing is written.
     #[must_use]
-    pub fn to_look(self) -> Self {
-        Self { drivers: self.drivers.to_look(), ..self }
+    pub fn without_writing(self) -> Self {
+        Self { drivers: self.drivers.without_writing(), ..self }
     }
 
     /// What is asked for one job of the plan.
@@ -43,6 +43,10 @@ impl<'a> Current<'a> {
     pub fn of<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
         Now { looks: self.looks, source, driver: Some((&self.drivers, job)) }
+    }
+
+    pub(crate) fn looks(&self) -> &'a Looks<'a> {
+        self.looks
     }
 
     pub(crate) fn drivers(&self) -> &Drivers<'a> {

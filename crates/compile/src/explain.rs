@@ -8,15 +8,12 @@ use std::path::Path;
 use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_process::watch::{Answer, Answers, Looks};
-use gfxpack_process::{Cancel, FileDigests};
-use gfxpack_toolchain::Toolchain;
+use gfxpack_process::watch::{Answer, Answers};
 
 use crate::current::Current;
 use crate::error::CompileError;
 use crate::history::{self, History, Record};
 use crate::job::Failure;
-use crate::source::SourceSet;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
@@ -144,17 +141,13 @@ pub fn explain(
     plan: &Plan,
     job: &Job,
     key: &KernelKey,
-    toolchains: &[Toolchain],
+    current: &Current<'_>,
     store: &ObjectStore,
-    sources: &SourceSet,
-    digests: &FileDigests,
     history: &History,
-    cancel: &Cancel,
 ) -> Result<Explanation, CompileError> {
-    let looks = Looks::new(digests);
-    let current = Current::new(&looks, sources, toolchains, store, cancel).to_look();
     let asked = current.of(job);
-    let mut files = toolchains[job.toolchain].covered_files(digests)?;
+    let toolchain = current.drivers().toolchain(job);
+    let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);
     let previous = history.get(key);

@@ -175,7 +175,7 @@ pub(crate) fn run(
             match attempt(engine, starter, index, place, &mut fresh, &mut spent)? {
                 Attempt::Again if rounds.next().is_some() => {}
                 Attempt::Again | Attempt::NoShortcut => break None,
-                Attempt::Done(done) => break Some(done),
+                Attempt::Done(done) => break Some(*done),
             }
         };
         match &mut done {
@@ -211,7 +211,7 @@ enum Attempt {
     NoShortcut,
     /// It looked for files that are laid out by now.
     Again,
-    Done(Result<Object, Refusal>),
+    Done(Box<Result<Object, Refusal>>),
 }
 
 fn attempt(
@@ -243,7 +243,7 @@ fn attempt(
             let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
             let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
             let failure = Failure { kind, output, duration, usage, site };
-            return Ok(Attempt::Done(Err(failure.into())));
+            return Ok(Attempt::Done(Box::new(Err(failure.into()))));
         }
         Err(error) => return Err(error),
     };
@@ -272,7 +272,7 @@ fn attempt(
             Ok(bytes) => {
                 let rests_on = rests_on.unwrap_or_else(RestsOn::nothing_known);
                 let object = Object { bytes, rests_on, duration, usage, site: Site::Here };
-                return Ok(Attempt::Done(Ok(object)));
+                return Ok(Attempt::Done(Box::new(Ok(object))));
             }
             Err(kind) => (kind, rests_on),
         },
@@ -290,7 +290,8 @@ fn attempt(
     let failure = Failure { kind, output: run.words, duration, usage, site: Site::Here };
     // The driver's word is the one that is told.
     let keep = way == Way::Driver && verdict::lasts(&failure.kind, &failure.output);
-    Ok(Attempt::Done(Err(Refusal { failure, rests_on: rests_on.filter(|_| keep) })))
+    let rests_on = rests_on.filter(|_| keep);
+    Ok(Attempt::Done(Box::new(Err(Refusal { failure, rests_on }))))
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits:

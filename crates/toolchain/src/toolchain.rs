@@ -323,7 +323,7 @@ impl Toolchain {
         let dirs: Vec<&PathBuf> =
             self.covered.iter().chain([&self.device_libs]).filter(decides).collect();
         // What links lead to was hashed by their names.
-        let linked = dirs.iter().flat_map(|dir| walkdir::WalkDir::new(dir)).flatten();
+        let linked = dirs.iter().flat_map(walkdir::WalkDir::new).flatten();
         let linked = linked.filter(|entry| entry.path_is_symlink());
         let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
         self.files

@@ -35,27 +35,20 @@ fn what_a_newer_clang_alone_reads_decides_too() {
 }
 
 fn check(library: &Library, routes: &[(&str, &str)]) {
-    let time = std::time::Instant::now();
     let all = |when: &str| -> Rounds {
         let build = |(via, jobs): &(&str, &str)| {
-            let r = library.build(via, jobs, via).0;
-            eprintln!("{via} {when} {:?}", time.elapsed());
-            (format!("{when} by {via}"), r)
+            (format!("{when} by {via}"), library.build(via, jobs, via).0)
         };
         routes.iter().map(build).collect()
     };
     let mut before = all("before");
     before.insert("before, by hand".to_owned(), library.plain(false));
-    eprintln!("plain {:?}", time.elapsed());
     library.change();
     let mut after = all("after");
     after.insert("after, by hand".to_owned(), library.plain(true));
-    eprintln!("plain {:?}", time.elapsed());
     let (fresh, _) = library.build("auto", "1", "new");
-    eprintln!("fresh {:?}", time.elapsed());
     after.insert("after, with a new cache".to_owned(), fresh);
     let (again, compiled) = library.build("auto", "2", "auto");
-    eprintln!("again {:?}", time.elapsed());
     after.insert("after, once more".to_owned(), again);
 
     let wrong = library.kernels.iter().map(|kernel| wrong(kernel, &before, &after));

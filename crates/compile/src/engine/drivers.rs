@@ -67,6 +67,9 @@ pub(crate) struct Drivers<'a> {
     known: Mutex<HashMap<Shape, Arc<OnceLock<Answer>>>>,
 }
 
+/// What a driver said, if that was understood, and what it asked of files.
+type Said = (Option<Vec<Command>>, Result<Record, Unwatched>);
+
 /// What is remembered of a shape.
 #[derive(Serialize, Deserialize)]
 struct Remembered {
@@ -86,8 +89,12 @@ impl<'a> Drivers<'a> {
     }
 
     /// The same, but nothing is written.
-    pub(crate) fn to_look(self) -> Self {
+    pub(crate) fn without_writing(self) -> Self {
         Self { keeps: false, ..self }
+    }
+
+    pub(crate) fn toolchain(&self, job: &Job) -> &Toolchain {
+        &self.toolchains[job.toolchain]
     }
 
     /// What a job's driver would run. `None` where it can't be asked or its
@@ -238,7 +245,7 @@ impl<'a> Drivers<'a> {
         shape: &Shape,
         words: &[&str],
         input: &str,
-    ) -> Result<(Option<Vec<Command>>, Result<Record, Unwatched>), CompileError> {
+    ) -> Result<Said, CompileError> {
         let toolchain = &self.toolchains[shape.toolchain];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);

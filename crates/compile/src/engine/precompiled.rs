@@ -51,7 +51,7 @@ pub(crate) struct PrecompiledHeader {
 /// What is kept of a recipe.
 #[derive(Debug)]
 pub(crate) enum Kept {
-    Header(PrecompiledHeader),
+    Header(Box<PrecompiledHeader>),
     /// One that can't stand for its headers. It is not made again.
     Unfit,
 }
@@ -276,7 +276,7 @@ impl Recipe {
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
         let header = PrecompiledHeader { file, files, answers, identifiers, built, names, defines };
-        Some(Kept::Header(header))
+        Some(Kept::Header(Box::new(header)))
     }
 
     /// Adds what was found out about names to the header, and to what is kept

@@ -238,7 +238,7 @@ impl Engine<'_> {
             return Ok(None);
         };
         let mut header = match recipe.found(toolchain, self.looks) {
-            Some(Kept::Header(header)) => header,
+            Some(Kept::Header(header)) => *header,
             Some(Kept::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_JOBS => return Ok(None),
             None => match self.new_header(index, commands, &recipe, usage)? {
@@ -310,7 +310,7 @@ impl Engine<'_> {
             return Ok(None);
         };
         if self.same_both_ways(index, commands, recipe, &made, usage)? {
-            return Ok(Some(made));
+            return Ok(Some(*made));
         }
         recipe.forget();
         Ok(None)

@@ -149,7 +149,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let looks = Looks::new(digests);
     let (sources, cancel) = (&prepared.sources, Cancel::default());
     let toolchains = &prepared.toolchains;
-    let current = Current::new(&looks, sources, toolchains, store, &cancel).to_look();
+    let current = Current::new(&looks, sources, toolchains, store, &cancel).without_writing();
     let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();
     let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
     let is_refused = |(job, cached): (&Job, &bool)| {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_compile::{Cancel, Change, Explanation, History, How, State, What, explain};
+use gfxpack_compile::{
+    Cancel, Change, Current, Explanation, History, How, Looks, State, What, explain,
+};
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
@@ -31,7 +33,10 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
         ));
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
-    let cancel = Cancel::default();
+    let (cancel, looks) = (Cancel::default(), Looks::new(&prepared.cache.digests));
+    let (sources, store) = (&prepared.sources, &prepared.cache.store);
+    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
+    let current = current.without_writing();
     for (kdb, row) in found.iter().take(MAX_KEYS) {
         let job = &plan.jobs[row.job];
         let id = kdb.target.id();
@@ -39,18 +44,7 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
             .entry(id.to_string())
             .or_insert_with(|| History::read(&prepared.cache.store, id));
         let cache = &prepared.cache;
-        let (store, digests, sources) = (&cache.store, &cache.digests, &prepared.sources);
-        let explanation = explain(
-            plan,
-            job,
-            &row.key,
-            &prepared.toolchains,
-            store,
-            sources,
-            digests,
-            history,
-            &cancel,
-        )?;
+        let explanation = explain(plan, job, &row.key, &current, &cache.store, history)?;
         output.message("explained", &message(prepared, kdb, row, job, &explanation));
         if !output.json {
             print(prepared, kdb, row, job, &explanation, output);
