@@ -211,13 +211,11 @@ pub(crate) fn judge(
             "the compiler lists `{name}`, and was not seen to read it"
         )));
     }
-    let mut system = Answers::new(system, engine.looks);
-    if let Some(used) = &run.header {
-        system = system.with(&used.header.answers, engine.looks);
-        sources.extend(used.absent.iter().map(|path| (path.clone(), Answer::Absent)));
-    }
+    let shared = run.header.iter().flat_map(|used| [&used.header.kept, &used.absent]);
+    let shared = shared.cloned().collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    Ok(Judged::RestsOn(RestsOn { commands, system, sources: Answers::of_relative(sources) }))
+    let (system, sources) = (Answers::new(system, engine.looks), Answers::of_relative(sources));
+    Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
 }
 
 /// The records of a run, if they tell what the compiler itself asked for: a

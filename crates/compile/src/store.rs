@@ -10,12 +10,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
-use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
 use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
@@ -96,6 +96,8 @@ pub struct RestsOn {
     pub system: Answers,
     /// What it found, and did not find, where its sources lie.
     pub sources: Answers,
+    /// The same of what was made for it before: precompiled headers.
+    pub shared: Vec<Arc<KeptAnswers>>,
 }
 
 impl RestsOn {
@@ -289,22 +291,23 @@ impl ObjectStore {
 
     /// Stores the sets of answers that are not empty, and gives their names.
     fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
-        let texts = |rests_on: &RestsOn| -> Option<Vec<_>> {
+        let own = |rests_on: &RestsOn| -> Option<Vec<_>> {
             let sets = [&rests_on.system, &rests_on.sources].into_iter();
-            sets.filter(|answers| !answers.is_empty()).map(Answers::to_text).collect()
+            sets.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect()
         };
         // Where a path is no text, nothing can be asked again.
-        let unknown = || texts(&RestsOn::nothing_known()).unwrap_or_default();
-        let texts = texts(rests_on).unwrap_or_else(unknown);
+        let unknown = || own(&RestsOn::nothing_known()).unwrap_or_default();
+        let own = own(rests_on).unwrap_or_else(unknown);
         let mut names = Vec::new();
-        for (name, text) in texts {
+        for KeptAnswers { name, text } in own.iter().chain(rests_on.shared.iter().map(Arc::as_ref))
+        {
             // On disk once per build at most, but anew where what lies there
             // was found to be gone or damaged.
-            if !self.written.lock().expect("no panic inside").contains(&name) {
-                self.write(&answers_path(name), &[&text])?;
-                self.written.lock().expect("no panic inside").insert(name);
+            if !self.written.lock().expect("no panic inside").contains(name) {
+                self.write(&answers_path(*name), &[text])?;
+                self.written.lock().expect("no panic inside").insert(*name);
             }
-            names.push(name);
+            names.push(*name);
         }
         Ok(names)
     }

@@ -20,7 +20,7 @@ mod starter;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -41,7 +41,9 @@ use crate::error::CompileError;
 use crate::judge::ToolchainPlaces;
 use crate::source::SourceSet;
 use gfxpack_process::preload::{self, Environment};
-use gfxpack_process::watch::{Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched};
+use gfxpack_process::watch::{
+    KeptAnswers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched,
+};
 use gfxpack_process::{self as process, Cancel, End, FileDigests, Output, Usage};
 use gfxpack_toolchain::Toolchain;
 
@@ -99,9 +101,8 @@ pub(crate) struct Run {
 #[derive(Debug, Clone)]
 pub(crate) struct UsedHeader {
     pub(crate) header: Arc<PrecompiledHeader>,
-    /// Paths below the staged directory that hide one of its headers if they
-    /// are there. None is.
-    pub(crate) absent: Arc<[PathBuf]>,
+    /// That nothing lies among the sources that would hide one of its headers.
+    pub(crate) absent: Arc<KeptAnswers>,
 }
 
 /// How a job's compiler is run.

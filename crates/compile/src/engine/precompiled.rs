@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::preamble;
-use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
+use gfxpack_process::watch::{self, Answer, Answers, KeptAnswers, Looks, Settled, What};
 use gfxpack_process::{touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ pub(crate) struct PrecompiledHeader {
     /// Every file that it was made of.
     pub(crate) files: BTreeSet<PathBuf>,
     /// What its compiler was told of files that no digest covers.
-    pub(crate) answers: Answers,
+    pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
     identifiers: HashSet<String>,
     /// Names that do not stand in its headers: whether these build them.
@@ -275,7 +276,8 @@ impl Recipe {
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
-        let header = PrecompiledHeader { file, files, answers, identifiers, built, names, defines };
+        let kept = Arc::new(answers.to_kept()?);
+        let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
         Some(Kept::Header(Box::new(header)))
     }
 
@@ -403,7 +405,7 @@ mod tests {
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             files: BTreeSet::new(),
-            answers: Answers::default(),
+            kept: Arc::new(Answers::default().to_kept().unwrap()),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
                 .map(|(name, built)| (name.to_owned(), built))

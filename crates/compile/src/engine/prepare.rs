@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gfxpack_model::Language;
 use gfxpack_plan::include;
 use gfxpack_plan::preamble::{self, Preamble};
-use gfxpack_process::watch::{Answer, Place, settle};
+use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Place, settle};
 use gfxpack_process::{Moment, Usage};
 
 use super::command::{Command, Define, Filling};
@@ -170,7 +170,7 @@ impl Engine<'_> {
                 let recipe = (group.commands.list.as_slice(), headers);
                 let made = self.header(group.toolchain, recipe, wanted, &rest, usage)?;
                 let Some(made) = made.map(Arc::new) else { break };
-                let mut hiding: HashMap<usize, Option<Arc<[PathBuf]>>> = HashMap::new();
+                let mut hiding: HashMap<usize, Option<Arc<KeptAnswers>>> = HashMap::new();
                 let mut others = Vec::new();
                 for member in rest {
                     let source = self.plan.jobs[member.job].source;
@@ -204,20 +204,22 @@ impl Engine<'_> {
         Ok(served)
     }
 
-    /// The paths that would hide one of a header's headers from a source's
-    /// jobs; `None` where one of them is there.
+    /// That none of the paths is there which would hide one of a header's
+    /// headers from a source's jobs; `None` where one is.
     fn not_hiding(
         &self,
         header: &PrecompiledHeader,
         source: usize,
         dirs: &[PathBuf],
-    ) -> Option<Arc<[PathBuf]>> {
-        let paths: Arc<[PathBuf]> = header.hiding(dirs).collect();
+    ) -> Option<Arc<KeptAnswers>> {
+        let paths: Vec<PathBuf> = header.hiding(dirs).collect();
         let absent =
             |path: &PathBuf| self.sources.answer(source, path, self.digests) == Answer::Absent;
         let staged = self.sources.files(source);
         let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
-        paths.iter().all(|path| absent(path) && !is_staged(path)).then_some(paths)
+        let none = paths.iter().all(|path| absent(path) && !is_staged(path));
+        let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
+        none.then(|| Answers::of_relative(answers).to_kept())?.map(Arc::new)
     }
 
     /// A header that was kept, or a new one where so many jobs pay for it.

@@ -133,7 +133,8 @@ impl Runner for Remote<'_> {
                 return Ok(Outcome::Here(None));
             }
         };
-        let rests_on = RestsOn { commands: Some(commands.digest), system, sources };
+        let rests_on =
+            RestsOn { commands: Some(commands.digest), system, sources, shared: Vec::new() };
         Ok(Outcome::Made(Object {
             bytes,
             rests_on,

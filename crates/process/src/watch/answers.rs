@@ -33,6 +33,15 @@ pub enum Answer {
     Other,
 }
 
+/// Answers as they are kept: many runs may rest on the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswers {
+    /// What the text is kept by.
+    pub name: Digest,
+    /// The text.
+    pub text: Vec<u8>,
+}
+
 /// What is asked of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
@@ -101,12 +110,6 @@ impl Answers {
         self.answers.iter().map(|(path, answer)| (path.as_path(), answer))
     }
 
-    /// Both, for a run that used what another one made.
-    #[must_use]
-    pub fn with(self, other: &Self, looks: &Looks<'_>) -> Self {
-        Self::new(self.answers.into_iter().chain(other.answers.iter().cloned()).collect(), looks)
-    }
-
     /// Whether all would be answered the same now.
     #[must_use]
     pub fn hold(&self, looks: &Looks<'_>) -> bool {
@@ -129,9 +132,9 @@ impl Answers {
     /// The text that is kept, and the name that it is kept by: equal answers
     /// have equal names. `None` where a path is no text.
     #[must_use]
-    pub fn to_text(&self) -> Option<(Digest, Vec<u8>)> {
+    pub fn to_kept(&self) -> Option<KeptAnswers> {
         let text = serde_json::to_vec(self).ok()?;
-        Some((Self::name(&text), text))
+        Some(KeptAnswers { name: Self::name(&text), text })
     }
 
     /// Answers from a text that was kept by that name; `None` where it is

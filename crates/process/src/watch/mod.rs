@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
 use tempfile::TempPath;
 
-pub use answers::{Answer, Answers, Query};
+pub use answers::{Answer, Answers, KeptAnswers, Query};
 
 pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;

@@ -114,9 +114,9 @@ fn equal_answers_have_one_name_and_damaged_ones_none() {
         ("/d".into(), Answer::Listing(Digest::of(b"2"))),
     ];
     let answers = Answers::of_relative(list.clone().into());
-    let (name, text) = answers.to_text().unwrap();
+    let KeptAnswers { name, text } = answers.to_kept().unwrap();
     let reversed = Answers::of_relative(list.into_iter().rev().collect());
-    assert_eq!(reversed.to_text().unwrap().0, name);
+    assert_eq!(reversed.to_kept().unwrap().name, name);
     assert_eq!(Answers::from_text(name, &text), Some(answers));
     for at in 0..text.len() {
         let mut damaged = text.clone();
