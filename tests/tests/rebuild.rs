@@ -642,7 +642,9 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let pipe = at("pipe");
     let changing = || {
         let library = library.clone();
-        Door::new(&pipe, move || fs::write(&library, [&fs::read(&library).unwrap()[..], b"x"].concat()).unwrap())
+        Door::new(&pipe, move || {
+            fs::write(&library, [&fs::read(&library).unwrap()[..], b"x"].concat()).unwrap()
+        })
     };
 
     let changed = changing();

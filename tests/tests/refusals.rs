@@ -260,7 +260,8 @@ fn check_calls(faults: &[&str], more: &[&str], expected: usize) {
     let run = |_| build(&project, &[&arguments[..], more].concat()).expect_code(100);
     let started: Vec<Value> = (0..2).map(run).flat_map(|run| run.of_type("job-started")).collect();
     for define in defines {
-        let is_of = |job: &&Value| job["kernel_args"].as_str().unwrap().contains(&format!(" {define} "));
+        let is_of =
+            |job: &&Value| job["kernel_args"].as_str().unwrap().contains(&format!(" {define} "));
         assert_eq!(started.iter().filter(is_of).count(), expected, "{define}");
     }
 }
