@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvError, Sender};
 use std::thread::JoinHandle;
 
 use crate::project::tool;
@@ -52,8 +52,10 @@ impl Door {
     #[must_use]
     pub fn closed(path: &Path) -> (Self, Sender<()>) {
         let (key, lock) = mpsc::channel();
-        // An error tells that the other end is gone.
-        let door = Self::new(path, move || drop(lock.recv()));
+        let door = Self::new(path, move || match lock.recv() {
+            // The other end is gone.
+            Ok(()) | Err(RecvError) => {}
+        });
         (door, key)
     }
 

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gfxpack_tests::project::{Project, command, finish, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
 use crate::cases::{Kernel, Right};
+use crate::trace::{self, Trace};
 
 const INPUT: [&str; 4] = ["--manifest", "kernels.toml", "--target", "gfx906_60"];
 const HEAD: &str = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
@@ -61,19 +63,40 @@ impl Library {
         self.kernels.iter().for_each(|kernel| kernel.change(&self.root));
     }
 
-    /// The messages of a run beside the manifest.
-    fn run(&self, words: &[&str]) -> Vec<Value> {
+    /// A run beside the manifest.
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = self.project.command(words);
         command.args(["--message-format", "json"]).args(&self.compiler);
         command.current_dir(self.root.join("lib"));
-        finish(command).messages()
+        command
     }
 
-    /// What a build makes, and how many objects were not in the cache.
-    pub(crate) fn build(&self, via: &str, jobs: &str, cache: &str) -> (Outcome, u64) {
+    /// A build, whose cache lies beside the manifest.
+    fn build_command(&self, (via, jobs): (&str, &str), cache: &str) -> Command {
         let out = self.root.join("o");
         let words = ["build", "--via", via, "--jobs", jobs, "--cache-dir", cache, "--out"];
-        let messages = self.run(&[&words, &[out.to_str().unwrap()][..], &INPUT].concat());
+        self.command(&[&words, &[out.to_str().unwrap()][..], &INPUT].concat())
+    }
+
+    /// What a build makes, and the kernels whose objects were not in the cache.
+    pub(crate) fn build(&self, route: (&str, &str), cache: &str) -> (Outcome, Vec<String>) {
+        self.outcome(finish(self.build_command(route, cache)))
+    }
+
+    /// What a build makes that strace follows, and what it says of it.
+    pub(crate) fn trace(&self, route: (&str, &str), cache: &str) -> (Outcome, Trace) {
+        let log = self.root.join("trace");
+        let run = finish(trace::of(&self.build_command(route, cache), &log));
+        let own = [self.root.join("o"), self.root.join("lib").join(cache)];
+        let trace = Trace::read(&log, &self.root.join("out"), &own);
+        (self.outcome(run).0, trace)
+    }
+
+    fn outcome(&self, run: Run) -> (Outcome, Vec<String>) {
+        // Those that are refused are told one by one.
+        let run = if run.code == Some(100) { run } else { run.expect_code(0) };
+        let messages = run.messages();
+        let out = self.root.join("o");
         let of_type = |kind: &'static str| messages.iter().filter(move |it| it["type"] == kind);
         let text = |message: &Value, field: &str| message[field].as_str().unwrap().to_owned();
         let name = |of: &str| of.split_once('.').unwrap().0.to_owned();
@@ -85,15 +108,17 @@ impl Library {
         fs::remove_dir_all(out).unwrap();
         let made = rows.lines().filter_map(|row| row.split_once(' '));
         let made = made.map(|(of, hash)| (name(of), Ok(hash.to_owned())));
-        let finished = of_type("build-finished").next().unwrap();
-        (refused.chain(made).collect(), finished["compiled"].as_u64().unwrap())
+        let compiled = of_type("job-finished").map(|job| name(&text(job, "kernel_name")));
+        let compiled = compiled.collect();
+        (refused.chain(made).collect(), compiled)
     }
 
     /// What the compilers make of the kernels that are to have an object, with
     /// a plan's arguments in the directory of the sources.
     pub(crate) fn plain(&self, changed: bool) -> Outcome {
-        let plan = self.run(&[&["plan"], &INPUT[..]].concat()).remove(0);
-        let toolchain = self.run(&["toolchains"]).remove(0);
+        let first = |words: &[&str]| finish(self.command(words)).messages().remove(0);
+        let plan = first(&[&["plan"], &INPUT[..]].concat());
+        let toolchain = first(&["toolchains"]);
         let has_object = |kernel: &&Kernel| kernel.right(changed) == Right::Object;
         let kernels: Vec<&Kernel> = self.kernels.iter().filter(has_object).collect();
         let objects = self.root.join(format!("plain-{changed}"));
