@@ -2,7 +2,7 @@
 
 pub mod archive;
 pub mod casd;
-pub mod door;
+pub mod gate;
 pub mod hip_stand_in;
 pub mod launch;
 pub mod miopen;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// Faults are asked for by a define, so that they are part of the key.
@@ -140,10 +140,10 @@ fn a_killed_build_goes_on_where_it_stopped() {
     let whole = project(&defines);
     dist(&whole, &[]).expect_code(0);
     let project = project(&defines);
-    let (door, key) = Door::closed(&project.path().join("bin/wait"));
+    let (gate, key) = Gate::closed(&project.path().join("bin/wait"));
     let mut child = project.start(&[DIST, &["--jobs", "2"]].concat());
     // One worker waits for ever, the other compiles all the rest.
-    while project.objects() < defines.len() - 1 || !door.was_called() {
+    while project.objects() < defines.len() - 1 || !gate.was_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();
     }
@@ -151,7 +151,7 @@ fn a_killed_build_goes_on_where_it_stopped() {
     child.wait().unwrap();
     // Its compiler lives on for a moment; let it go before the next build.
     drop(key);
-    door.leave();
+    gate.wait_until_gone();
     assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
     let run = dist(&project, &["--message-format", "json"]).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
@@ -164,7 +164,7 @@ fn a_killed_build_goes_on_where_it_stopped() {
 #[test]
 fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
     let project = project(&["-DFAULT=wait", ""]);
-    let (_door, _key) = Door::closed(&project.path().join("bin/wait"));
+    let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
     let mut shell = command("sh");
     // In a shell, since the test has no safe way to send SIGINT itself.
     shell
@@ -238,7 +238,7 @@ fn where_no_bar_can_be_drawn_lines_tell_how_far_it_is() {
 #[test]
 fn an_interrupt_is_answered_above_the_bars() {
     let project = project(&["-DFAULT=wait", ""]);
-    let (_door, _key) = Door::closed(&project.path().join("bin/wait"));
+    let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
     let arguments = [DIST, &["--jobs", "2"]].concat();
     let shown = on_a_terminal(&project, "xterm", "interrupt", &arguments).expect_code(130).stdout;
     assert!(shown.contains("0 cached, 1 of 2 compiled"), "bars are drawn: {shown}");

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
@@ -572,9 +572,9 @@ fn a_header_that_changes_while_it_is_read_is_read_again() {
         project.run(&[&arguments[..], &INPUT].concat()).expect_code(0);
         project.tree(&format!("{out}/kdb"))
     };
-    let change = Door::new(&pipe, move || fs::write(header, "#define ZQV 4\n").unwrap());
+    let change = Gate::new(&pipe, move || fs::write(header, "#define ZQV 4\n").unwrap());
     build("o");
-    change.leave();
+    change.wait_until_gone();
     let after = build("o");
     fs::rename(project.path().join("cache"), project.path().join("old")).unwrap();
     assert!(build("p") == after, "as from a new cache");
@@ -642,14 +642,14 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let pipe = at("pipe");
     let changing = || {
         let library = library.clone();
-        Door::new(&pipe, move || {
+        Gate::new(&pipe, move || {
             fs::write(&library, [&fs::read(&library).unwrap()[..], b"x"].concat()).unwrap()
         })
     };
 
     let changed = changing();
     let run = project.run(&arguments).expect_code(1);
-    changed.leave();
+    changed.wait_until_gone();
     let error = &run.of_type("error")[0];
     assert_eq!(
         error["messages"][0],
@@ -662,7 +662,7 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
     let changed = changing();
     let words = ["build", "--out", "w", "--manifest", "kernels.toml", "--target", "gfx908"];
     let said = project.run(&[&words[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
-    changed.leave();
+    changed.wait_until_gone();
     assert!(said.contains("is thrown away") && !said.contains("compiled and kept"), "{said}");
     assert_eq!(project.objects(), before);
 
@@ -673,14 +673,14 @@ fn what_was_made_while_the_toolchain_changed_is_thrown_away() {
 
     // Changed and changed back: nobody knows what was read in between.
     let before = project.objects();
-    let restored = Door::new(&pipe, move || {
+    let restored = Gate::new(&pipe, move || {
         let bytes = fs::read(&library).unwrap();
         fs::write(&library, [&bytes[..], b"x"].concat()).unwrap();
         fs::write(&library, bytes).unwrap();
     });
     let other = ["build", "--out", "q", "--manifest", "kernels.toml", "--target", "gfx908"];
     let run = project.run(&[&other[..], &TOOLS].concat()).expect_code(1);
-    restored.leave();
+    restored.wait_until_gone();
     assert_eq!(&run.of_type("error")[0]["messages"], &error["messages"]);
     assert_eq!(project.objects(), before);
 }

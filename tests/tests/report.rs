@@ -2,10 +2,10 @@
 //! failures; and what it learns for the next one.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
@@ -230,13 +230,13 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
     let project = Project::small();
     project.add_compiler(WAITING_COMPILER);
     let interrupted = |script: &str| {
-        let (door, key) = Door::closed(&project.path().join("bin/wait"));
+        let (gate, key) = Gate::closed(&project.path().join("bin/wait"));
         let build = "build --manifest kernels.toml --target gfx906 --out o --via hipcc \
                      --hipcc bin/hipcc --jobs 2 --report r.html";
         let build: Vec<&str> = build.split_ascii_whitespace().collect();
         let mut command = project.command(&build);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        while !door.was_called() {
+        while !gate.was_reached() {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
             std::thread::yield_now();
         }
@@ -245,11 +245,11 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(130), "{said}");
         // The kernel may take a moment to bury it.
-        while door.has_caller() {
+        while gate.is_waited_at() {
             std::thread::yield_now();
         }
         drop(key);
-        door.leave();
+        gate.wait_until_gone();
         said
     };
     // The second signal may come before or after the first has stopped it.

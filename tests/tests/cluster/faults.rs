@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, tool};
 
 use super::lab::{faulty, finished, merge, pipe, plan, shard, shard_arguments, started};
@@ -156,7 +156,7 @@ fn another_toolchain_is_refused_with_what_differs() {
 #[test]
 fn a_killed_shard_goes_on_where_it_stopped() {
     let project = faulty(&["", "", "-DFAULT=wait", ""]);
-    let (door, key) = Door::closed(&pipe(&project, "wait"));
+    let (gate, key) = Gate::closed(&pipe(&project, "wait"));
     let arguments = shard_arguments("1/1", "s", "killed-cache");
     let arguments: Vec<&str> =
         arguments.iter().map(String::as_str).chain(["--jobs", "2"]).collect();
@@ -164,7 +164,7 @@ fn a_killed_shard_goes_on_where_it_stopped() {
         project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let objects =
         || project.tree("s/v3/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
-    while objects() < 3 || !door.was_called() {
+    while objects() < 3 || !gate.was_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();
     }
@@ -175,7 +175,7 @@ fn a_killed_shard_goes_on_where_it_stopped() {
     assert_eq!(status.stdout, "1/1\n");
     merge(&project, &["s"], &[]).expect_code(2);
     drop(key);
-    door.leave();
+    gate.wait_until_gone();
     let run = shard(&project, "1/1", "s", &[]).expect_code(0);
     assert_eq!((&finished(&run)["ok"], &finished(&run)["cached"]), (&1.into(), &3.into()));
     assert_eq!(started(&run), 1);
@@ -185,11 +185,11 @@ fn a_killed_shard_goes_on_where_it_stopped() {
 #[test]
 fn an_interrupted_shard_stops_its_compilers_and_writes_no_manifest() {
     let project = faulty(&["-DFAULT=wait"]);
-    let (door, _key) = Door::closed(&pipe(&project, "wait"));
+    let (gate, _key) = Gate::closed(&pipe(&project, "wait"));
     let arguments = shard_arguments("1/1", "s", "cache");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut child = project.start(&arguments);
-    while !door.was_called() {
+    while !gate.was_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was stopped");
         std::thread::yield_now();
     }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{command, finish};
 use serde_json::json;
 
@@ -85,9 +85,9 @@ fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
 fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
     let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
     let kill = project.write("bin/kill", "");
-    let once = Door::new(&pipe(&project, "kill-once"), || {});
+    let once = Gate::new(&pipe(&project, "kill-once"), || {});
     let run = shard(&project, "1/1", "s", &[]).expect_code(1);
-    once.leave();
+    once.wait_until_gone();
     let last = finished(&run);
     assert_eq!((&last["ok"], &last["infra"]), (&2.into(), &1.into()), "{last}");
     let status = project.run(&["status", "s", "--missing=ranges"]).expect_code(0);
@@ -117,9 +117,9 @@ fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
 #[test]
 fn a_kernel_out_of_time_gets_twice_as_much_once() {
     let project = faulty(&["-DFAULT=hang-once"]);
-    let once = Door::new(&pipe(&project, "hang"), || {});
+    let once = Gate::new(&pipe(&project, "hang"), || {});
     let run = shard(&project, "1/1", "s", &["--timeout", "15"]).expect_code(0);
-    once.leave();
+    once.wait_until_gone();
     assert_eq!(finished(&run)["ok"], 1);
 }
 

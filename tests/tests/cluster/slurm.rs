@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gfxpack_tests::door::Door;
+use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, Run, finish};
 use serde_json::json;
 
@@ -49,7 +49,7 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
         .replace(" --jobs", " --via hipcc --cache-dir \"cache-$SLURMD_NODENAME\" --jobs")
         .replace("exec ", &format!("cd {}\nexec ", project.path().display()));
     project.write(&file, &edited);
-    let (door, key) = Door::closed(&pipe(project, "wait"));
+    let (gate, key) = Gate::closed(&pipe(project, "wait"));
     let run = submit(project, &slurm, out, "3", JSON).expect_code(0);
     assert_eq!((told(&run, "engine"), told(&run, "count")), (json!("slurm"), json!(3)));
     assert_eq!((told(&run, "shards"), told(&run, "dry_run")), (json!([1, 2, 3]), json!(false)));
@@ -64,7 +64,7 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     // All but one shard done, and that one in the middle of a kernel.
     let missing = || gfxpack(project, &slurm, &["status", out, "--missing=ranges"]).stdout;
     slurm.until("two shards are done and a kernel hangs", || {
-        door.was_called() && missing().trim().parse::<u32>().is_ok()
+        gate.was_reached() && missing().trim().parse::<u32>().is_ok()
     });
     let shard = missing().trim().to_owned();
     let status = gfxpack(project, &slurm, &[&["status", out], JSON].concat()).expect_code(0);
@@ -82,7 +82,7 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     let (node, element) = (words[1].to_owned(), format!("{}_{}", words[2], words[0]));
     slurm.cut_off(&node);
     drop(key);
-    door.leave();
+    gate.wait_until_gone();
     slurm.until("Slurm queues what the lost node ran", || {
         slurm.ask("squeue", &["--noheader", "--array", "--format=%T"]).contains("PENDING")
     });

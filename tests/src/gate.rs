@@ -1,5 +1,6 @@
-//! A pipe that a stand-in for a compiler reads from. It may write nowhere but
-//! where any compiler may, so that it can tell nothing otherwise.
+//! A pipe at which a stand-in for a compiler waits until a test opens it. A
+//! stand-in may write only where any compiler may, so it can't leave a file to
+//! say where it is.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,16 +15,16 @@ use crate::project::tool;
 /// Source: Linux, include/uapi/asm-generic/fcntl.h, `O_NONBLOCK`.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A pipe whose first reader waits until something is done, and finds nothing
-/// in it. Then it is gone.
+/// A pipe whose first reader waits until an action is done, and then reads
+/// the end of the file. After that the pipe is removed.
 #[derive(Debug)]
-pub struct Door {
+pub struct Gate {
     path: PathBuf,
-    called: Arc<AtomicBool>,
-    keeper: JoinHandle<()>,
+    reached: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
-impl Door {
+impl Gate {
     /// Makes the pipe. `action` is done while its first reader waits.
     ///
     /// # Panics
@@ -32,50 +33,50 @@ impl Door {
     pub fn new(path: &Path, action: impl FnOnce() + Send + 'static) -> Self {
         let text = path.to_str().expect("a plain path");
         tool("mkfifo", &[text], Path::new("/"));
-        let called = Arc::new(AtomicBool::new(false));
-        let (there, pipe) = (Arc::clone(&called), path.to_owned());
-        let keeper = std::thread::spawn(move || {
+        let reached = Arc::new(AtomicBool::new(false));
+        let (is_reached, pipe) = (Arc::clone(&reached), path.to_owned());
+        let thread = std::thread::spawn(move || {
             // Waits for a reader.
             let open = OpenOptions::new().write(true).open(&pipe).expect("one's own pipe");
-            there.store(true, Ordering::SeqCst);
+            is_reached.store(true, Ordering::SeqCst);
             action();
             fs::remove_file(&pipe).expect("one's own pipe");
             drop(open);
         });
-        Self { path: path.to_owned(), called, keeper }
+        Self { path: path.to_owned(), reached, thread }
     }
 
-    /// One that is kept closed until the value is dropped that comes with it.
+    /// Makes one whose reader waits until the sender is dropped.
     ///
     /// # Panics
     /// As above.
     #[must_use]
     pub fn closed(path: &Path) -> (Self, Sender<()>) {
         let (key, lock) = mpsc::channel();
-        let door = Self::new(path, move || match lock.recv() {
+        let gate = Self::new(path, move || match lock.recv() {
             // The other end is gone.
             Ok(()) | Err(RecvError) => {}
         });
-        (door, key)
+        (gate, key)
     }
 
-    /// Whether somebody read from it.
+    /// Whether a reader has come.
     #[must_use]
-    pub fn was_called(&self) -> bool {
-        self.called.load(Ordering::SeqCst)
+    pub fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody who came while it is closed is still there.
+    /// Whether a reader waits now.
     #[must_use]
-    pub fn has_caller(&self) -> bool {
+    pub fn is_waited_at(&self) -> bool {
         OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(&self.path).is_ok()
     }
 
-    /// Waits until it is gone.
+    /// Waits until a reader has come and the pipe is removed.
     ///
     /// # Panics
     /// Where its action did.
-    pub fn leave(self) {
-        self.keeper.join().expect("its action is done");
+    pub fn wait_until_gone(self) {
+        self.thread.join().expect("its action is done");
     }
 }
