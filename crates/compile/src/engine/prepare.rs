@@ -219,7 +219,7 @@ impl Engine<'_> {
         let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
         let none = paths.iter().all(|path| absent(path) && !is_staged(path));
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
-        none.then(|| Answers::of_relative(answers).to_kept())?.map(Arc::new)
+        none.then(|| Arc::new(Answers::of_relative(answers).to_kept()))
     }
 
     /// A header that was kept, or a new one where so many jobs pay for it.
