@@ -2,11 +2,14 @@
 //! it rests on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
+use gfxpack_launch::{
+    self as launch, Direct, Run, TemplateValues, depfile_paths, driver_places, searched,
+};
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
@@ -16,18 +19,10 @@ use gfxpack_process::watch::{
 use gfxpack_process::{End, Moment};
 use gfxpack_toolchain::Toolchain;
 
-use crate::engine::{self, Direct, Engine, Filling, Run, Way, driver_places};
+use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::depfile_paths;
 use crate::source::SourceSet;
 use crate::store::RestsOn;
-
-/// Options of a compiler that name a directory of headers.
-///
-/// Source: llvm-project, clang/lib/Frontend/CompilerInvocation.cpp,
-/// `ParseHeaderSearchArgs`.
-const SEARCHING: [&str; 6] =
-    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
 
 /// How many directories deep a source is laid out: so many times `..` leads to
 /// nothing but what is laid out there too.
@@ -121,11 +116,11 @@ pub(crate) enum Judged {
 
 /// Judges a run of a job's compiler that was started after `since`.
 pub(crate) fn judge(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
-    (run, way): (&Run, Way),
+    place: &launch::Place<'_>,
+    run: &Run,
     since: Moment,
     before: &Fresh,
 ) -> Result<Judged, CompileError> {
@@ -133,26 +128,26 @@ pub(crate) fn judge(
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
     };
-    let toolchain = &engine.toolchains[job.toolchain];
-    if let Some(unknown) = unknown_library(engine, toolchain, &records) {
+    let toolchain = &context.toolchains[job.toolchain];
+    if let Some(unknown) = unknown_library(context, toolchain, &records) {
         let name = unknown.display();
         return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
     }
-    let direct = engine.drivers.direct(job);
-    if let Some(direct) = direct.as_ref().filter(|_| way == Way::Driver)
-        && is_other_command(engine, job, direct, place, &records, &run.end)
+    let direct = context.direct(job);
+    if let Some(direct) = direct.as_ref().filter(|_| run.by_driver)
+        && is_other_command(context, job, direct, place, &records, &run.end)
     {
         let reason = "the driver ran other commands than it had said";
         return Ok(Judged::Unknown(reason.to_owned()));
     }
-    let places = places(engine, job, stage, place, &records);
-    let driver = driver_places(stage.dir.clone(), &engine.looks.real(place.scratch));
+    let places = places(context, job, stage, place, &records);
+    let driver = driver_places(stage.dir.clone(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
     let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
     let mut fresh = Fresh::new();
     let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
     for record in &records {
-        let settled = settle(record, of_class, engine.looks, since.seconds());
+        let settled = settle(record, of_class, context.looks, since.seconds());
         let Settled { answers, stage: asked, reads: read, writes: written, changed: other, .. } =
             settled;
         // What did not change from the end of one run to that of the next is
@@ -162,13 +157,13 @@ pub(crate) fn judge(
         (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
         for (below, asked) in asked {
             if asked.found {
-                let answer = stage.more(engine.sources, &below);
+                let answer = stage.more(context.sources, &below);
                 sources.extend(answer.map(|answer| (below.clone(), answer)));
             }
             if !asked.absent {
                 continue;
             }
-            match engine.sources.answer(stage.source, &below, engine.digests) {
+            match context.sources.answer(stage.source, &below, context.digests) {
                 // It came while the compiler ran.
                 Answer::Absent if asked.found => again = true,
                 Answer::Absent => {
@@ -183,7 +178,7 @@ pub(crate) fn judge(
                         reads = reads.or(Some(tidy));
                     }
                 }
-                _ => again |= stage.add(engine.sources, &below)?,
+                _ => again |= stage.add(context.sources, &below)?,
             }
         }
     }
@@ -211,10 +206,9 @@ pub(crate) fn judge(
             "the compiler lists `{name}`, and was not seen to read it"
         )));
     }
-    let shared = run.header.iter().flat_map(|used| [&used.header.kept, &used.absent]);
-    let shared = shared.cloned().collect();
+    let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    let (system, sources) = (Answers::new(system, engine.looks), Answers::of_relative(sources));
+    let (system, sources) = (Answers::new(system, context.looks), Answers::of_relative(sources));
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
 }
 
@@ -233,7 +227,7 @@ fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
 
 /// A library that a compiler loaded and that no digest covers.
 fn unknown_library(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     toolchain: &Toolchain,
     records: &[&Record],
 ) -> Option<PathBuf> {
@@ -243,7 +237,7 @@ fn unknown_library(
     let is_known = |library: &PathBuf| {
         library.as_os_str().as_encoded_bytes().starts_with(own.as_bytes())
             || known.contains(library.as_path())
-            || known.contains(engine.looks.real(library).as_path())
+            || known.contains(context.looks.real(library).as_path())
     };
     let compilers = records.iter().flat_map(|record| &record.processes);
     let mut loaded = compilers
@@ -255,21 +249,21 @@ fn unknown_library(
 /// Whether a driver ran other commands than those that it says it would run.
 /// Between them, files have names that it makes up.
 fn is_other_command(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     (defines, commands): &Direct,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     records: &[&Record],
     end: &End,
 ) -> bool {
-    let filling = Filling {
-        input: &engine.plan.sources[job.source].main,
+    let values = TemplateValues {
+        input: &context.plan.sources[job.source].main,
         defines,
         output: place.output,
         deps_file: place.deps_file,
         scratch: place.scratch,
     };
-    let said = commands.list.iter().map(|command| command.fill(&filling));
+    let said = commands.list.iter().map(|command| command.fill(&values));
     // Programs besides compilers and linkers are the drivers' own affair.
     let counts = |words: &Vec<OsString>| Class::of(words) != Class::Other;
     let said: Vec<Vec<OsString>> = said.filter(counts).collect();
@@ -291,70 +285,22 @@ fn is_other_command(
 
 /// Where everything lies for a run.
 fn places(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     records: &[&Record],
 ) -> Places {
-    let base = engine.places[job.toolchain].of(job.language);
-    let scratch = engine.looks.real(place.scratch);
+    let base = context.places[job.toolchain].of(job.language);
+    let scratch = context.looks.real(place.scratch);
     let mut places = base.with_stage(&stage.dir).with(Place::Scratch, scratch);
     let compilers = records.iter().flat_map(|record| &record.processes);
     for process in compilers.filter(|process| process.class == Class::Compiler) {
         for dir in searched(&process.arguments).filter(|dir| dir.is_absolute()) {
-            places = places.with(Place::Readable, engine.looks.real(dir));
+            places = places.with(Place::Readable, context.looks.real(dir));
         }
     }
     places
-}
-
-/// What a toolchain's programs may read, by language.
-pub(crate) struct ToolchainPlaces {
-    hip: Places,
-    opencl_c: Places,
-    assembly: Places,
-}
-
-impl ToolchainPlaces {
-    /// With the directories that were admitted, and the one that precompiled
-    /// headers are kept in.
-    pub(crate) fn new(
-        toolchain: &Toolchain,
-        admitted: &[PathBuf],
-        headers: &Path,
-        looks: &gfxpack_process::watch::Looks<'_>,
-    ) -> Self {
-        let of = |language| {
-            let covered = toolchain.covered_paths(language).into_iter();
-            let precompiled = (language == Language::Hip).then(|| headers.to_owned());
-            let covered = covered.chain(precompiled).map(|path| looks.real(&path));
-            let places =
-                covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
-            admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
-        };
-        Self {
-            hip: of(Language::Hip),
-            opencl_c: of(Language::OpenclC),
-            assembly: of(Language::Assembly),
-        }
-    }
-
-    pub(crate) fn of(&self, language: Language) -> &Places {
-        match language {
-            Language::Hip => &self.hip,
-            Language::OpenclC => &self.opencl_c,
-            Language::Assembly => &self.assembly,
-        }
-    }
-}
-
-/// The directories that a compiler searches, by its arguments.
-pub(crate) fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
-    let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
-    pairs
-        .filter(|(option, _)| SEARCHING.iter().any(|name| option == name))
-        .map(|(_, dir)| dir.as_ref())
 }
 
 /// A file that the compiler lists as read, but was not seen to open, neither
@@ -362,7 +308,7 @@ pub(crate) fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item =
 fn untold(
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     run: &Run,
     records: &[&Record],
 ) -> Result<Option<PathBuf>, CompileError> {
@@ -377,10 +323,10 @@ fn untold(
     let asks = records.iter().flat_map(|record| &record.asks);
     let opens = asks.filter(|ask| matches!(ask.what, What::Open { .. }));
     let opened: HashSet<&Path> = opens.map(|ask| ask.path.as_path()).collect();
-    let precompiled = run.header.as_ref();
+    let precompiled = run.read_before.as_ref();
     let told = |path: &PathBuf| {
         opened.contains(path.as_path())
-            || precompiled.is_some_and(|used| used.header.files.contains(path))
+            || precompiled.is_some_and(|before| before.files.contains(path))
     };
     Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))
 }

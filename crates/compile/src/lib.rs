@@ -3,11 +3,12 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals.
 
+mod context;
 mod costs;
-mod crew;
+
 mod current;
-mod engine;
 mod error;
+mod event;
 mod executor;
 mod explain;
 mod gate;
@@ -24,13 +25,15 @@ mod shared;
 mod source;
 mod store;
 mod verdict;
+mod worker_pool;
 
 pub use costs::KnownCosts;
 pub use current::Current;
-pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
+pub use event::{Event, JobRun};
+pub use executor::{Executor, ExecutorOptions, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
+pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::watch::{Looks, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,

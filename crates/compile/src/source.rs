@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language};
+use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
@@ -420,7 +420,7 @@ fn resolve(
     if include.path.starts_with('/') {
         return None;
     }
-    let place = |dir: &str| include::join(dir, &include.path);
+    let place = |dir: &str| relative_path::join(dir, &include.path);
     if include.quoted
         && let Some(parent) = includer.real.parent()
         && parent.join(&include.path).is_file()

@@ -1,6 +1,7 @@
 //! Jobs that run elsewhere: what is asked of a remote-execution service and
 //! what it answers, as values. How they travel is not known here.
 
+mod action;
 mod headers;
 mod judge;
 mod runner;
@@ -14,8 +15,8 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use gfxpack_process::Cancel;
 
-pub(crate) use headers::Headers;
-pub(crate) use runner::RemoteShop;
+use headers::Headers;
+pub(crate) use runner::RemoteContext;
 
 /// Where the compiler that runs elsewhere comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
-use crate::engine::COMMANDS;
+use super::{COMMANDS, HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.

@@ -13,17 +13,15 @@ use std::sync::Arc;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_plan::preamble;
 use gfxpack_process::watch::{self, Answer, Answers, KeptAnswers, Looks, Settled, What};
 use gfxpack_process::{touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Define, Filling, Word};
-use super::{library_headers, preprocessing};
-use crate::error::CompileError;
-use crate::job::depfile_paths;
-use crate::judge::searched;
+use super::{library_headers, preamble};
+use crate::arguments::{depfile_paths, searched};
+use crate::error::LaunchError;
+use crate::template::{CommandTemplate, Define, TemplateValues, Word};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
@@ -35,7 +33,7 @@ const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
     /// Every file that it was made of.
-    pub(crate) files: BTreeSet<PathBuf>,
+    pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// What its compiler was told of files that no digest covers.
     pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
@@ -144,7 +142,7 @@ impl PrecompiledHeader {
     }
 
     /// The command with this instead of the header that the driver includes.
-    pub(crate) fn apply(&self, command: &Command) -> Option<Command> {
+    pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
         let mut words = command.words.clone();
         let instead = [
@@ -153,7 +151,7 @@ impl PrecompiledHeader {
             "-fno-validate-pch".into(),
         ];
         words.splice(at..at + 2, instead.map(Word::Text));
-        Some(Command { words })
+        Some(CommandTemplate { words })
     }
 }
 
@@ -163,7 +161,7 @@ impl PrecompiledHeader {
 ///
 /// Directories of the staged source are left out, since a header of the
 /// system's that one of them might hide is looked for by name.
-pub(crate) fn header_command(command: &Command) -> Option<Command> {
+pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
     let mut words = Vec::new();
     let mut rest = command.words.iter().peekable();
@@ -190,12 +188,12 @@ pub(crate) fn header_command(command: &Command) -> Option<Command> {
             other => words.push(other.clone()),
         }
     }
-    words.contains(&Word::Defines(0)).then_some(Command { words })
+    words.contains(&Word::Defines(0)).then_some(CommandTemplate { words })
 }
 
 /// A precompiled header to make: what of, and where it will be.
 pub(crate) struct Recipe {
-    command: Command,
+    command: CommandTemplate,
     pub(crate) text: String,
     pub(crate) defines: Vec<Define>,
     file: PathBuf,
@@ -205,7 +203,7 @@ impl Recipe {
     /// For the command of a job, the headers its source begins with, and
     /// macros to make it with. `None` where the command is not of the kind.
     pub(crate) fn new(
-        command: &Command,
+        command: &CommandTemplate,
         headers: &[String],
         defines: Vec<Define>,
         toolchain: &Toolchain,
@@ -246,9 +244,9 @@ impl Recipe {
         serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
     }
 
-    fn write_record(&self, record: &Record) -> Result<(), CompileError> {
+    fn write_record(&self, record: &Record) -> Result<(), LaunchError> {
         let (path, bytes) = (self.record(), serde_json::to_vec(record).expect("plain data"));
-        write_atomic(&path, &[&bytes]).map_err(CompileError::io("write", &path))
+        write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
     }
 
     fn header(&self, record: Record, toolchain: &Toolchain) -> Option<Kept> {
@@ -276,7 +274,7 @@ impl Recipe {
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
-        let kept = Arc::new(answers.to_kept()?);
+        let (kept, files) = (Arc::new(answers.to_kept()?), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
         Some(Kept::Header(Box::new(header)))
     }
@@ -287,7 +285,7 @@ impl Recipe {
         &self,
         header: &mut PrecompiledHeader,
         told: BTreeMap<String, bool>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), LaunchError> {
         header.built.extend(told);
         let Some(mut record) = self.read_record() else { return Ok(()) };
         record.built.clone_from(&header.built);
@@ -301,10 +299,10 @@ impl Recipe {
         scratch: &Path,
         more: &[Define],
         file: &Path,
-    ) -> Result<Option<Vec<OsString>>, CompileError> {
+    ) -> Result<Option<Vec<OsString>>, LaunchError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(CompileError::io("write", &source))?;
-        let words = self.command.fill(&Filling {
+        fs::write(&source, &self.text).map_err(LaunchError::io("write", &source))?;
+        let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[[self.defines.as_slice(), more].concat()],
             output: file,
@@ -320,11 +318,11 @@ impl Recipe {
     }
 
     /// The words that make it in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, CompileError> {
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, LaunchError> {
         let source = self.source();
         write_atomic(&source, &[self.text.as_bytes()])
-            .map_err(CompileError::io("write", &source))?;
-        Ok(self.command.fill(&Filling {
+            .map_err(LaunchError::io("write", &source))?;
+        Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: std::slice::from_ref(&self.defines),
             output: &scratch.join("pch"),
@@ -342,7 +340,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<Kept>, CompileError> {
+    ) -> Result<Option<Kept>, LaunchError> {
         let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
         let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
@@ -373,7 +371,7 @@ impl Recipe {
         let record =
             Record { sha256: Digest::of(&bytes), files, answers, names, built: BTreeMap::new() };
         let keep = |bytes: &[u8], record: &Record| {
-            write_atomic(&self.file, &[bytes]).map_err(CompileError::io("write", &self.file))?;
+            write_atomic(&self.file, &[bytes]).map_err(LaunchError::io("write", &self.file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);
@@ -393,6 +391,31 @@ impl Recipe {
     }
 }
 
+/// The words of a compiler that preprocesses only, into `file`; `None` where
+/// they are not understood.
+fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+    let mut changed = Vec::with_capacity(words.len());
+    let mut emits = false;
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
+                words.next()?;
+            }
+            Some("-emit-obj" | "-emit-pch") => {
+                emits = true;
+                changed.push("-E".into());
+            }
+            Some("-o") => {
+                words.next()?;
+                changed.extend([word, file.into()]);
+            }
+            _ => changed.push(word),
+        }
+    }
+    emits.then_some(changed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,7 +427,7 @@ mod tests {
         });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
-            files: BTreeSet::new(),
+            files: Arc::default(),
             kept: Arc::new(Answers::default().to_kept().unwrap()),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
@@ -482,7 +505,7 @@ mod tests {
     #[test]
     fn it_stands_where_the_drivers_header_stood() {
         let words = ["clang", "-include", WRAPPER, "-O3"].map(|word| Word::Text(word.into()));
-        let applied = header("", &[]).apply(&Command { words: words.into() }).unwrap();
+        let applied = header("", &[]).apply(&CommandTemplate { words: words.into() }).unwrap();
         let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
         assert_eq!(applied.words, expected.map(|word| Word::Text(word.into())));
     }
