@@ -143,45 +143,12 @@ pub(crate) fn judge(
     let places = places(context, job, stage, place, &records);
     let driver = driver_places(stage.dir.clone(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
-    let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
-    let mut fresh = Fresh::new();
-    let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
+    let mut asked = Asked::default();
     for record in &records {
         let settled = settle(record, of_class, context.looks, since.seconds());
-        let Settled { answers, stage: asked, reads: read, writes: written, changed: other, .. } =
-            settled;
-        // What did not change from the end of one run to that of the next is
-        // what the next one read.
-        fresh.extend(settled.fresh.into_iter().filter(|file| !before.contains(file)));
-        system.extend(answers);
-        (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
-        for (below, asked) in asked {
-            if asked.found {
-                let answer = stage.more(context.sources, &below);
-                sources.extend(answer.map(|answer| (below.clone(), answer)));
-            }
-            if !asked.absent {
-                continue;
-            }
-            match context.sources.answer(stage.source, &below, context.digests) {
-                // It came while the compiler ran.
-                Answer::Absent if asked.found => again = true,
-                Answer::Absent => {
-                    sources.insert((below, Answer::Absent));
-                }
-                // A directory on the way there is judged by what it holds.
-                answer if tidy_below(&below).starts_with("..") => {
-                    let tidy = tidy_below(&below);
-                    if answer == Answer::Directory && stage.add_above(&tidy)? {
-                        again = true;
-                    } else {
-                        reads = reads.or(Some(tidy));
-                    }
-                }
-                _ => again |= stage.add(context.sources, &below)?,
-            }
-        }
+        asked.take(context, stage, settled, before)?;
     }
+    let Asked { system, sources, fresh, again, reads, writes, changed } = asked;
     if again {
         return Ok(Judged::Again);
     }
@@ -210,6 +177,74 @@ pub(crate) fn judge(
     let commands = direct.map(|(_, commands)| commands.digest);
     let (system, sources) = (Answers::new(system, context.looks), Answers::of_relative(sources));
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
+}
+
+/// What the records of a run say together.
+#[derive(Default)]
+struct Asked {
+    system: BTreeSet<(PathBuf, Answer)>,
+    sources: BTreeSet<(PathBuf, Answer)>,
+    fresh: Fresh,
+    /// Whether there is more now than the compiler was told of.
+    again: bool,
+    reads: Option<PathBuf>,
+    writes: Option<PathBuf>,
+    changed: Option<PathBuf>,
+}
+
+impl Asked {
+    fn take(
+        &mut self,
+        context: &BuildContext<'_>,
+        stage: &Stage,
+        settled: Settled,
+        before: &Fresh,
+    ) -> Result<(), CompileError> {
+        let Settled { answers, stage: asked, reads, writes, changed, fresh, .. } = settled;
+        // What did not change from the end of one run to that of the next is
+        // what the next one read.
+        self.fresh.extend(fresh.into_iter().filter(|file| !before.contains(file)));
+        self.system.extend(answers);
+        self.reads = self.reads.take().or(reads);
+        self.writes = self.writes.take().or(writes);
+        self.changed = self.changed.take().or(changed);
+        for (below, asked) in asked {
+            if asked.found {
+                let answer = stage.more(context.sources, &below);
+                self.sources.extend(answer.map(|answer| (below.clone(), answer)));
+            }
+            if asked.absent {
+                self.take_absent(context, stage, below, asked.found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A path that was not there when the compiler looked for it.
+    fn take_absent(
+        &mut self,
+        context: &BuildContext<'_>,
+        stage: &Stage,
+        below: PathBuf,
+        found: bool,
+    ) -> Result<(), CompileError> {
+        match context.sources.answer(stage.source, &below, context.digests) {
+            // It came while the compiler ran.
+            Answer::Absent if found => self.again = true,
+            Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),
+            // A directory on the way there is judged by what it holds.
+            answer if tidy_below(&below).starts_with("..") => {
+                let tidy = tidy_below(&below);
+                if answer == Answer::Directory && stage.add_above(&tidy)? {
+                    self.again = true;
+                } else {
+                    self.reads.get_or_insert(tidy);
+                }
+            }
+            _ => self.again |= stage.add(context.sources, &below)?,
+        }
+        Ok(())
+    }
 }
 
 /// The records of a run, if they tell what the compiler itself asked for: a

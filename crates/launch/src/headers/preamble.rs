@@ -159,69 +159,81 @@ impl Reader<'_, '_> {
                 return false;
             }
             let rest = rest.trim();
-            match name {
-                "if" | "ifdef" | "ifndef" if !reading => open.push((false, true)),
-                "ifdef" | "ifndef" => {
-                    let Some(is) = self.is_defined(rest) else { return false };
-                    let taken = is == (name == "ifdef");
-                    open.push((taken, taken));
-                }
-                "if" => {
-                    let (text, wanted) = match rest.strip_prefix('!') {
-                        Some(text) => (text.trim_start(), false),
-                        None => (rest, true),
-                    };
-                    let Some(is) = defined_operand(text).and_then(|name| self.is_defined(name))
-                    else {
-                        return false;
-                    };
-                    open.push((is == wanted, is == wanted));
-                }
-                "else" => {
-                    let Some((now, any)) = open.last_mut() else { return false };
-                    *now = !*any;
-                    *any = true;
-                }
-                // Not every compiler knows them.
-                "elifdef" | "elifndef" => return false,
-                "elif" => {
-                    let Some((now, any)) = open.last_mut() else { return false };
-                    if !*any {
-                        return false;
-                    }
-                    *now = false;
-                }
-                "endif" => {
-                    if open.pop().is_none() {
-                        return false;
-                    }
-                }
-                _ if !reading => {}
-                "define" => {
-                    let Some(name) = identifier(rest) else { return false };
-                    self.defined.insert(name.to_owned());
-                    self.macros.insert(name.to_owned());
-                }
-                "undef" => {
-                    let Some(name) = identifier(rest) else { return false };
-                    self.defined.remove(name);
-                    self.macros.insert(name.to_owned());
-                }
-                "pragma" if rest == "once" => {
-                    // Of no effect in the main file.
-                    if depth > 0 {
-                        self.once.insert(path.to_owned());
-                    }
-                }
-                "include" => {
-                    if !self.include(rest, path, depth) {
-                        return false;
-                    }
-                }
-                _ => return false,
+            let goes_on = match self.conditional(name, rest, &mut open, reading) {
+                Some(goes_on) => goes_on,
+                None if reading => self.directive(name, rest, path, depth),
+                None => true,
+            };
+            if !goes_on {
+                return false;
             }
         }
         open.is_empty()
+    }
+
+    /// A directive that begins, parts or ends a conditional; `None` for others.
+    fn conditional(
+        &mut self,
+        name: &str,
+        rest: &str,
+        open: &mut Vec<(bool, bool)>,
+        reading: bool,
+    ) -> Option<Goes> {
+        let goes_on = match name {
+            "if" | "ifdef" | "ifndef" if !reading => {
+                open.push((false, true));
+                true
+            }
+            "if" | "ifdef" | "ifndef" => {
+                let (is, wanted) = match (name, rest.strip_prefix('!')) {
+                    ("if", not) => {
+                        let operand = defined_operand(not.map_or(rest, str::trim_start));
+                        (operand.and_then(|name| self.is_defined(name)), not.is_none())
+                    }
+                    _ => (self.is_defined(rest), name == "ifdef"),
+                };
+                let taken = is.map(|is| is == wanted);
+                open.extend(taken.map(|taken| (taken, taken)));
+                taken.is_some()
+            }
+            "else" => open.last_mut().is_some_and(|(now, any)| {
+                *now = !*any;
+                *any = true;
+                true
+            }),
+            // Not every compiler knows them.
+            "elifdef" | "elifndef" => false,
+            "elif" => open.last_mut().is_some_and(|(now, any)| {
+                *now = false;
+                *any
+            }),
+            "endif" => open.pop().is_some(),
+            _ => return None,
+        };
+        Some(goes_on)
+    }
+
+    /// Any other directive.
+    fn directive(&mut self, name: &str, rest: &str, path: &str, depth: usize) -> Goes {
+        match (name, identifier(rest)) {
+            ("define", Some(name)) => {
+                self.defined.insert(name.to_owned());
+                self.macros.insert(name.to_owned());
+            }
+            ("undef", Some(name)) => {
+                self.defined.remove(name);
+                self.macros.insert(name.to_owned());
+            }
+            ("pragma", _) if rest == "once" => {
+                // Of no effect in the main file.
+                if depth > 0 {
+                    self.once.insert(path.to_owned());
+                }
+            }
+            ("include", _) => return self.include(rest, path, depth),
+            _ => return false,
+        }
+        true
     }
 
     fn include(&mut self, operand: &str, includer: &str, depth: usize) -> Goes {
