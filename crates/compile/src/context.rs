@@ -1,14 +1,11 @@
 //! What all jobs of a build are run with.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_launch::{
-    Command, Direct, Drivers, LaunchError, Launcher, SourceFiles, ToolchainPlaces,
-};
+use gfxpack_launch::{Command, Direct, Drivers, LaunchError, Launcher, ToolchainPlaces};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_process::watch::{Answer, Looks};
+use gfxpack_process::watch::Looks;
 use gfxpack_process::{Cancel, FileDigests, Usage};
 use gfxpack_toolchain::Toolchain;
 
@@ -82,21 +79,4 @@ pub(crate) fn command(job: &Job) -> Command<'_> {
     let Job { toolchain, program, language, source, .. } = *job;
     let (target, arguments) = (&job.target_id, &job.arguments);
     Command { id: 0, toolchain, program, language, target, source, arguments }
-}
-
-/// The sources, as launchers look into them.
-#[derive(Debug)]
-pub(crate) struct StagedFiles<'a> {
-    pub(crate) sources: &'a SourceSet,
-    pub(crate) digests: &'a FileDigests,
-}
-
-impl SourceFiles for StagedFiles<'_> {
-    fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
-        self.sources.files(source)
-    }
-
-    fn is_absent(&self, source: usize, path: &Path) -> bool {
-        self.sources.answer(source, path, self.digests) == Answer::Absent
-    }
 }

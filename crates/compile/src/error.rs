@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use gfxpack_launch::LaunchError;
+use gfxpack_process::StartError;
 use gfxpack_toolchain::{START_HINT, ToolchainError, io_hint};
 
 use crate::remote::RemoteError;
@@ -56,7 +57,7 @@ impl From<LaunchError> for CompileError {
     fn from(error: LaunchError) -> Self {
         match error {
             LaunchError::Toolchain(error) => error.into(),
-            LaunchError::Start { program, source } => Self::Start { program, source },
+            LaunchError::Start(StartError { program, source }) => Self::Start { program, source },
             LaunchError::Io { action, path, source } => Self::Io { action, path, source },
             LaunchError::Interrupted => Self::Interrupted,
             other => Self::Launch(other),

@@ -18,15 +18,15 @@ use gfxpack_toolchain::{Toolchain, ToolchainError};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::context::{BuildContext, StagedFiles};
+use crate::context::BuildContext;
 use crate::costs::{CostFile, Expected, Record};
 use crate::current::Current;
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::gate::{Gate, ThisMachine};
-use crate::job::{Failure, FailureKind};
+use crate::job::{Failure, FailureKind, Site};
 use crate::local::LocalContext;
-use crate::remote::{RemoteContext, RemoteWorkers, Site};
+use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
@@ -256,10 +256,8 @@ impl Executor<'_> {
             .iter()
             .map(|it| ToolchainPlaces::new(it, &options.admitted, &kept, looks))
             .collect();
-        let files = StagedFiles { sources, digests };
         let session = Session::new(current.drivers(), options.time_limit, cancel);
-        let headers =
-            HeaderOptions { kept, scratch: work.path(), looks, places: &places, sources: &files };
+        let headers = HeaderOptions { kept, scratch: work.path(), looks, places: &places, sources };
         let context = BuildContext {
             plan,
             sources,

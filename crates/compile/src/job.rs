@@ -14,7 +14,6 @@ use gfxpack_process::{End, Moment, Usage};
 use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::judge::{self, Fresh, Judged, Stage};
-use crate::remote::Site;
 use crate::store::RestsOn;
 use crate::verdict;
 
@@ -29,6 +28,21 @@ pub struct Built {
     pub usage: Usage,
     /// Where it was made.
     pub site: Site,
+}
+
+/// Where a job ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Site {
+    /// On this machine.
+    #[default]
+    Here,
+    /// Elsewhere.
+    Remote {
+        /// The worker, as the service calls it.
+        worker: String,
+        /// Whether the service had the object already.
+        cached: bool,
+    },
 }
 
 /// A kernel that could not be made, with the compiler's words.
@@ -235,7 +249,7 @@ fn attempt(
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
         // A kernel whose arguments no program can be started with.
-        Err(LaunchError::Start { source, .. }) if is_too_long(&source) => {
+        Err(LaunchError::Start(error)) if is_too_long(&error.source) => {
             let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
             let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
             let failure = Failure { kind, output, duration, usage, site };

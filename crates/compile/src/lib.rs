@@ -19,6 +19,7 @@ mod local;
 mod memory;
 mod planned;
 mod remote;
+mod runner;
 mod schedule;
 mod shard;
 mod shared;
@@ -39,11 +40,11 @@ pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
 };
 pub use history::History;
-pub use job::{Built, Failure, FailureKind};
+pub use job::{Built, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
 pub use planned::for_plan;
 pub use remote::{
-    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
     ToolchainSource,
 };
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};

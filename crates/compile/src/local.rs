@@ -9,7 +9,7 @@ use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job;
 use crate::judge::Stage;
-use crate::worker_pool::{Outcome, Runner};
+use crate::runner::{Outcome, Runner};
 
 /// What the workers of this machine share.
 pub(crate) struct LocalContext<'a> {

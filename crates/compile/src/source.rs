@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
@@ -378,6 +379,17 @@ impl SourceSet {
             fs::create_dir_all(&path).map_err(CompileError::io("create", path))?;
         }
         Ok(())
+    }
+}
+
+impl SourceFiles for SourceSet {
+    fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+        self.files(source)
+    }
+
+    fn is_absent(&self, source: usize, below: &Path) -> bool {
+        let origin = self.origins[source].as_ref();
+        origin.is_none_or(|origin| fs::metadata(origin.path(below)).is_err())
     }
 }
 

@@ -12,34 +12,10 @@ use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, LocalContext};
 use crate::remote::RemoteContext;
+use crate::runner::{Outcome, Runner};
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use gfxpack_process::Cancel;
-
-/// Makes the objects of one worker's jobs, one after the other. This is the
-/// one place where it shows whether a job runs here or elsewhere.
-pub(crate) trait Runner {
-    /// Whether its jobs take this machine's memory, so that they wait for it.
-    fn is_here(&self) -> bool;
-
-    /// Runs a job of the plan to its end. Storing what was made is the
-    /// caller's.
-    ///
-    /// # Errors
-    /// [`CompileError`] where the build can't go on; a kernel that can't be
-    /// made is [`Outcome::Failed`].
-    fn run(&mut self, job: usize) -> Result<Outcome, CompileError>;
-}
-
-/// How a job ended.
-pub(crate) enum Outcome {
-    /// An object that was made.
-    Made(Object),
-    /// None could be made.
-    Failed(Refusal),
-    /// It has to be run on this machine; why, if the user should hear that.
-    Here(Option<String>),
-}
 
 /// How many jobs may run on this machine besides its own workers'.
 pub(crate) struct Slots {

@@ -15,13 +15,8 @@ pub enum LaunchError {
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
     /// A program could not be started or waited for.
-    #[error("failed to run `{program}`")]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A file could not be read or written.
     #[error("failed to {action} `{path}`")]
     Io {
@@ -35,12 +30,6 @@ pub enum LaunchError {
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
-}
-
-impl From<StartError> for LaunchError {
-    fn from(StartError { program, source }: StartError) -> Self {
-        Self::Start { program, source }
-    }
 }
 
 impl LaunchError {

@@ -170,18 +170,3 @@ pub enum RemoteError {
         hint: String,
     },
 }
-
-/// Where a job ran.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Site {
-    /// On this machine.
-    #[default]
-    Here,
-    /// Elsewhere.
-    Remote {
-        /// The worker, as the service calls it.
-        worker: String,
-        /// Whether the service had the object already.
-        cached: bool,
-    },
-}

@@ -11,12 +11,12 @@ use gfxpack_process::{Moment, Usage};
 
 use super::action::Recipe;
 use super::judge::Elsewhere;
-use super::{Headers, RemoteError, RemoteWorkers, Site};
+use super::{Headers, RemoteError, RemoteWorkers};
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object};
+use crate::job::{self, Failure, FailureKind, Object, Site};
+use crate::runner::{Outcome, Runner};
 use crate::store::RestsOn;
-use crate::worker_pool::{Outcome, Runner};
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;

@@ -291,8 +291,8 @@ mod tests {
 
     use super::super::{About, Now, RestsOn, object_path, refusal_path};
     use super::*;
+    use crate::job::Site;
     use crate::job::{Failure, FailureKind};
-    use crate::remote::Site;
     use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
