@@ -67,10 +67,13 @@ impl BuildContext<'_> {
     /// What the user should hear of compilers that could not be watched.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
-        let kernels = if *count == 1 { "1 kernel".to_owned() } else { format!("{count} kernels") };
-        reason.as_ref().map(|reason| {
-            format!("it is not known what {kernels} were made of, which the next build makes again: {reason}")
-        })
+        let what = match count {
+            1 => "1 kernel was made of, which".to_owned(),
+            _ => format!("{count} kernels were made of, which"),
+        };
+        reason
+            .as_ref()
+            .map(|reason| format!("cannot tell what {what} the next build makes again: {reason}"))
     }
 }
 

@@ -13,8 +13,7 @@ use gfxpack_launch::{
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
-    tidy_below,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, settle, tidy_below,
 };
 use gfxpack_process::{End, Moment};
 use gfxpack_toolchain::Toolchain;
@@ -26,7 +25,7 @@ use crate::store::RestsOn;
 
 /// How many directories deep a source is laid out: so many times `..` leads to
 /// nothing but what is laid out there too.
-const DEPTH: usize = 8;
+const DEPTH: usize = 24;
 
 /// The directory where a source is laid out for its jobs.
 #[derive(Debug)]
@@ -338,8 +337,9 @@ fn places(
     places
 }
 
-/// A file that the compiler lists as read, but was not seen to open, neither
-/// now nor when its precompiled header was made.
+/// A file that the compiler lists as read, but was not seen to ask for, neither
+/// now nor when its precompiled header was made. It lists some that it only
+/// looks at, too: those of `__has_embed`.
 fn untold(
     job: &Job,
     stage: &Stage,
@@ -356,11 +356,11 @@ fn untold(
         Err(error) => return Err(CompileError::io("read", place.deps_file)(error)),
     };
     let asks = records.iter().flat_map(|record| &record.asks);
-    let opens = asks.filter(|ask| matches!(ask.what, What::Open { .. }));
-    let opened: HashSet<&Path> = opens.map(|ask| ask.path.as_path()).collect();
+    let found = asks.filter(|ask| ask.file.is_some());
+    let asked: HashSet<&Path> = found.map(|ask| ask.path.as_path()).collect();
     let precompiled = run.read_before.as_ref();
     let told = |path: &PathBuf| {
-        opened.contains(path.as_path())
+        asked.contains(path.as_path())
             || precompiled.is_some_and(|before| before.files.contains(path))
     };
     Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))

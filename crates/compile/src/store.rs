@@ -88,6 +88,9 @@ impl<'a> Now<'a> {
     }
 }
 
+/// A directory that is always there: what rests on its absence is for one build.
+const NEVER: &str = "/";
+
 /// What a job's outcome rests on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestsOn {
@@ -104,7 +107,7 @@ pub struct RestsOn {
 impl RestsOn {
     /// Something that is never so: what was made is for one build alone.
     pub(crate) fn nothing_known() -> Self {
-        let never = [(PathBuf::from("/"), Answer::Absent)].into();
+        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
         Self { system: Answers::of_relative(never), ..Self::default() }
     }
 }
@@ -208,6 +211,13 @@ impl ObjectStore {
         info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
     }
 
+    /// Whether these are the answers of an object that is for one build alone,
+    /// since it is not known what it rests on.
+    pub(crate) fn is_for_one_build(answers: &[Answers]) -> bool {
+        let never = (Path::new(NEVER), &Answer::Absent);
+        answers.iter().flat_map(Answers::iter).any(|answer| answer == never)
+    }
+
     /// The job's object.
     ///
     /// # Errors
@@ -292,13 +302,8 @@ impl ObjectStore {
 
     /// Stores the sets of answers that are not empty, and gives their names.
     fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
-        let own = |rests_on: &RestsOn| -> Option<Vec<_>> {
-            let sets = [&rests_on.system, &rests_on.sources].into_iter();
-            sets.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect()
-        };
-        // Where a path is no text, nothing can be asked again.
-        let unknown = || own(&RestsOn::nothing_known()).unwrap_or_default();
-        let own = own(rests_on).unwrap_or_else(unknown);
+        let own = [&rests_on.system, &rests_on.sources].into_iter();
+        let own: Vec<_> = own.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect();
         let mut names = Vec::new();
         for KeptAnswers { name, text } in own.iter().chain(rests_on.shared.iter().map(Arc::as_ref))
         {

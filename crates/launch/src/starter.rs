@@ -101,7 +101,7 @@ impl<'a> Starter<'a> {
     }
 }
 
-/// One server for each program; they run one job at a time.
+/// One server for each program; they run one command at a time.
 #[derive(Debug, Default)]
 struct Servers {
     all: Vec<(Key, Seat)>,

@@ -1,5 +1,5 @@
 //! Names that a header's macros build with `##`: they do not stand in its
-//! text, yet a job's macro of such a name changes what the header says.
+//! text, yet a command's macro of such a name changes what the header says.
 //!
 //! The header is preprocessed with macros of the names in question, each of
 //! which shows wherever it is expanded.
@@ -19,7 +19,7 @@ use crate::template::Define;
 const MARK: &str = "gfxpack_built_name_";
 /// Most names asked for at once: a command line is limited.
 const MAX_NAMES: usize = 1000;
-/// Most times that a header is preprocessed for the names of a build's jobs:
+/// Most times that a header is preprocessed for the names of a group's commands:
 /// once is enough unless it builds some of them.
 const MAX_RUNS: usize = 32;
 

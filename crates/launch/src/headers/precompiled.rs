@@ -1,9 +1,10 @@
 //! Precompiled headers: the headers that every HIP source begins with, parsed
-//! once for all jobs of a target.
+//! once for all commands of a target.
 //!
-//! A job may use one only if its source surely begins with those headers, and
-//! nothing in the headers depends on what the job alone defines. Templates are
-//! instantiated when the header is made, which spares every job that work.
+//! A command may use one only if its source surely begins with those headers,
+//! and nothing in the headers depends on what the command alone defines.
+//! Templates are instantiated when the header is made, which spares every
+//! command that work.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -43,7 +44,7 @@ pub(crate) struct PrecompiledHeader {
     /// The headers that were looked for, found or not: as they are named in a
     /// directory of headers.
     names: BTreeSet<PathBuf>,
-    /// Macros of the jobs that it was made with.
+    /// Macros of the commands that it was made with.
     defines: Vec<Define>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) enum Kept {
     Unfit,
 }
 
-/// What a job has that could make a precompiled header wrong for it.
+/// What a command has that could make a precompiled header wrong for it.
 pub(crate) struct Claims<'a> {
     pub(crate) defines: &'a [Define],
     /// Macros that the source touches before the last header.
@@ -79,7 +80,7 @@ pub(crate) fn macro_name(define: &Define) -> &str {
     define[1].split(|c: char| !of_name(c)).next().unwrap_or_default()
 }
 
-/// Whether a job's macros are the same with a precompiled header, for which a
+/// Whether a command's macros are the same with a precompiled header, for which a
 /// compiler goes by their names as spelled, and defines them in another order:
 /// each has a plain name, one meaning and a line of its own.
 ///
@@ -102,7 +103,7 @@ pub(crate) fn are_plain(defines: &[Define]) -> bool {
 }
 
 impl PrecompiledHeader {
-    /// The job's macros that its headers know, and that it must have been
+    /// The command's macros that its headers know, and that it must have been
     /// made with, in order.
     pub(crate) fn conflicts(&self, defines: &[Define]) -> Vec<Define> {
         defines
@@ -124,7 +125,7 @@ impl PrecompiledHeader {
         unknown.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether the job's object is the same with it.
+    /// Whether the command's object is the same with it.
     pub(crate) fn serves(&self, claims: Claims<'_>) -> bool {
         let known = |define| self.knows(macro_name(define)).is_some();
         claims.defines.iter().all(known)
@@ -132,8 +133,8 @@ impl PrecompiledHeader {
             && claims.macros.iter().all(|name| self.knows(name) == Some(false))
     }
 
-    /// Paths that hide one of its headers if they are there, for a job that
-    /// looks for headers in these directories of its sources first.
+    /// Paths that hide one of its headers if they are there, for a
+    /// command that looks for headers in these directories of its sources first.
     pub(crate) fn hiding<'a>(&'a self, dirs: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
         // What the driver includes before the source is looked for where the
         // compiler runs.
@@ -155,8 +156,8 @@ impl PrecompiledHeader {
     }
 }
 
-/// The command that makes a precompiled header for jobs of a command: without
-/// what they have of their own, so that all of a target's share it. `None`
+/// The command that makes a precompiled header for commands that differ in
+/// macros and source: without what they have of their own, so that all of a target's share it. `None`
 /// where the command is not of the kind.
 ///
 /// Directories of the staged source are left out, since a header of the
@@ -200,7 +201,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// For the command of a job, the headers its source begins with, and
+    /// For a command, the headers its source begins with, and
     /// macros to make it with. `None` where the command is not of the kind.
     pub(crate) fn new(
         command: &CommandTemplate,
@@ -245,7 +246,8 @@ impl Recipe {
     }
 
     fn write_record(&self, record: &Record) -> Result<(), LaunchError> {
-        let (path, bytes) = (self.record(), serde_json::to_vec(record).expect("plain data"));
+        // With a path that is no text, it is made anew by the next build.
+        let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
         write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
     }
 
@@ -274,7 +276,7 @@ impl Recipe {
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
-        let (kept, files) = (Arc::new(answers.to_kept()?), Arc::new(files));
+        let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
         Some(Kept::Header(Box::new(header)))
     }
@@ -428,7 +430,7 @@ mod tests {
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             files: Arc::default(),
-            kept: Arc::new(Answers::default().to_kept().unwrap()),
+            kept: Arc::new(Answers::default().to_kept()),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
                 .map(|(name, built)| (name.to_owned(), built))
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_job_that_its_headers_know_nothing_of_may_use_it() {
+    fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
         let serves = |made_with: &[Define], defines: &[Define], macros: &[&str]| {
             let macros = macros.iter().map(|&name| name.to_owned()).collect();
             let claims = Claims { defines, macros: &macros };

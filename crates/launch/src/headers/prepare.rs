@@ -262,7 +262,7 @@ impl<'a> Headers<'a> {
         let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
         let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
-        none.then(|| Answers::of_relative(answers).to_kept())?.map(Arc::new)
+        none.then(|| Arc::new(Answers::of_relative(answers).to_kept()))
     }
 
     /// A header that was kept, or a new one where so many commands pay for it.

@@ -11,6 +11,7 @@ mod answers;
 mod entries;
 mod landlock;
 mod looks;
+mod path_text;
 mod place;
 mod record;
 mod settle;
