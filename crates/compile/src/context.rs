@@ -11,6 +11,7 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::source::SourceSet;
 
+/// The parts of a build that its jobs share.
 pub(crate) struct BuildContext<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sources: &'a SourceSet,

@@ -1,11 +1,12 @@
-//! One compile job in, one checked code object out: stages sources, starts
-//! compilers, checks what they made, and keeps it in an object store by digest.
+//! One compile job in, one checked code object out: stages sources, has
+//! compilers started, checks what they made, and keeps it in an object store by
+//! digest.
 //!
-//! This crate knows nothing of kdbs, packages and terminals.
+//! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
+//! is started: that is behind [`gfxpack_launch::Launcher`].
 
 mod context;
 mod costs;
-
 mod current;
 mod error;
 mod event;

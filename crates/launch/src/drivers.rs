@@ -47,7 +47,7 @@ pub struct DriverCommands {
 /// A command's macros and what its driver would run.
 pub type Direct = (Defines, Arc<DriverCommands>);
 
-/// Shapes that a driver treats alike: toolchain, program and language.
+/// What a driver treats alike: toolchain, program and language.
 type Kind = (usize, Program, Language);
 
 /// What a driver would run for a key, if it can be told.
@@ -70,7 +70,7 @@ pub struct Drivers<'a> {
 }
 
 /// What a driver said, if that was understood, and what it asked of files.
-type Said = (Option<Vec<CommandTemplate>>, Result<Record, Unwatched>);
+type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, Unwatched>);
 
 /// What is remembered of a key.
 #[derive(Serialize, Deserialize)]
@@ -116,8 +116,7 @@ impl<'a> Drivers<'a> {
                 None => Arc::clone(known.entry(key.clone()).or_default()),
             }
         };
-        let commands =
-            slot.get_or_init(|| self.ask_or_remember(&key, command, &defines)).clone()?;
+        let commands = slot.get_or_init(|| self.commands_of(&key, command, &defines)).clone()?;
         Some((defines, commands))
     }
 
@@ -127,7 +126,7 @@ impl<'a> Drivers<'a> {
         self.direct(command).map(|(_, commands)| commands.digest)
     }
 
-    fn ask_or_remember(
+    fn commands_of(
         &self,
         key: &CommandKey,
         command: &Command<'_>,
@@ -260,7 +259,7 @@ impl<'a> Drivers<'a> {
         key: &CommandKey,
         words: &[&str],
         input: &str,
-    ) -> Result<Said, LaunchError> {
+    ) -> Result<DriverAnswer, LaunchError> {
         let toolchain = &self.toolchains[key.toolchain];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);

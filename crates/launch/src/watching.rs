@@ -1,6 +1,7 @@
 //! What programs may touch, and how what they ask of the file system is
 //! recorded.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +15,7 @@ use crate::error::LaunchError;
 
 /// What a toolchain's programs may read, by language.
 #[derive(Debug)]
-pub struct ToolchainPlaces {
-    hip: Places,
-    opencl_c: Places,
-    assembly: Places,
-}
+pub struct ToolchainPlaces(HashMap<Language, Places>);
 
 impl ToolchainPlaces {
     /// With the directories that were admitted besides, and the one that
@@ -38,22 +35,15 @@ impl ToolchainPlaces {
                 covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
             admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
         };
-        Self {
-            hip: of(Language::Hip),
-            opencl_c: of(Language::OpenclC),
-            assembly: of(Language::Assembly),
-        }
+        let languages = [Language::Hip, Language::OpenclC, Language::Assembly];
+        Self(languages.map(|language| (language, of(language))).into())
     }
 
     /// What they may read for a source of this language; the source's own
     /// directory is not among it.
     #[must_use]
     pub fn of(&self, language: Language) -> &Places {
-        match language {
-            Language::Hip => &self.hip,
-            Language::OpenclC => &self.opencl_c,
-            Language::Assembly => &self.assembly,
-        }
+        &self.0[&language]
     }
 }
 
