@@ -149,7 +149,7 @@ pub fn explain(
     history: &History,
 ) -> Result<Explanation, CompileError> {
     let asked = current.of(job);
-    let toolchain = current.drivers().toolchain(job);
+    let toolchain = &current.drivers().toolchains()[job.toolchain];
     let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);

@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::Digest;
-use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
 use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::engine::Drivers;
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -36,6 +35,8 @@ pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 pub const VERSION: &str = "v3";
 /// Where precompiled headers are kept.
 pub(crate) const HEADERS: &str = "headers";
+/// Where it is kept what drivers would run.
+pub(crate) const COMMANDS: &str = "commands";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.
@@ -70,7 +71,7 @@ pub struct Now<'a> {
     /// The plan's sources, and which is the job's.
     pub source: Option<(&'a SourceSet, usize)>,
     /// What names what the job's driver would run, if that is known.
-    pub(crate) driver: Option<(&'a Drivers<'a>, &'a Job)>,
+    pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
 }
 
 impl<'a> Now<'a> {
@@ -83,7 +84,7 @@ impl<'a> Now<'a> {
     /// What the job's driver would run, if that is known; it may have to be
     /// asked.
     pub(crate) fn commands(&self) -> Option<Digest> {
-        self.driver.and_then(|(drivers, job)| drivers.commands_digest(job))
+        self.driver.and_then(|(drivers, command)| drivers.commands_digest(&command))
     }
 }
 
