@@ -10,13 +10,13 @@ use std::sync::Mutex;
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What, settle,
-    tidy_below,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
+    driver_places, settle, tidy_below,
 };
 use gfxpack_process::{End, Moment};
 use gfxpack_toolchain::Toolchain;
 
-use crate::engine::{self, Direct, Engine, Filling, Run, Way, driver_places};
+use crate::engine::{self, Direct, Engine, Filling, Run, Way};
 use crate::error::CompileError;
 use crate::job::depfile_paths;
 use crate::source::SourceSet;

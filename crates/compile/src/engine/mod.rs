@@ -31,7 +31,7 @@ pub(crate) use self::command::Filling;
 use self::command::deps_arguments;
 pub(crate) use self::drivers::Commands;
 pub(crate) use self::drivers::Direct;
-pub(crate) use self::drivers::{COMMANDS, Drivers, driver_places};
+pub(crate) use self::drivers::{COMMANDS, Drivers};
 use self::precompiled::PrecompiledHeader;
 pub(crate) use self::prepare::Preparation;
 pub use self::shortcuts::{Shortcut, Shortcuts};
