@@ -131,6 +131,16 @@ struct Seen {
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
 }
 
+impl Seen {
+    fn add(&mut self, record: &Record, answers: BTreeSet<(PathBuf, Answer)>) {
+        self.answers.extend(answers);
+        for process in &record.processes {
+            let loaded = self.loaded.entry(process.program.clone()).or_default();
+            loaded.extend(process.libraries.iter().cloned());
+        }
+    }
+}
+
 impl<'a> Watch<'a> {
     fn new(looks: &'a Looks<'a>, since: Moment, scratch: &Path) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
@@ -148,31 +158,23 @@ impl<'a> Watch<'a> {
         program: &Path,
         record: Result<Record, Unwatched>,
     ) -> Option<BTreeSet<PathBuf>> {
-        let taken = record.map_err(|reason| reason.to_string()).and_then(|record| {
+        let mut seen = self.seen.lock().expect("no panic inside");
+        let record = match record {
+            Ok(record) => record,
+            Err(reason) => {
+                *seen = Err(reason.to_string());
+                return None;
+            }
+        };
+        if let Ok(all) = &mut *seen {
             let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
             // What is written is no answer.
             match settled.unknown() {
-                Some(path) => Err(format!("`{}` changed", path.display())),
-                None => Ok((record, settled.answers)),
-            }
-        });
-        let mut seen = self.seen.lock().expect("no panic inside");
-        match (taken, &mut *seen) {
-            (Err(reason), _) => {
-                *seen = Err(reason);
-                None
-            }
-            (Ok((record, answers)), seen) => {
-                if let Ok(seen) = seen {
-                    seen.answers.extend(answers);
-                    for process in &record.processes {
-                        let loaded = seen.loaded.entry(process.program.clone()).or_default();
-                        loaded.extend(process.libraries.iter().cloned());
-                    }
-                }
-                Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
+                Some(path) => *seen = Err(format!("`{}` changed", path.display())),
+                None => all.add(&record, settled.answers),
             }
         }
+        Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
     }
 
     /// All that was told; or why it is not known.
