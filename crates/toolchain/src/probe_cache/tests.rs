@@ -45,6 +45,7 @@ impl Machine {
             &"#!ROOT/shell
 [ -r ROOT/bin/more ] && . ROOT/bin/more
 for rocm in ROOT/opt/rocm-*; do :; done
+command -v of-this-machine
 exec hipcc-of-this-machine \"$@\"\n"
                 .replace("ROOT", root.to_str().unwrap()),
         );
@@ -118,7 +119,7 @@ fn answers_are_kept_until_something_that_decides_them_changes() {
     let machine = Machine::new();
     let this = "bin/hipcc-of-this-machine";
     let text = || fs::read_to_string(machine.at(this)).unwrap();
-    let changes: [(&str, &dyn Fn()); 14] = [
+    let changes: [(&str, &dyn Fn()); 16] = [
         ("clang", &|| machine.clang("16.0.0")),
         ("hipcc", &|| {
             let text = fs::read_to_string(machine.at("bin/hipcc")).unwrap();
@@ -132,7 +133,9 @@ fn answers_are_kept_until_something_that_decides_them_changes() {
         }),
         ("which nobody may execute", &|| machine.set_mode("first/hipcc-of-this-machine", 0o644)),
         ("which may be again", &|| machine.set_mode("first/hipcc-of-this-machine", 0o755)),
-        ("which leads elsewhere", &|| {
+        ("one that is only looked for", &|| machine.put("first/of-this-machine", "")),
+        ("which nobody may execute", &|| machine.set_mode("first/of-this-machine", 0o644)),
+        ("the other leads elsewhere", &|| {
             machine.link("first/hipcc-of-this-machine", "../bin/hipcc-of-this-machine");
         }),
         ("an installation", &|| fs::create_dir(machine.at("opt/rocm-7.0.0")).unwrap()),
