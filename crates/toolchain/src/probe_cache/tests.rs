@@ -1,3 +1,5 @@
+//! Toolchains of scripts, changed in every way that decides what they say.
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use gfxpack_process::{Cancel, write_atomic};
