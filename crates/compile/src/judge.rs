@@ -7,13 +7,12 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
-use gfxpack_launch::{
-    self as launch, Direct, Run, TemplateValues, depfile_paths, driver_places, searched,
-};
+use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, settle, tidy_below,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
+    settle, tidy_below,
 };
 use gfxpack_process::{End, Moment};
 use gfxpack_toolchain::Toolchain;

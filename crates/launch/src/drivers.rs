@@ -15,8 +15,8 @@ use std::time::Duration;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_process::watch::{Answers, Looks, Place, Places, Record, Recorder, Unwatched, settle};
-use gfxpack_process::{Cancel, End, Moment, run, touch, write_atomic};
+use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
+use gfxpack_process::{Cancel, End, Moment, read_sealed, run, touch, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,6 @@ use crate::watching::driver_recorder;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// What a system tells of itself and of processes, and of no files: drivers
-/// seed their hash tables with it, and count processors.
-const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// What a driver would run for all commands of a key.
 #[derive(Debug)]
@@ -150,7 +147,7 @@ impl<'a> Drivers<'a> {
     fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {
         let program = toolchain.program(key.program);
         let environment = &toolchain.environment;
-        let name = Hasher::new("gfxpack commands 1")
+        let name = Hasher::new("gfxpack commands 2")
             .field(toolchain.digest.as_ref())
             .field(program.as_os_str().as_encoded_bytes())
             .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
@@ -166,12 +163,7 @@ impl<'a> Drivers<'a> {
     /// What was answered before, if it would be answered again. A damaged file
     /// is none.
     fn remembered(&self, file: &Path) -> Option<Vec<CommandTemplate>> {
-        let text = fs::read(file).ok()?;
-        let (seal, rest) = text.split_at_checked(64)?;
-        if seal != Digest::of(rest).to_string().as_bytes() {
-            return None;
-        }
-        let Remembered { commands, answers } = serde_json::from_slice(rest).ok()?;
+        let Remembered { commands, answers } = read_sealed(file)?;
         answers.hold(self.looks).then(|| {
             if self.keeps {
                 touch(file);
@@ -203,24 +195,23 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        same.then(|| (general, self.answers(record, &scratch, since)))
+        let program = self.toolchains[key.toolchain].program(key.program);
+        same.then(|| (general, self.answers(record, program, &scratch, since)))
     }
 
     /// What a driver was told; `None` where that is not known.
     fn answers(
         &self,
         record: Result<Record, Unwatched>,
+        program: &Path,
         scratch: &Path,
         since: Moment,
     ) -> Option<Answers> {
         let record = record
             .map_err(|reason| tracing::debug!(%reason, "a driver is asked by every build"))
             .ok()?;
-        let places = driver_places(scratch.to_owned(), scratch);
-        let settled = settle(&record, |_| &places, self.looks, since.seconds());
-        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
-        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
-        if let Some(path) = unknown {
+        let settled = settle_driver(&record, program, scratch, self.looks, since);
+        if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;
         }
@@ -293,23 +284,9 @@ impl<'a> Drivers<'a> {
     }
 }
 
-/// Where everything lies for a driver, which may read anything, but is to
-/// write into `scratch` only.
-#[must_use]
-pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
-    let places = Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
-    NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
-}
-
 /// Keeps what was answered. Where that is impossible, later builds ask again.
 fn remember(file: &Path, remembered: &Remembered) {
-    // Paths that are no text can't be kept.
-    let text = serde_json::to_vec(remembered).map_err(std::io::Error::from);
-    let written = text.and_then(|text| {
-        let seal = Digest::of(&text).to_string();
-        write_atomic(file, &[seal.as_bytes(), &text])
-    });
-    if let Err(error) = written {
+    if let Err(error) = write_sealed(file, remembered) {
         tracing::debug!(%error, "a driver's answer is not kept");
     }
 }

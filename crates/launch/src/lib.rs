@@ -25,7 +25,7 @@ mod watching;
 
 pub use arguments::{depfile_paths, searched};
 pub use driver_launcher::DriverLauncher;
-pub use drivers::{Direct, DriverCommands, Drivers, driver_places};
+pub use drivers::{Direct, DriverCommands, Drivers};
 pub use error::LaunchError;
 pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;

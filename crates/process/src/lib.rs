@@ -13,6 +13,7 @@ mod moment;
 mod pipe;
 pub mod preload;
 mod program;
+mod sealed;
 mod touch;
 mod usage;
 pub mod watch;
@@ -27,6 +28,7 @@ pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
 };
+pub use sealed::{read_sealed, write_sealed};
 pub use touch::{note_use, touch};
 pub use usage::Usage;
 pub use work::WorkDir;

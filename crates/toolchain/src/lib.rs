@@ -6,19 +6,16 @@
 //! files of its own below the cache directory: `answers/`, `trials/` and
 //! `device-libs/`.
 
-mod answers;
 mod choose;
-mod configuration;
 mod disassemble;
 mod discover;
 mod error;
 mod isa;
-mod loader;
 mod probe;
+mod probe_cache;
 mod support;
 mod toolchain;
 mod trial;
-mod witness;
 
 pub use choose::{Listed, Toolchains};
 pub use disassemble::Disassembler;

@@ -1,16 +1,22 @@
 //! What a toolchain's own programs say of it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gfxpack_process::watch::{Recorder, Unwatched};
+use gfxpack_process::{self as process, Cancel, End, Output, Program};
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache};
 use serde::{Deserialize, Serialize};
 
-use crate::configuration::Configuration;
+use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use gfxpack_process::{self as process, Cancel, End, Output, Program};
+use crate::probe_cache::Watch;
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -22,9 +28,44 @@ pub(crate) struct Asker<'a> {
     scratch: &'a Path,
     environment: &'a [(OsString, OsString)],
     cancel: &'a Cancel,
+    /// What watches the programs, if anything does.
+    watch: Option<&'a Watch<'a>>,
 }
 
-/// What was found out.
+/// What a toolchain's programs say of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Probed {
+    pub(crate) found: Found,
+    pub(crate) clang_version: String,
+    /// The processors that clang knows.
+    pub(crate) processors: BTreeSet<String>,
+    /// Configuration files that clang's drivers read: options that they take
+    /// before those of a command line, in all languages.
+    pub(crate) configuration: BTreeSet<PathBuf>,
+}
+
+impl Probed {
+    /// Asks.
+    pub(crate) fn ask(candidate: &Candidate, ask: &Asker<'_>) -> Result<Self, ToolchainError> {
+        let (found, mut configuration) = match &candidate.driver {
+            Driver::Hipcc(hipcc) => ask_hipcc(ask, hipcc)?,
+            Driver::Clang(clang) => {
+                let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
+                let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
+                (ask_clang(ask, clang, rocm, libs)?, BTreeSet::new())
+            }
+        };
+        let clang = &found.clang;
+        let (clang_version, (processors, own)) = rayon::join(
+            || ask.clang_version(clang),
+            || (ask.processors(clang), ask.configuration(clang)),
+        );
+        configuration.extend(own?);
+        Ok(Self { clang_version: clang_version?, processors: processors?, configuration, found })
+    }
+}
+
+/// Where a toolchain's parts are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) clang: PathBuf,
@@ -32,9 +73,8 @@ pub(crate) struct Found {
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
+    /// As hipcc says it.
     pub(crate) hip_version: Option<[u32; 3]>,
-    /// Of whatever hipcc runs.
-    pub(crate) configuration: Configuration,
 }
 
 impl<'a> Asker<'a> {
@@ -43,7 +83,12 @@ impl<'a> Asker<'a> {
         environment: &'a [(OsString, OsString)],
         cancel: &'a Cancel,
     ) -> Self {
-        Self { scratch, environment, cancel }
+        Self { scratch, environment, cancel, watch: None }
+    }
+
+    /// The same, with what it asks watched.
+    pub(crate) fn watched_by(&self, watch: &'a Watch<'a>) -> Self {
+        Self { watch: Some(watch), ..*self }
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
@@ -52,6 +97,15 @@ impl<'a> Asker<'a> {
 
     fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
         let output = self.run(program, arguments)?;
+        self.successful(program, arguments, output)
+    }
+
+    fn successful(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        output: Output,
+    ) -> Result<Output, ToolchainError> {
         if output.ok() {
             return Ok(output);
         }
@@ -76,13 +130,39 @@ impl<'a> Asker<'a> {
 
     /// The configuration that clang reads for the host, where HIP's driver
     /// begins, and for the targets of the other languages.
-    pub(crate) fn configuration(&self, clang: &Path) -> Result<Configuration, ToolchainError> {
-        let mut found = Configuration::default();
+    fn configuration(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
+        let mut found = BTreeSet::new();
         for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
-            let output = self.run(clang, &[target, &["-v"]].concat())?;
-            found.read(&output.stderr);
+            let arguments = [target, &["-v"]].concat();
+            let (output, read) = self.watched(clang, &arguments)?;
+            found.extend(self.configured(clang, &arguments, &output, read)?);
         }
         Ok(found)
+    }
+
+    /// The configuration files that a driver read, of which it names some. What
+    /// those name in turn is read with them alone.
+    ///
+    /// Source: Clang Compiler User's Manual, "Configuration files".
+    fn configured(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        output: &Output,
+        read: FilesRead,
+    ) -> Result<BTreeSet<PathBuf>, ToolchainError> {
+        let lines = output.stdout.lines().chain(output.stderr.lines());
+        let named = lines.filter_map(|line| line.strip_prefix("Configuration file: "));
+        let mut files: BTreeSet<PathBuf> = named.map(PathBuf::from).collect();
+        if files.is_empty() {
+            return Ok(files);
+        }
+        let (plain, read_always) =
+            self.watched(program, &[arguments, &["--no-default-config"]].concat())?;
+        if let (true, Some(read), Some(always)) = (plain.ok(), read, read_always) {
+            files.extend(read.difference(&always).cloned());
+        }
+        Ok(files)
     }
 
     /// The gfx names that clang's AMDGPU backend knows.
@@ -109,6 +189,24 @@ impl<'a> Asker<'a> {
         program: &Path,
         arguments: Vec<OsString>,
     ) -> Result<Output, ToolchainError> {
+        self.recorded(program, arguments).map(|(output, _)| output)
+    }
+
+    /// The same with the files that it read, where that is known.
+    fn watched(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+    ) -> Result<(Output, FilesRead), ToolchainError> {
+        self.recorded(program, arguments.iter().map(OsString::from).collect())
+    }
+
+    fn recorded(
+        &self,
+        program: &Path,
+        arguments: Vec<OsString>,
+    ) -> Result<(Output, FilesRead), ToolchainError> {
+        let recorder = self.watch.and_then(|watch| watch.recorder().ok());
         let output = process::run(
             &Program {
                 path: program,
@@ -117,14 +215,16 @@ impl<'a> Asker<'a> {
                 environment: self.environment,
                 temp_dir: self.scratch,
                 time_limit: TIME_LIMIT,
-                record: None,
+                record: recorder.as_ref(),
             },
             self.cancel,
         )?;
-        match output.end {
-            End::Cancelled => Err(ToolchainError::Interrupted),
-            _ => Ok(output),
+        if let End::Cancelled = output.end {
+            return Err(ToolchainError::Interrupted);
         }
+        let record = recorder.map_or(Err(Unwatched::Nothing), Recorder::finish);
+        let read = self.watch.and_then(|watch| watch.take(program, record));
+        Ok((output, read))
     }
 
     /// The directory that programs run in.
@@ -145,24 +245,42 @@ impl<'a> Asker<'a> {
     /// The program behind all links, and every shared library it loads.
     pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
         let real = fs::canonicalize(program).map_err(ToolchainError::io("read", program))?;
-        let mut files = vec![real.clone()];
-        // A script or static program has none, and ldd says so by failing.
-        let ldd = process::find_in_path("ldd", &std::ffi::OsString::from("/usr/bin:/bin"));
-        if let Some(ldd) = ldd {
-            let output = self.run(&ldd, &[&real.to_string_lossy()])?;
-            let libraries = output.stdout.lines().filter_map(|line| {
-                let path = line.split_once("=>").map_or(line, |(_, path)| path).trim();
-                path.split_once(" (").map(|(path, _)| PathBuf::from(path.trim()))
-            });
-            files.extend(libraries.filter(|path| path.is_absolute() && path.is_file()));
-        }
-        Ok(files)
+        let libraries = self.libraries(&real)?;
+        Ok([vec![real], libraries].concat())
     }
+
+    /// The shared libraries that a program would load, by its loader's words.
+    /// A script or a static program has none.
+    ///
+    /// Source: ld.so(8), `--list`.
+    pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
+        let Some(loader) = loader(program) else { return Ok(Vec::new()) };
+        let arguments = vec!["--list".into(), program.into()];
+        let output = self.attempt(&loader, arguments)?;
+        let libraries = output.stdout.lines().filter_map(|line| {
+            let path = line.split_once("=>").map_or(line, |(_, path)| path).trim();
+            path.split_once(" (").map(|(path, _)| PathBuf::from(path.trim()))
+        });
+        Ok(libraries.filter(|path| path.is_absolute() && path.is_file()).collect())
+    }
+}
+
+/// Files that a program read, where that is known.
+type FilesRead = Option<BTreeSet<PathBuf>>;
+
+/// What loads a program's libraries, if anything does.
+fn loader(program: &Path) -> Option<PathBuf> {
+    let data = ReadCache::new(fs::File::open(program).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &data).ok()?;
+    let name = segments.iter().find_map(|segment| segment.interpreter(endian, &data).ok()?)?;
+    Some(OsStr::from_bytes(name).into())
 }
 
 /// Asks hipcc what it would run: that names clang, the linker, the device
 /// libraries and the headers, however the installation is laid out.
-pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, ToolchainError> {
+fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<(Found, BTreeSet<PathBuf>), ToolchainError> {
     let source = ask.scratch.join("probe.hip");
     fs::write(&source, "").map_err(ToolchainError::io("write", &source))?;
     let arch = |processor: &str| format!("--offload-arch={processor}");
@@ -182,13 +300,17 @@ pub(crate) fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<Found, Toolchai
         Err(last.expect("at least one processor was tried"))
     };
     // Without a target, hipcc asks for the machine's own, by Python.
-    let version = || ask.ask(hipcc, &["--version", &arch(PROBE_PROCESSORS[0])]);
+    let arch = arch(PROBE_PROCESSORS[0]);
+    let arguments = ["--version", &arch];
+    let version = || -> Result<_, ToolchainError> {
+        let (output, read) = ask.watched(hipcc, &arguments)?;
+        let output = ask.successful(hipcc, &arguments, output)?;
+        let configuration = ask.configured(hipcc, &arguments, &output, read)?;
+        Ok((hip_version(&output.stdout), configuration))
+    };
     let (found, version) = rayon::join(commands, version);
-    let found = found?;
-    let said = version?.stdout;
-    let mut configuration = Configuration::default();
-    configuration.read(&said);
-    Ok(Found { hip_version: hip_version(&said), configuration, ..found })
+    let (hip_version, configuration) = version?;
+    Ok((Found { hip_version, ..found? }, configuration))
 }
 
 /// `HIP version: 5.2.21153-0`.
@@ -231,13 +353,12 @@ fn parse_commands(text: &str) -> Option<Found> {
             .and_then(|dir| dir.parent().map(Path::to_owned))
             .unwrap_or_else(|| "/usr".into()),
         hip_version: None,
-        configuration: Configuration::default(),
     })
 }
 
 /// Asks a clang about itself; headers and device libraries are where the
 /// candidate says.
-pub(crate) fn ask_clang(
+fn ask_clang(
     ask: &Asker<'_>,
     clang: &Path,
     rocm: &Path,
@@ -254,15 +375,14 @@ pub(crate) fn ask_clang(
         lld: Some(lld),
         resource_dir: PathBuf::from(resource_dir.trim()),
         device_libs: device_libs.to_owned(),
-        hip_version: header_version(&rocm.join("include/hip/hip_version.h")),
+        hip_version: None,
         rocm: rocm.to_owned(),
-        configuration: Configuration::default(),
     })
 }
 
-/// `#define HIP_VERSION_MAJOR 5` and its kin.
-fn header_version(header: &Path) -> Option<[u32; 3]> {
-    let text = fs::read_to_string(header).ok()?;
+/// HIP's version by its headers: `#define HIP_VERSION_MAJOR 5` and its kin.
+pub(crate) fn header_version(rocm: &Path) -> Option<[u32; 3]> {
+    let text = fs::read_to_string(rocm.join("include/hip/hip_version.h")).ok()?;
     let number = |name: &str| {
         text.lines().find_map(|line| {
             let mut words = line.split_whitespace();

@@ -11,14 +11,14 @@ use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, Supplie
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, Language};
-use gfxpack_process::{FileDigests, Identity, Moment};
+use gfxpack_process::{FileDigests, Identity};
 use rayon::prelude::*;
 
-use crate::answers::{Answers, Kept};
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
 use crate::isa;
-use crate::probe::{self, Asker};
+use crate::probe::{self, Asker, Probed};
+use crate::probe_cache::ProbeCache;
 
 /// Below a ROCm prefix.
 const HIP_HEADERS: &str = "include/hip";
@@ -69,8 +69,8 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Probes a candidate: `ask` asks in its environment what `kept` does not
-    /// know; with `keep`, the answers are kept.
+    /// Probes a candidate: `ask` asks in its environment what is not known;
+    /// with `keep`, what is said is kept in `cache`.
     pub(crate) fn probe(
         candidate: &Candidate,
         environment: &[(OsString, OsString)],
@@ -78,24 +78,17 @@ impl Toolchain {
         ask: &Asker<'_>,
         (cache, keep): (&Path, bool),
     ) -> Result<Self, ToolchainError> {
-        let kept = Kept::new(cache, candidate, environment);
-        let answers = match kept.read() {
-            Some(answers) => answers,
-            None => {
-                let asked = Moment::now();
-                let answers = Answers::ask(candidate, ask)?;
-                if keep {
-                    kept.write(&answers, asked);
-                }
-                answers
-            }
-        };
-        let Answers { found, clang_version, processors, mut programs, configuration, .. } = answers;
-        // Options of every job's, in all languages.
-        programs.extend(configuration.files());
-        let hipcc = match &candidate.driver {
-            Driver::Hipcc(hipcc) => Some(hipcc.clone()),
-            Driver::Clang(_) => None,
+        let known = ProbeCache::new(cache, candidate, environment, digests);
+        let Probed { found, clang_version, processors, configuration } = known.probe(ask, keep)?;
+        let (clang, lld) = rayon::join(
+            || ask.with_libraries(&found.clang),
+            || found.lld.as_ref().map(|lld| ask.with_libraries(lld)).transpose(),
+        );
+        let programs = [clang?, lld?.unwrap_or_default(), configuration.into_iter().collect()];
+        let programs = programs.concat();
+        let (hipcc, hip_version) = match &candidate.driver {
+            Driver::Hipcc(hipcc) => (Some(hipcc.clone()), found.hip_version),
+            Driver::Clang(_) => (None, probe::header_version(&found.rocm)),
         };
         // What hipcc itself will link, which must be what was asked for.
         let device_libs = found.device_libs;
@@ -127,7 +120,7 @@ impl Toolchain {
             hipcc,
             clang: found.clang,
             clang_version,
-            hip_version: found.hip_version,
+            hip_version,
             installed_libs: device_libs.clone(),
             device_libs,
             rocm: found.rocm,

@@ -29,6 +29,8 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text::option")]
         real: Option<PathBuf>,
     },
+    /// A regular file, and whether anybody may execute it.
+    Executable(bool),
     /// Something else, or something that can't be looked at.
     Other,
 }
@@ -51,6 +53,8 @@ pub enum Query {
     Names,
     /// What a link holds, if it is one.
     Link,
+    /// Whether it may be executed, if it is a file.
+    Executable,
 }
 
 impl Answer {
@@ -60,6 +64,7 @@ impl Answer {
         match self {
             Self::Listing(_) => Query::Names,
             Self::Link(_) => Query::Link,
+            Self::Executable(_) => Query::Executable,
             _ => Query::What,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -33,6 +34,8 @@ struct Known {
 struct Look {
     kind: Kind,
     identity: Option<Identity>,
+    executable: bool,
+    /// Of a file.
     real: PathBuf,
     digest: Option<Digest>,
     listing: Option<Digest>,
@@ -174,12 +177,13 @@ impl Look {
             Ok(meta) if meta.is_file() => Kind::File,
             Ok(_) => Kind::Other,
         };
+        let executable = meta.as_ref().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
         let identity = meta.ok().map(|meta| Identity::of(&meta));
-        Self { kind, identity, real: real(path), digest: None, listing: None }
+        let real = if kind == Kind::File { real(path) } else { PathBuf::new() };
+        Self { kind, identity, executable, real, digest: None, listing: None }
     }
 
     fn answer(&mut self, path: &Path, query: Query, digests: &FileDigests) -> io::Result<Answer> {
-        let real = (self.real != path).then(|| self.real.clone());
         Ok(match self.kind {
             Kind::Absent => Answer::Absent,
             Kind::Directory if query == Query::Names => Answer::Listing(match self.listing {
@@ -187,7 +191,9 @@ impl Look {
                 None => *self.listing.insert(listing(path)?),
             }),
             Kind::Directory => Answer::Directory,
+            Kind::File if query == Query::Executable => Answer::Executable(self.executable),
             Kind::File => {
+                let real = (self.real != path).then(|| self.real.clone());
                 let digest = match self.digest {
                     Some(digest) => digest,
                     None => *self.digest.insert(digests.digest(path)?),

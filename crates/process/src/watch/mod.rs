@@ -8,6 +8,7 @@
 //! [`environment`]: Recorder::environment
 
 mod answers;
+mod driver;
 mod entries;
 mod landlock;
 mod looks;
@@ -27,7 +28,7 @@ use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
 use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, KeptAnswers, Query};
-
+pub use driver::{driver_places, settle_driver};
 pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};

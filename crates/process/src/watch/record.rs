@@ -223,6 +223,19 @@ pub struct Record {
 }
 
 impl Record {
+    /// The regular files that were opened, by the names that they were opened
+    /// by.
+    pub fn read(&self) -> impl Iterator<Item = PathBuf> {
+        const REGULAR: u32 = 0o100_000;
+        let is_regular = |file: FileState| file.mode & 0o170_000 == REGULAR;
+        let opened = self.asks.iter().filter(move |ask| {
+            matches!(ask.what, What::Open { .. })
+                && !ask.what.writes()
+                && ask.file.is_some_and(is_regular)
+        });
+        opened.map(|ask| ask.path.clone())
+    }
+
     /// The asks of processes of a class.
     pub fn of(&self, class: Class) -> impl Iterator<Item = &Ask> {
         self.asks.iter().filter(move |ask| self.processes[ask.process].class == class)

@@ -1,7 +1,7 @@
 //! Judges all that a run asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 
@@ -24,6 +24,16 @@ pub struct Settled {
     /// as they are now: a run that finds all of them the same after it is one
     /// that read them so.
     pub fresh: BTreeSet<(PathBuf, Answer)>,
+}
+
+impl Settled {
+    /// A path of which it is not known what the run was told: its answers
+    /// can't be kept for another one.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&Path> {
+        let fresh = self.fresh.first().map(|(path, _)| path);
+        self.reads.as_ref().or(self.changed.as_ref()).or(fresh).map(PathBuf::as_path)
+    }
 }
 
 /// Whether something was there when it was looked for, which may have been
@@ -107,7 +117,7 @@ impl Settled {
         // What a link holds is compared as it is. Directories change whenever
         // something is put into them.
         let state = ask.file.filter(|state| match query {
-            Query::Link => false,
+            Query::Link | Query::Executable => false,
             Query::Names => true,
             Query::What => !state.is_dir(),
         });
@@ -149,6 +159,8 @@ fn fits(answer: &Answer, ask: &Ask) -> bool {
             _ => ask.error.is_some() || !ask.file.is_some_and(|file| file.is_dir()),
         },
         Answer::Directory | Answer::Listing(_) => ask.file.is_none_or(|file| file.is_dir()),
+        // Nobody asks for that alone.
+        Answer::Executable(_) => true,
         Answer::Other => !opened,
     }
 }

@@ -1,0 +1,139 @@
+//! What the output of a driver or a script rests on: whatever it and all that
+//! it starts were told of files, and the programs themselves.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Answer, Ask, Place, Places, Query, Record, Settled, What, settle};
+use crate::Moment;
+use crate::watch::Looks;
+
+/// What a system tells of itself and of processes, and of no files: programs
+/// seed their hash tables with it, and count processors.
+const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// As much of a script's first line as Linux reads.
+///
+/// Source: Linux, `include/uapi/linux/binfmts.h`, `BINPRM_BUF_SIZE`.
+const FIRST_LINE: u64 = 256;
+/// How many scripts may be each other's interpreters.
+///
+/// Source: Linux, `fs/exec.c`, `exec_binprm`.
+const SCRIPTS: usize = 5;
+
+/// Where things lie for a driver: it may read anything.
+#[must_use]
+pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
+    let places = Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
+    NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
+}
+
+/// Judges the record of a driver or script that `program` was started as, in
+/// the directory `scratch`, after `since`. The recorder must have been told to
+/// tell all.
+///
+/// What the loader of a program looked for is not in a record; the libraries
+/// that it found are among the answers.
+#[must_use]
+pub fn settle_driver(
+    record: &Record,
+    program: &Path,
+    scratch: &Path,
+    looks: &Looks<'_>,
+    since: Moment,
+) -> Settled {
+    let places = driver_places(scratch.to_owned(), scratch);
+    let mut settled = settle(record, |_| &places, looks, since.seconds());
+    let seen: BTreeSet<&Path> =
+        record.asks.iter().filter(|ask| sees_mode(ask)).map(|ask| ask.path.as_path()).collect();
+    let files = settled.answers.iter().filter(|(_, answer)| matches!(answer, Answer::File { .. }));
+    let modes: Vec<_> = files
+        .filter(|(path, _)| seen.contains(path.as_path()))
+        .filter_map(|(path, _)| Some((path.clone(), looks.answer(path, Query::Executable)?)))
+        .collect();
+    settled.answers.extend(modes);
+    let started = started(record, program);
+    for path in started.into_iter().filter(|path| !path.starts_with(scratch)) {
+        match looks.answer(&path, Query::What) {
+            Some(answer @ Answer::File { .. }) => {
+                // Nobody tells which file it was, so it must have been this one
+                // all the time.
+                if !looks.rested(&path, since.seconds()) {
+                    settled.fresh.insert((path.clone(), answer.clone()));
+                }
+                settled.answers.insert((path, answer));
+            }
+            _ => {
+                settled.changed.get_or_insert(path);
+            }
+        }
+    }
+    settled
+}
+
+/// Whether an answer says who may execute a file.
+fn sees_mode(ask: &Ask) -> bool {
+    const EXECUTE: u32 = 1;
+    match ask.what {
+        What::Execute => true,
+        What::Access(mode) => mode & EXECUTE != 0,
+        What::Stat | What::Lstat => ask.file.is_some_and(|file| !file.is_dir()),
+        _ => false,
+    }
+}
+
+/// The programs that ran, by the names that they were started by and by their
+/// own, the interpreters of those that are scripts, and the libraries of all.
+fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
+    let executed =
+        record.asks.iter().filter(|ask| ask.what == What::Execute && ask.error.is_none());
+    let named = executed.map(|ask| ask.path.as_path()).chain([program]);
+    let mut started: BTreeSet<PathBuf> = BTreeSet::new();
+    for program in named {
+        let scripts = std::iter::successors(Some(program.to_owned()), |file| interpreter(file));
+        started.extend(scripts.take(SCRIPTS + 1));
+    }
+    for process in &record.processes {
+        started.insert(process.program.clone());
+        started.extend(process.libraries.iter().cloned());
+    }
+    started.retain(|path| !NO_FILES.iter().any(|dir| path.starts_with(dir)));
+    started
+}
+
+/// The program that a script names in its first line.
+///
+/// Source: Linux, `fs/binfmt_script.c`.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    let mut line = Vec::new();
+    File::open(script).ok()?.take(FIRST_LINE).read_to_end(&mut line).ok()?;
+    let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
+    let name = words.find(|word| !word.is_empty())?;
+    Some(OsStr::from_bytes(name).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interpreters_are_those_of_the_first_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("script");
+        let check = |text: &str, expected: Option<&str>| {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(interpreter(&file), expected.map(PathBuf::from), "{text:?}");
+        };
+        check("#!/bin/sh\necho\n", Some("/bin/sh"));
+        check("#! \t/usr/bin/env perl -w\n", Some("/usr/bin/env"));
+        check("#!/bin/sh", Some("/bin/sh"));
+        check("#!\n/bin/sh\n", None);
+        check("# /bin/sh\n", None);
+        check("", None);
+        assert_eq!(interpreter(dir.path()), None);
+    }
+}
