@@ -335,7 +335,7 @@ fn assembly_that_reads_a_file_outside_of_the_sources_is_refused() {
     let bits = bits.display();
     let sources = [
         ("a.cl", format!("__kernel void k() {{ __asm__(\".incbin \\\"{bits}\\\"\"); }}\n")),
-        ("b.cpp", format!("asm(\".INCLUDE \\\"{bits}\\\"\");\n")),
+        ("b.cpp", format!("__global__ void k() {{ asm(\".INCLUDE \\\"{bits}\\\"\"); }}\n")),
         ("c.s", format!("label: .incbin \"{bits}\"\n")),
         ("d.s", format!(".INCBIN \"{bits}\"\n")),
     ];

@@ -57,8 +57,19 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "rusqlite", "tar", "toml", "tokio"],
     ),
     (
+        "gfxpack-launch",
+        &["gfxpack-model", "gfxpack-process", "gfxpack-toolchain"],
+        &["clap", "indicatif", "rayon", "rusqlite", "tar", "toml", "walkdir", "tokio"],
+    ),
+    (
         "gfxpack-compile",
-        &["gfxpack-model", "gfxpack-plan", "gfxpack-process", "gfxpack-toolchain"],
+        &[
+            "gfxpack-launch",
+            "gfxpack-model",
+            "gfxpack-plan",
+            "gfxpack-process",
+            "gfxpack-toolchain",
+        ],
         &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
     ("gfxpack-package", &["gfxpack-model"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),

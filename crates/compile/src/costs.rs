@@ -361,7 +361,7 @@ mod tests {
 
     fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> Record {
         let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
-        let (duration, site) = (Duration::from_secs(100), crate::remote::Site::Here);
+        let (duration, site) = (Duration::from_secs(100), crate::job::Site::Here);
         let built = Built { size: 1, duration, usage, site };
         Record::new(plan, &plan.jobs[job], &built)
     }

@@ -1,13 +1,14 @@
 //! What is asked again before what a store has of a job counts.
 
+use gfxpack_launch::Drivers;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Looks;
 use gfxpack_toolchain::Toolchain;
 
-use crate::engine::Drivers;
+use crate::context::command;
 use crate::source::SourceSet;
-use crate::store::{Now, ObjectStore};
+use crate::store::{COMMANDS, Now, ObjectStore};
 
 /// The file system, the sources and the drivers, as they are while a command
 /// runs: each file is looked at once, each driver asked once.
@@ -29,7 +30,8 @@ impl<'a> Current<'a> {
         store: &'a ObjectStore,
         cancel: &'a Cancel,
     ) -> Self {
-        Self { looks, sources, drivers: Drivers::new(toolchains, store.dir(), looks, cancel) }
+        let kept = store.dir().join(COMMANDS);
+        Self { looks, sources, drivers: Drivers::new(toolchains, kept, looks, cancel) }
     }
 
     /// The same, but nothing is written.
@@ -42,7 +44,7 @@ impl<'a> Current<'a> {
     #[must_use]
     pub fn of<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
-        Now { looks: self.looks, source, driver: Some((&self.drivers, job)) }
+        Now { looks: self.looks, source, driver: Some((&self.drivers, command(job))) }
     }
 
     pub(crate) fn looks(&self) -> &'a Looks<'a> {

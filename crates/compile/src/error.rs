@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use gfxpack_launch::LaunchError;
 use gfxpack_process::StartError;
 use gfxpack_toolchain::{START_HINT, ToolchainError, io_hint};
 
@@ -44,14 +45,23 @@ pub enum CompileError {
     /// with.
     #[error("failed to trust source `{0}`: it is not the one that the plan was made with")]
     ForeignSource(String),
+    /// A command can't be run for another reason.
+    #[error(transparent)]
+    Launch(LaunchError),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
 }
 
-impl From<StartError> for CompileError {
-    fn from(StartError { program, source }: StartError) -> Self {
-        Self::Start { program, source }
+impl From<LaunchError> for CompileError {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Toolchain(error) => error.into(),
+            LaunchError::Start(StartError { program, source }) => Self::Start { program, source },
+            LaunchError::Io { action, path, source } => Self::Io { action, path, source },
+            LaunchError::Interrupted => Self::Interrupted,
+            other => Self::Launch(other),
+        }
     }
 }
 
@@ -79,7 +89,7 @@ impl CompileError {
             Self::ForeignSource(_) => {
                 "copy the plan again, or make it anew with `gfxpack plan --out`"
             }
-            Self::Remote(_) | Self::Interrupted => {
+            Self::Remote(_) | Self::Launch(_) | Self::Interrupted => {
                 "run the same command again: what is built already is kept"
             }
         };

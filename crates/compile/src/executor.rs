@@ -2,32 +2,36 @@
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use gfxpack_launch::{
+    DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPlaces,
+};
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::Looks;
-use gfxpack_process::{Cancel, FileDigests, Usage, WorkDir};
+use gfxpack_process::{Cancel, FileDigests, WorkDir};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::context::BuildContext;
 use crate::costs::{CostFile, Expected, Record};
-use crate::crew::{Crew, Done, Seats};
 use crate::current::Current;
-use crate::engine::{Compilers, Engine, Shortcuts, compiler_environment};
 use crate::error::CompileError;
+use crate::event::Event;
 use crate::gate::{Gate, ThisMachine};
-use crate::job::{Built, Failure, FailureKind};
-use crate::judge::ToolchainPlaces;
-use crate::local::Shop;
-use crate::remote::{RemoteShop, RemoteWorkers, Site};
+use crate::job::{Failure, FailureKind, Site};
+use crate::local::LocalContext;
+use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
+use crate::worker_pool::{Done, Slots, WorkerPool};
 
 /// How many jobs' costs may be lost if the build is killed.
 const COSTS_AT_ONCE: usize = 500;
@@ -63,76 +67,6 @@ pub struct Remote {
     pub workers: Arc<dyn RemoteWorkers>,
     /// Whether this machine runs only what can't run there.
     pub alone: bool,
-}
-
-/// What happens while a plan runs, in the order it happens. Jobs are indices
-/// into the plan's.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// What the store has already; the other jobs follow.
-    Looked {
-        /// Jobs whose objects it has, with their sizes.
-        cached: Vec<(usize, u64)>,
-        /// Jobs that an earlier run saw refused, with what was said then.
-        refused: Vec<(usize, Failure)>,
-    },
-    /// Something that the user should hear, and that ends nothing.
-    Warning {
-        /// In words.
-        message: String,
-    },
-    /// In this order the others will start; not sent if there are none.
-    Queued {
-        /// Workers, numbered from 0: so many jobs run at once at most.
-        workers: usize,
-        /// Jobs, with how long each is expected to run.
-        jobs: Vec<(usize, Duration)>,
-    },
-    /// HIP's headers were precompiled for several of the jobs.
-    Prepared {
-        /// One of the jobs that it is for.
-        job: usize,
-        /// Where and when; nothing else ran there meanwhile.
-        run: JobRun,
-        /// How long it took.
-        duration: Duration,
-        /// What the compilers for it used.
-        usage: Usage,
-    },
-    /// A compiler was started.
-    Started {
-        /// The job.
-        job: usize,
-        /// Where and when.
-        run: JobRun,
-    },
-    /// An object was made and stored.
-    Finished {
-        /// The job.
-        job: usize,
-        /// Where and when.
-        run: JobRun,
-        /// The object.
-        built: Built,
-    },
-    /// A kernel could not be made.
-    Failed {
-        /// The job.
-        job: usize,
-        /// Where and when.
-        run: JobRun,
-        /// Why, with the compiler's words.
-        failure: Failure,
-    },
-}
-
-/// Where and when a job runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobRun {
-    /// The worker's number.
-    pub worker: usize,
-    /// When its compiler was started.
-    pub started: Instant,
 }
 
 /// What a run made.
@@ -177,6 +111,9 @@ pub struct Executor<'a> {
     pub cancel: &'a Cancel,
 }
 
+/// What is told of events.
+type OnEvent<'e> = &'e mut dyn FnMut(Event);
+
 impl Executor<'_> {
     /// Runs every job of the plan that the store does not have. Events come
     /// on the calling thread.
@@ -186,238 +123,317 @@ impl Executor<'_> {
     /// disk, a compiler that can't be started. What was made until then is in
     /// the store. A kernel that fails is no error but part of the summary.
     pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-        run(self, on_event)
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.options.jobs.max(1))
+            .thread_name(|index| format!("worker-{index}"))
+            .build()
+            .map_err(|error| CompileError::Start {
+                program: "worker threads".into(),
+                source: std::io::Error::other(error),
+            })?;
+        let looks = Looks::new(self.digests);
+        let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel);
+        let (summary, missing) = self.look_up(&pool, &current, on_event);
+        if missing.is_empty() {
+            return Ok(summary);
+        }
+        let mut results = Results {
+            executor: self,
+            summary,
+            cost_file: CostFile::of(&self.options.cache_dir),
+            costs: Vec::new(),
+            made: Vec::new(),
+            error: None,
+        };
+        self.make(&pool, &current, &missing, &mut results, on_event)?;
+        results.settle(&missing)
+    }
+
+    /// Looks for the jobs in the store, and in the shared cache; gives those
+    /// that are left to run.
+    fn look_up(
+        &self,
+        pool: &ThreadPool,
+        current: &Current<'_>,
+        on_event: OnEvent<'_>,
+    ) -> (Summary, Vec<usize>) {
+        let Self { plan, store, options, .. } = *self;
+        let wanted = self.only.map_or_else(|| (0..plan.jobs.len()).collect(), <[usize]>::to_vec);
+        let lookup = |index: &usize| {
+            let job = &plan.jobs[*index];
+            store.lookup(job.digest, current.of(job))
+        };
+        let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
+        let mut objects = vec![None; plan.jobs.len()];
+        for (&index, object) in wanted.iter().zip(found) {
+            objects[index] = object;
+        }
+        let shared = self.fetch(&wanted, current, &mut objects);
+        self.warn(on_event);
+        let (mut cached, mut missing) = (Vec::new(), Vec::new());
+        for index in wanted {
+            match &objects[index] {
+                Some(object) => cached.push((index, object.size)),
+                None => missing.push(index),
+            }
+        }
+        let mut refused: Vec<(usize, Failure)> = Vec::new();
+        if !options.retry_refused {
+            let refusal = |index: &usize| {
+                let job = &plan.jobs[*index];
+                Some((*index, store.refusal(job.digest, current.of(job))?))
+            };
+            refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
+            let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
+            missing.retain(|job| !known.contains(job));
+        }
+        let summary = Summary {
+            cached: cached.len(),
+            shared,
+            objects,
+            failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
+            refused_before: refused.len(),
+            ..Summary::default()
+        };
+        on_event(Event::Looked { cached, refused });
+        (summary, missing)
+    }
+
+    /// Fetches what the store lacks from the shared cache; how many that had.
+    fn fetch(
+        &self,
+        wanted: &[usize],
+        current: &Current<'_>,
+        objects: &mut [Option<ObjectInfo>],
+    ) -> usize {
+        let Self { plan, store, cancel, .. } = *self;
+        let Some(shared) = self.options.shared.as_deref() else { return 0 };
+        let (had, lacked): (Vec<usize>, Vec<usize>) =
+            wanted.iter().partition(|&&index| objects[index].is_some());
+        if shared.takes_all() {
+            shared.top_up(plan, &had, store, cancel);
+        }
+        let fetched = shared.fetch(plan, &lacked, store, current, cancel);
+        let count = fetched.len();
+        for (index, object) in fetched {
+            objects[index] = Some(object);
+        }
+        count
+    }
+
+    /// Tells what is wrong with the shared cache.
+    fn warn(&self, on_event: OnEvent<'_>) {
+        let warnings = self.options.shared.as_deref().map(SharedCache::warnings);
+        let warnings = warnings.unwrap_or_default();
+        warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
+    }
+
+    /// The jobs with what each is expected to cost, longest first, so that
+    /// none is left to run alone at the end.
+    fn queue(&self, missing: &[usize], cost_file: &CostFile) -> Vec<(usize, Expected)> {
+        let closure_size = |source| self.sources.closure_size(source);
+        let expected = cost_file.read().expect(self.plan, missing, closure_size);
+        let mut queue: Vec<_> = missing.iter().copied().zip(expected).collect();
+        queue.sort_by_key(|(index, expected): &(usize, Expected)| (Reverse(expected.time), *index));
+        queue
+    }
+
+    /// Runs the jobs that are left.
+    fn make(
+        &self,
+        pool: &ThreadPool,
+        current: &Current<'_>,
+        missing: &[usize],
+        results: &mut Results<'_>,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), CompileError> {
+        let Self { plan, sources, toolchains, store, digests, options, .. } = *self;
+        let (cancel, looks) = (&self.cancel.child(), current.looks());
+        let work = WorkDir::create(&options.cache_dir)
+            .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
+        let kept = store.dir().join(HEADERS);
+        let places: Vec<_> = toolchains
+            .iter()
+            .map(|it| ToolchainPlaces::new(it, &options.admitted, &kept, looks))
+            .collect();
+        let session = Session::new(current.drivers(), options.time_limit, cancel);
+        let headers = HeaderOptions { kept, scratch: work.path(), looks, places: &places, sources };
+        let context = BuildContext {
+            plan,
+            sources,
+            toolchains,
+            digests,
+            cancel,
+            time_limit: options.time_limit,
+            drivers: current.drivers(),
+            launchers: [
+                &FastLauncher::new(&session, options.shortcuts, headers),
+                &DriverLauncher::new(&session),
+            ],
+            looks,
+            places: &places,
+            unwatched: Default::default(),
+        };
+        let remote = options.remote.as_ref();
+        let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
+        let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
+        // Nobody else has a use for them.
+        let preparations = if here > 0 { context.preparations(missing) } else { Vec::new() };
+        let queue = self.queue(missing, &results.cost_file);
+        let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
+        on_event(Event::Queued { workers: here + elsewhere, jobs });
+        let workers = WorkerPool {
+            context: &context,
+            store,
+            schedule: Schedule::new(plan, &queue, &preparations),
+            preparations: &preparations,
+            gate: Gate::new(&ThisMachine),
+            local: &LocalContext::new(&context, &work, missing),
+            here,
+            slots: Slots::new(options.jobs),
+            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, &context)),
+        };
+        let shared = options.shared.as_deref();
+        SharedCache::uploading(shared, plan, store, self.cancel, |upload| {
+            run_workers(&workers, pool, elsewhere, &mut |message| {
+                results.take(message, upload, on_event);
+            });
+            results.release(upload);
+        });
+        self.warn(on_event);
+        if let Some(message) = context.unwatched_warning() {
+            on_event(Event::Warning { message });
+        }
+        Ok(())
     }
 }
 
-fn run(executor: &Executor<'_>, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
-    let Executor { plan, only, sources, toolchains, store, digests, options, cancel } = *executor;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs.max(1))
-        .thread_name(|index| format!("worker-{index}"))
-        .build()
-        .map_err(|error| CompileError::Start {
-            program: "worker threads".into(),
-            source: std::io::Error::other(error),
-        })?;
-    let all: Vec<usize>;
-    let wanted = match only {
-        Some(some) => some,
-        None => {
-            all = (0..plan.jobs.len()).collect();
-            &all
-        }
-    };
-    let looks = Looks::new(digests);
-    let current = Current::new(&looks, sources, toolchains, store, cancel);
-    let lookup = |job: &usize| {
-        let job = &plan.jobs[*job];
-        store.lookup(job.digest, current.of(job))
-    };
-    let mut found: Vec<Option<ObjectInfo>> =
-        pool.install(|| wanted.par_iter().map(lookup).collect());
-    let shared = options.shared.as_deref();
-    let fetched = shared.map_or(0, |shared| {
-        let (had, lacked): (Vec<usize>, Vec<usize>) =
-            (0..wanted.len()).partition(|&place| found[place].is_some());
-        if shared.takes_all() {
-            let had: Vec<usize> = had.iter().map(|&place| wanted[place]).collect();
-            shared.top_up(plan, &had, store, cancel);
-        }
-        let jobs: Vec<usize> = lacked.iter().map(|&place| wanted[place]).collect();
-        let fetched = shared.fetch(plan, &jobs, store, &current, cancel);
-        let count = fetched.len();
-        let mut fetched: HashMap<usize, ObjectInfo> = fetched.into_iter().collect();
-        for place in lacked {
-            found[place] = fetched.remove(&wanted[place]);
-        }
-        count
-    });
-    let warn = |on_event: &mut dyn FnMut(Event)| {
-        let warnings = shared.map(SharedCache::warnings).unwrap_or_default();
-        warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
-    };
-    warn(on_event);
-    let mut objects = vec![None; plan.jobs.len()];
-    let (mut cached, mut missing) = (Vec::new(), Vec::new());
-    for (&index, object) in wanted.iter().zip(found) {
-        match &object {
-            Some(object) => cached.push((index, object.size)),
-            None => missing.push(index),
-        }
-        objects[index] = object;
-    }
-    let mut refused: Vec<(usize, Failure)> = Vec::new();
-    if !options.retry_refused {
-        let refusal = |index: &usize| {
-            let job = &plan.jobs[*index];
-            Some((*index, store.refusal(job.digest, current.of(job))?))
-        };
-        refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
-        let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
-        missing.retain(|job| !known.contains(job));
-    }
-    let mut summary = Summary {
-        cached: cached.len(),
-        shared: fetched,
-        objects,
-        failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
-        refused_before: refused.len(),
-        ..Summary::default()
-    };
-    on_event(Event::Looked { cached, refused });
-    if missing.is_empty() {
-        return Ok(summary);
-    }
-    let cost_file = CostFile::of(&options.cache_dir);
-    let expected = cost_file.read().expect(plan, &missing, |source| sources.closure_size(source));
-    let mut queue: Vec<(usize, Expected)> = missing.iter().copied().zip(expected).collect();
-    // Longest first, so that none is left to run alone at the end.
-    queue.sort_by_key(|(index, expected)| (Reverse(expected.time), *index));
-    let work = WorkDir::create(&options.cache_dir)
-        .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
-    let cancel = cancel.child();
-    let headers = store.dir().join(HEADERS);
-    let places =
-        toolchains.iter().map(|it| ToolchainPlaces::new(it, &options.admitted, &headers, &looks));
-    let places = places.collect();
-    let engine = Engine {
-        plan,
-        sources,
-        toolchains,
-        digests,
-        cancel: &cancel,
-        time_limit: options.time_limit,
-        shortcuts: options.shortcuts,
-        kept: store.dir(),
-        work: work.path(),
-        drivers: current.drivers(),
-        compilers: Compilers::default(),
-        environments: toolchains.iter().map(compiler_environment).collect(),
-        headers: Default::default(),
-        looks: &looks,
-        places,
-        unwatched: Default::default(),
-    };
-    let remote = options.remote.as_ref();
-    let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
-    let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
-    // Nobody else has a use for them.
-    let preparations = if here > 0 { engine.preparations(&missing) } else { Vec::new() };
-    let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
-    on_event(Event::Queued { workers: here + elsewhere, jobs });
-    let shop = Shop::new(engine, &work, &missing);
-    let crew = Crew {
-        plan,
-        store,
-        cancel: &cancel,
-        schedule: Schedule::new(plan, &queue, &preparations),
-        preparations: &preparations,
-        gate: Gate::new(&ThisMachine),
-        shop: &shop,
-        here,
-        seats: Seats::new(options.jobs),
-        remote: remote.map(|remote| RemoteShop::new(&*remote.workers, shop.engine())),
-    };
-    let mut costs = Vec::new();
-    // Costs are a help and no more: a build does without where they can't be kept.
-    let keep = |costs: &mut Vec<Record>| {
-        if let Err(error) = cost_file.add(costs) {
-            tracing::debug!(%error, "the jobs' costs are not kept");
-        }
-        costs.clear();
-    };
+/// Has the workers run all jobs, those of the pool on this machine; what they
+/// report comes on the calling thread.
+fn run_workers(
+    workers: &WorkerPool<'_>,
+    pool: &ThreadPool,
+    elsewhere: usize,
+    take: &mut dyn FnMut(Result<Done, CompileError>),
+) {
     let (sender, receiver) = mpsc::channel();
-    let mut error = None;
-    let run = |upload: &dyn Fn(usize)| {
-        // Others get nothing of which it is not known which compiler made it.
-        let release = |made: &mut Vec<usize>| {
-            if shared.is_none() {
-                made.clear();
-            } else if toolchains.iter().all(|toolchain| toolchain.check_unchanged(digests).is_ok())
-            {
-                made.drain(..).for_each(upload);
+    std::thread::scope(|scope| {
+        for worker in workers.here..workers.here + elsewhere {
+            let sender = sender.clone();
+            scope.spawn(move || workers.work(worker, &sender));
+        }
+        if workers.here > 0 {
+            scope.spawn(move || {
+                pool.broadcast(|worker| workers.work(worker.index(), &sender.clone()));
+            });
+        } else {
+            drop(sender);
+        }
+        receiver.into_iter().for_each(take);
+    });
+}
+
+/// What has come of the jobs so far.
+struct Results<'a> {
+    executor: &'a Executor<'a>,
+    summary: Summary,
+    cost_file: CostFile,
+    /// Costs that are not in the file yet.
+    costs: Vec<Record>,
+    /// Jobs whose objects others are to get.
+    made: Vec<usize>,
+    error: Option<CompileError>,
+}
+
+impl Results<'_> {
+    /// Takes what a worker reports.
+    fn take(
+        &mut self,
+        message: Result<Done, CompileError>,
+        upload: &dyn Fn(usize),
+        on_event: OnEvent<'_>,
+    ) {
+        let Done { event, object } = match message {
+            Ok(done) => done,
+            // The first one tells; that others were stopped follows from it.
+            Err(fatal) => {
+                if matches!(self.error, None | Some(CompileError::Interrupted)) {
+                    self.error = Some(fatal);
+                }
+                return;
             }
         };
-        let mut made = Vec::new();
-        std::thread::scope(|scope| {
-            let crew = &crew;
-            let pool = &pool;
-            for worker in here..here + elsewhere {
-                let sender = sender.clone();
-                scope.spawn(move || crew.work(worker, &sender));
-            }
-            if here > 0 {
-                scope.spawn(move || {
-                    pool.broadcast(|worker| crew.work(worker.index(), &sender.clone()));
-                });
-            } else {
-                drop(sender);
-            }
-            for message in receiver {
-                match message {
-                    Ok(Done { event, object }) => {
-                        match &event {
-                            Event::Finished { job, built, .. } => {
-                                made.push(*job);
-                                if made.len() >= UPLOADS_AT_ONCE {
-                                    release(&mut made);
-                                }
-                                let here = built.site == Site::Here;
-                                summary.remote += usize::from(!here);
-                                summary.compiled += 1;
-                                summary.objects[*job] = object;
-                                // What a job costs elsewhere, it does not cost here.
-                                if here {
-                                    costs.push(Record::new(plan, &plan.jobs[*job], built));
-                                }
-                                if costs.len() >= COSTS_AT_ONCE {
-                                    keep(&mut costs);
-                                }
-                            }
-                            Event::Failed { job, failure, .. } => {
-                                summary.failures.push((*job, failure.kind.clone()));
-                            }
-                            Event::Looked { .. }
-                            | Event::Queued { .. }
-                            | Event::Warning { .. }
-                            | Event::Prepared { .. }
-                            | Event::Started { .. } => {}
-                        }
-                        on_event(event);
-                    }
-                    // The first one tells; that others were stopped follows from it.
-                    Err(fatal) => {
-                        if matches!(error, None | Some(CompileError::Interrupted)) {
-                            error = Some(fatal);
-                        }
-                    }
+        match &event {
+            Event::Finished { job, built, .. } => {
+                self.made.push(*job);
+                if self.made.len() >= UPLOADS_AT_ONCE {
+                    self.release(upload);
+                }
+                let here = built.site == Site::Here;
+                self.summary.remote += usize::from(!here);
+                self.summary.compiled += 1;
+                self.summary.objects[*job] = object;
+                // What a job costs elsewhere, it does not cost here.
+                if here {
+                    let plan = self.executor.plan;
+                    self.costs.push(Record::new(plan, &plan.jobs[*job], built));
+                }
+                if self.costs.len() >= COSTS_AT_ONCE {
+                    self.keep_costs();
                 }
             }
-        });
-        release(&mut made);
-    };
-    SharedCache::uploading(shared, plan, store, executor.cancel, run);
-    warn(on_event);
-    if let Some(message) = shop.engine().unwatched_warning() {
-        on_event(Event::Warning { message });
-    }
-    keep(&mut costs);
-    summary.failures.sort_by_key(|(job, _)| *job);
-    // An upgrade in the middle of a build: nobody knows which compiler made what.
-    let used: BTreeSet<usize> = queue.iter().map(|(job, _)| plan.jobs[*job].toolchain).collect();
-    // One that was put back shows by its identity.
-    let noticed = matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. })));
-    for index in used {
-        let toolchain = &toolchains[index];
-        let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
-        if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
-            let jobs = queue.iter().map(|(job, _)| &plan.jobs[*job]);
-            jobs.filter(|job| job.toolchain == index).for_each(|job| store.remove(job.digest));
-            if !matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. }))) {
-                error = Some(changed.into());
+            Event::Failed { job, failure, .. } => {
+                self.summary.failures.push((*job, failure.kind.clone()));
             }
+            _ => {}
+        }
+        on_event(event);
+    }
+
+    /// Gives others what was made. They get nothing of which it is not known
+    /// which compiler made it.
+    fn release(&mut self, upload: &dyn Fn(usize)) {
+        let Executor { toolchains, digests, options, .. } = *self.executor;
+        if options.shared.is_none() {
+            self.made.clear();
+        } else if toolchains.iter().all(|toolchain| toolchain.check_unchanged(digests).is_ok()) {
+            self.made.drain(..).for_each(upload);
         }
     }
-    error.map_or(Ok(summary), Err)
+
+    /// Costs are a help and no more: a build does without where they can't be
+    /// kept.
+    fn keep_costs(&mut self) {
+        if let Err(error) = self.cost_file.add(&self.costs) {
+            tracing::debug!(%error, "the jobs' costs are not kept");
+        }
+        self.costs.clear();
+    }
+
+    /// Ends the build. After an upgrade in the middle of it nobody knows which
+    /// compiler made what: then nothing of it stays in the store.
+    fn settle(mut self, missing: &[usize]) -> Result<Summary, CompileError> {
+        self.keep_costs();
+        self.summary.failures.sort_by_key(|(job, _)| *job);
+        let Executor { plan, toolchains, store, digests, .. } = *self.executor;
+        let is_changed = |error: &Option<CompileError>| {
+            matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. })))
+        };
+        // One that was put back shows by its identity.
+        let noticed = is_changed(&self.error);
+        let jobs = || missing.iter().map(|job| &plan.jobs[*job]);
+        for index in jobs().map(|job| job.toolchain).collect::<BTreeSet<usize>>() {
+            let toolchain = &toolchains[index];
+            let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
+            if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
+                jobs()
+                    .filter(|job| job.toolchain == index)
+                    .for_each(|job| store.remove(job.digest));
+                if !is_changed(&self.error) {
+                    self.error = Some(changed.into());
+                }
+            }
+        }
+        self.error.map_or(Ok(self.summary), Err)
+    }
 }

@@ -117,6 +117,9 @@ pub enum State {
     Changed(Vec<Change>),
     /// It would be compiled: nothing is different, but the object is gone.
     Gone,
+    /// It would be compiled: its compiler could not be watched, so that what
+    /// it made was for one build.
+    Unwatched,
     /// It would be compiled: its key was never built here. An earlier key of
     /// the same kernel, no longer asked for, comes this near.
     New(Option<(KernelKey, Vec<Change>)>),
@@ -146,7 +149,7 @@ pub fn explain(
     history: &History,
 ) -> Result<Explanation, CompileError> {
     let asked = current.of(job);
-    let toolchain = current.drivers().toolchain(job);
+    let toolchain = &current.drivers().toolchains()[job.toolchain];
     let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest);
@@ -158,6 +161,9 @@ pub fn explain(
     let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
+        (Err(None), _) if ObjectStore::is_for_one_build(&answers) && info.is_some() => {
+            State::Unwatched
+        }
         (Err(None), _) if info.is_some() => {
             let all = answers.iter().flat_map(Answers::iter);
             let mut changes: Vec<Change> =

@@ -6,14 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use gfxpack_launch::{LaunchError, Launcher, Place, Run};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, Moment, Usage};
 
-use crate::engine::{Engine, Place, Starter, Way};
+use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::judge::{self, Fresh, Judged, Stage};
-use crate::remote::Site;
 use crate::store::RestsOn;
 use crate::verdict;
 
@@ -28,6 +28,21 @@ pub struct Built {
     pub usage: Usage,
     /// Where it was made.
     pub site: Site,
+}
+
+/// Where a job ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Site {
+    /// On this machine.
+    #[default]
+    Here,
+    /// Elsewhere.
+    Remote {
+        /// The worker, as the service calls it.
+        worker: String,
+        /// Whether the service had the object already.
+        cached: bool,
+    },
 }
 
 /// A kernel that could not be made, with the compiler's words.
@@ -159,45 +174,41 @@ const ROUNDS: usize = 64;
 
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
-    engine: &Engine<'_>,
-    starter: &mut Starter<'_>,
+    context: &BuildContext<'_>,
     index: usize,
     stage: &Stage,
     scratch: &Path,
 ) -> Result<Result<Object, Refusal>, CompileError> {
     let started = Instant::now();
     let mut spent = Usage::default();
-    for way in [Way::Short, Way::Driver] {
+    for (at, launcher) in context.launchers.into_iter().enumerate() {
         let mut fresh = Fresh::new();
         let mut rounds = 0..ROUNDS;
-        let mut done = loop {
-            let place = (stage, scratch, way);
-            match attempt(engine, starter, index, place, &mut fresh, &mut spent)? {
+        let done = loop {
+            let place = (stage, scratch);
+            match attempt(context, launcher, index, place, &mut fresh, &mut spent)? {
                 Attempt::Again if rounds.next().is_some() => {}
-                Attempt::Again | Attempt::NoShortcut => break None,
+                Attempt::Again | Attempt::NotThisWay => break None,
                 Attempt::Done(done) => break Some(*done),
             }
         };
-        match &mut done {
-            None => continue,
-            Some(Ok(object)) => {
-                (object.duration, object.usage) = (started.elapsed(), spent);
-            }
-            Some(Err(Refusal { failure, .. })) => {
-                (failure.duration, failure.usage) = (started.elapsed(), spent);
-            }
-        }
         match done {
-            // Whatever failed by a shortcut is for the driver to say.
-            Some(Err(refusal)) if way == Way::Short => {
-                let Failure { kind, output, .. } = &refusal.failure;
-                tracing::debug!(%kind, output, "a shortcut failed");
-                if matches!(kind, FailureKind::TimedOut(_)) {
+            None => {}
+            Some(Ok(mut object)) => {
+                (object.duration, object.usage) = (started.elapsed(), spent);
+                return Ok(Ok(object));
+            }
+            Some(Err(mut refusal)) => {
+                let failure = &mut refusal.failure;
+                (failure.duration, failure.usage) = (started.elapsed(), spent);
+                let is_last = at + 1 == context.launchers.len();
+                if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
                     return Ok(Err(refusal));
                 }
+                // Whatever failed by a shortcut is for the driver to say.
+                let Failure { kind, output, .. } = &refusal.failure;
+                tracing::debug!(%kind, output, "a shortcut failed");
             }
-            Some(done) => return Ok(done),
-            None => {}
         }
     }
     let (output, usage, site) = (String::new(), spent, Site::Here);
@@ -207,25 +218,24 @@ pub(crate) fn run(
 
 /// What became of one start of a job's compiler.
 enum Attempt {
-    /// There is no shortcut for the job.
-    NoShortcut,
+    /// The launcher is not for this job.
+    NotThisWay,
     /// It looked for files that are laid out by now.
     Again,
     Done(Box<Result<Object, Refusal>>),
 }
 
 fn attempt(
-    engine: &Engine<'_>,
-    starter: &mut Starter<'_>,
+    context: &BuildContext<'_>,
+    launcher: &dyn Launcher,
     index: usize,
-    (stage, scratch, way): (&Stage, &Path, Way),
+    (stage, scratch): (&Stage, &Path),
     fresh: &mut Fresh,
     spent: &mut Usage,
 ) -> Result<Attempt, CompileError> {
-    let job = &engine.plan.jobs[index];
-    let output_file = scratch.join("o");
-    let deps_file = scratch.join("d");
-    for file in [&output_file, &deps_file] {
+    let job = &context.plan.jobs[index];
+    let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
+    for file in [output, deps_file] {
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(CompileError::io("remove", file)(error));
@@ -233,23 +243,22 @@ fn attempt(
             _ => {}
         }
     }
-    let place = Place { stage: stage.dir(), scratch, output: &output_file, deps_file: &deps_file };
+    let place = Place { stage: stage.dir(), scratch, output, deps_file };
     let since = Moment::now();
-    let run = match engine.run(starter, index, &place, way) {
+    let run = match launcher.run(&context.command(index), &place) {
         Ok(Some(run)) => run,
-        Ok(None) => return Ok(Attempt::NoShortcut),
+        Ok(None) => return Ok(Attempt::NotThisWay),
         // A kernel whose arguments no program can be started with.
-        Err(CompileError::Start { source, .. }) if is_too_long(&source) => {
+        Err(LaunchError::Start(error)) if is_too_long(&error.source) => {
             let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
             let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
             let failure = Failure { kind, output, duration, usage, site };
             return Ok(Attempt::Done(Box::new(Err(failure.into()))));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     *spent = spent.then(run.usage);
-    let judged = judge::judge(engine, job, stage, &place, (&run, way), since, fresh)?;
-    let rests_on = match judged {
+    let rests_on = match judge::judge(context, job, stage, &place, &run, since, fresh)? {
         Judged::Again => return Ok(Attempt::Again),
         Judged::AgainAfter(changed) => {
             tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
@@ -260,38 +269,49 @@ fn attempt(
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
         Judged::RestsOn(rests_on) => Ok(Some(rests_on)),
         Judged::Unknown(reason) => {
-            engine.unwatched(job, &reason);
+            context.unwatched(job, &reason);
             Ok(None)
         }
     };
-    let (duration, usage) = (Duration::ZERO, run.usage);
+    Ok(Attempt::Done(Box::new(ended(context, job, run, rests_on, &place)?)))
+}
+
+/// What a run made, or why it made nothing, by how it ended and what it was
+/// judged to rest on.
+fn ended(
+    context: &BuildContext<'_>,
+    job: &Job,
+    run: Run,
+    rests_on: Result<Option<RestsOn>, FailureKind>,
+    place: &Place<'_>,
+) -> Result<Result<Object, Refusal>, CompileError> {
+    let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
     let (kind, rests_on) = match (run.end, rests_on) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
-        (End::Exited(0), Ok(rests_on)) => match checked_object(job, &output_file)? {
+        (End::Exited(0), Ok(rests_on)) => match checked_object(job, place.output)? {
             Ok(bytes) => {
                 let rests_on = rests_on.unwrap_or_else(RestsOn::nothing_known);
-                let object = Object { bytes, rests_on, duration, usage, site: Site::Here };
-                return Ok(Attempt::Done(Box::new(Ok(object))));
+                return Ok(Ok(Object { bytes, rests_on, duration, usage, site }));
             }
             Err(kind) => (kind, rests_on),
         },
-        (End::Exited(_), _) if lacks_room(&run.words) => {
-            tracing::debug!(run.words, "the compiler could not write");
-            return Err(CompileError::io("write", scratch)(io::ErrorKind::StorageFull.into()));
+        (End::Exited(_), _) if lacks_room(&run.output) => {
+            tracing::debug!(run.output, "the compiler could not write");
+            let full = io::ErrorKind::StorageFull.into();
+            return Err(CompileError::io("write", place.scratch)(full));
         }
-        (End::Exited(code), Ok(rests_on)) => match killed(&run.words) {
+        (End::Exited(code), Ok(rests_on)) => match killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
             None => (FailureKind::Refused(code), rests_on),
         },
         (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
-        (End::TimedOut, _) => (FailureKind::TimedOut(engine.time_limit), None),
+        (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
     };
-    let failure = Failure { kind, output: run.words, duration, usage, site: Site::Here };
+    let failure = Failure { kind, output: run.output, duration, usage, site };
     // The driver's word is the one that is told.
-    let keep = way == Way::Driver && verdict::lasts(&failure.kind, &failure.output);
-    let rests_on = rests_on.filter(|_| keep);
-    Ok(Attempt::Done(Box::new(Err(Refusal { failure, rests_on }))))
+    let keep = run.by_driver && verdict::lasts(&failure.kind, &failure.output);
+    Ok(Err(Refusal { failure, rests_on: rests_on.filter(|_| keep) }))
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits:
@@ -358,38 +378,6 @@ fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ArgumentListTooLong
 }
 
-/// The prerequisites of a depfile's one rule.
-pub(crate) fn depfile_paths(text: &str) -> Vec<PathBuf> {
-    let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
-    let mut paths = Vec::new();
-    let mut current = String::new();
-    let mut letters = rule.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.peek() == Some(&'\n') => {
-                letters.next();
-            }
-            '\\' if matches!(letters.peek(), Some(' ' | '#' | '\\')) => {
-                current.extend(letters.next());
-            }
-            '$' if letters.peek() == Some(&'$') => {
-                letters.next();
-                current.push('$');
-            }
-            c if c.is_whitespace() => {
-                if !current.is_empty() {
-                    paths.push(PathBuf::from(std::mem::take(&mut current)));
-                }
-            }
-            c => current.push(c),
-        }
-    }
-    if !current.is_empty() {
-        paths.push(PathBuf::from(current));
-    }
-    paths
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,13 +409,5 @@ mod tests {
         ] {
             assert!(!lacks_room(words), "{words}");
         }
-    }
-
-    #[test]
-    fn depfiles_are_read_with_their_escapes() {
-        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h\n";
-        let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h"].map(PathBuf::from);
-        assert_eq!(depfile_paths(text), expected);
-        assert!(depfile_paths("").is_empty());
     }
 }

@@ -2,36 +2,29 @@
 //! it rests on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
+use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
-    driver_places, settle, tidy_below,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
+    settle, tidy_below,
 };
 use gfxpack_process::{End, Moment};
 use gfxpack_toolchain::Toolchain;
 
-use crate::engine::{self, Direct, Engine, Filling, Run, Way};
+use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::depfile_paths;
 use crate::source::SourceSet;
 use crate::store::RestsOn;
 
-/// Options of a compiler that name a directory of headers.
-///
-/// Source: llvm-project, clang/lib/Frontend/CompilerInvocation.cpp,
-/// `ParseHeaderSearchArgs`.
-const SEARCHING: [&str; 6] =
-    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
-
 /// How many directories deep a source is laid out: so many times `..` leads to
 /// nothing but what is laid out there too.
-const DEPTH: usize = 8;
+const DEPTH: usize = 24;
 
 /// The directory where a source is laid out for its jobs.
 #[derive(Debug)]
@@ -121,11 +114,11 @@ pub(crate) enum Judged {
 
 /// Judges a run of a job's compiler that was started after `since`.
 pub(crate) fn judge(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
-    (run, way): (&Run, Way),
+    place: &launch::Place<'_>,
+    run: &Run,
     since: Moment,
     before: &Fresh,
 ) -> Result<Judged, CompileError> {
@@ -133,60 +126,27 @@ pub(crate) fn judge(
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
     };
-    let toolchain = &engine.toolchains[job.toolchain];
-    if let Some(unknown) = unknown_library(engine, toolchain, &records) {
+    let toolchain = &context.toolchains[job.toolchain];
+    if let Some(unknown) = unknown_library(context, toolchain, &records) {
         let name = unknown.display();
         return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
     }
-    let direct = engine.drivers.direct(job);
-    if let Some(direct) = direct.as_ref().filter(|_| way == Way::Driver)
-        && is_other_command(engine, job, direct, place, &records, &run.end)
+    let direct = context.direct(job);
+    if let Some(direct) = direct.as_ref().filter(|_| run.by_driver)
+        && is_other_command(context, job, direct, place, &records, &run.end)
     {
         let reason = "the driver ran other commands than it had said";
         return Ok(Judged::Unknown(reason.to_owned()));
     }
-    let places = places(engine, job, stage, place, &records);
-    let driver = driver_places(stage.dir.clone(), &engine.looks.real(place.scratch));
+    let places = places(context, job, stage, place, &records);
+    let driver = driver_places(stage.dir.clone(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
-    let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
-    let mut fresh = Fresh::new();
-    let (mut again, mut reads, mut writes, mut changed) = (false, None, None, None);
+    let mut asked = Asked::default();
     for record in &records {
-        let settled = settle(record, of_class, engine.looks, since.seconds());
-        let Settled { answers, stage: asked, reads: read, writes: written, changed: other, .. } =
-            settled;
-        // What did not change from the end of one run to that of the next is
-        // what the next one read.
-        fresh.extend(settled.fresh.into_iter().filter(|file| !before.contains(file)));
-        system.extend(answers);
-        (reads, writes, changed) = (reads.or(read), writes.or(written), changed.or(other));
-        for (below, asked) in asked {
-            if asked.found {
-                let answer = stage.more(engine.sources, &below);
-                sources.extend(answer.map(|answer| (below.clone(), answer)));
-            }
-            if !asked.absent {
-                continue;
-            }
-            match engine.sources.answer(stage.source, &below, engine.digests) {
-                // It came while the compiler ran.
-                Answer::Absent if asked.found => again = true,
-                Answer::Absent => {
-                    sources.insert((below, Answer::Absent));
-                }
-                // A directory on the way there is judged by what it holds.
-                answer if tidy_below(&below).starts_with("..") => {
-                    let tidy = tidy_below(&below);
-                    if answer == Answer::Directory && stage.add_above(&tidy)? {
-                        again = true;
-                    } else {
-                        reads = reads.or(Some(tidy));
-                    }
-                }
-                _ => again |= stage.add(engine.sources, &below)?,
-            }
-        }
+        let settled = settle(record, of_class, context.looks, since.seconds());
+        asked.take(context, stage, settled, before)?;
     }
+    let Asked { system, sources, fresh, again, reads, writes, changed } = asked;
     if again {
         return Ok(Judged::Again);
     }
@@ -211,11 +171,78 @@ pub(crate) fn judge(
             "the compiler lists `{name}`, and was not seen to read it"
         )));
     }
-    let shared = run.header.iter().flat_map(|used| [&used.header.kept, &used.absent]);
-    let shared = shared.cloned().collect();
+    let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    let (system, sources) = (Answers::new(system, engine.looks), Answers::of_relative(sources));
+    let (system, sources) = (Answers::new(system, context.looks), Answers::of_relative(sources));
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
+}
+
+/// What the records of a run say together.
+#[derive(Default)]
+struct Asked {
+    system: BTreeSet<(PathBuf, Answer)>,
+    sources: BTreeSet<(PathBuf, Answer)>,
+    fresh: Fresh,
+    /// Whether there is more now than the compiler was told of.
+    again: bool,
+    reads: Option<PathBuf>,
+    writes: Option<PathBuf>,
+    changed: Option<PathBuf>,
+}
+
+impl Asked {
+    fn take(
+        &mut self,
+        context: &BuildContext<'_>,
+        stage: &Stage,
+        settled: Settled,
+        before: &Fresh,
+    ) -> Result<(), CompileError> {
+        let Settled { answers, stage: asked, reads, writes, changed, fresh, .. } = settled;
+        // What did not change from the end of one run to that of the next is
+        // what the next one read.
+        self.fresh.extend(fresh.into_iter().filter(|file| !before.contains(file)));
+        self.system.extend(answers);
+        self.reads = self.reads.take().or(reads);
+        self.writes = self.writes.take().or(writes);
+        self.changed = self.changed.take().or(changed);
+        for (below, asked) in asked {
+            if asked.found {
+                let answer = stage.more(context.sources, &below);
+                self.sources.extend(answer.map(|answer| (below.clone(), answer)));
+            }
+            if asked.absent {
+                self.take_absent(context, stage, below, asked.found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A path that was not there when the compiler looked for it.
+    fn take_absent(
+        &mut self,
+        context: &BuildContext<'_>,
+        stage: &Stage,
+        below: PathBuf,
+        found: bool,
+    ) -> Result<(), CompileError> {
+        match context.sources.answer(stage.source, &below, context.digests) {
+            // It came while the compiler ran.
+            Answer::Absent if found => self.again = true,
+            Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),
+            // A directory on the way there is judged by what it holds.
+            answer if tidy_below(&below).starts_with("..") => {
+                let tidy = tidy_below(&below);
+                if answer == Answer::Directory && stage.add_above(&tidy)? {
+                    self.again = true;
+                } else {
+                    self.reads.get_or_insert(tidy);
+                }
+            }
+            _ => self.again |= stage.add(context.sources, &below)?,
+        }
+        Ok(())
+    }
 }
 
 /// The records of a run, if they tell what the compiler itself asked for: a
@@ -233,7 +260,7 @@ fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
 
 /// A library that a compiler loaded and that no digest covers.
 fn unknown_library(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     toolchain: &Toolchain,
     records: &[&Record],
 ) -> Option<PathBuf> {
@@ -243,7 +270,7 @@ fn unknown_library(
     let is_known = |library: &PathBuf| {
         library.as_os_str().as_encoded_bytes().starts_with(own.as_bytes())
             || known.contains(library.as_path())
-            || known.contains(engine.looks.real(library).as_path())
+            || known.contains(context.looks.real(library).as_path())
     };
     let compilers = records.iter().flat_map(|record| &record.processes);
     let mut loaded = compilers
@@ -255,21 +282,21 @@ fn unknown_library(
 /// Whether a driver ran other commands than those that it says it would run.
 /// Between them, files have names that it makes up.
 fn is_other_command(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     (defines, commands): &Direct,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     records: &[&Record],
     end: &End,
 ) -> bool {
-    let filling = Filling {
-        input: &engine.plan.sources[job.source].main,
+    let values = TemplateValues {
+        input: &context.plan.sources[job.source].main,
         defines,
         output: place.output,
         deps_file: place.deps_file,
         scratch: place.scratch,
     };
-    let said = commands.list.iter().map(|command| command.fill(&filling));
+    let said = commands.list.iter().map(|command| command.fill(&values));
     // Programs besides compilers and linkers are the drivers' own affair.
     let counts = |words: &Vec<OsString>| Class::of(words) != Class::Other;
     let said: Vec<Vec<OsString>> = said.filter(counts).collect();
@@ -291,78 +318,31 @@ fn is_other_command(
 
 /// Where everything lies for a run.
 fn places(
-    engine: &Engine<'_>,
+    context: &BuildContext<'_>,
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     records: &[&Record],
 ) -> Places {
-    let base = engine.places[job.toolchain].of(job.language);
-    let scratch = engine.looks.real(place.scratch);
+    let base = context.places[job.toolchain].of(job.language);
+    let scratch = context.looks.real(place.scratch);
     let mut places = base.with_stage(&stage.dir).with(Place::Scratch, scratch);
     let compilers = records.iter().flat_map(|record| &record.processes);
     for process in compilers.filter(|process| process.class == Class::Compiler) {
         for dir in searched(&process.arguments).filter(|dir| dir.is_absolute()) {
-            places = places.with(Place::Readable, engine.looks.real(dir));
+            places = places.with(Place::Readable, context.looks.real(dir));
         }
     }
     places
 }
 
-/// What a toolchain's programs may read, by language.
-pub(crate) struct ToolchainPlaces {
-    hip: Places,
-    opencl_c: Places,
-    assembly: Places,
-}
-
-impl ToolchainPlaces {
-    /// With the directories that were admitted, and the one that precompiled
-    /// headers are kept in.
-    pub(crate) fn new(
-        toolchain: &Toolchain,
-        admitted: &[PathBuf],
-        headers: &Path,
-        looks: &gfxpack_process::watch::Looks<'_>,
-    ) -> Self {
-        let of = |language| {
-            let covered = toolchain.covered_paths(language).into_iter();
-            let precompiled = (language == Language::Hip).then(|| headers.to_owned());
-            let covered = covered.chain(precompiled).map(|path| looks.real(&path));
-            let places =
-                covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
-            admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
-        };
-        Self {
-            hip: of(Language::Hip),
-            opencl_c: of(Language::OpenclC),
-            assembly: of(Language::Assembly),
-        }
-    }
-
-    pub(crate) fn of(&self, language: Language) -> &Places {
-        match language {
-            Language::Hip => &self.hip,
-            Language::OpenclC => &self.opencl_c,
-            Language::Assembly => &self.assembly,
-        }
-    }
-}
-
-/// The directories that a compiler searches, by its arguments.
-pub(crate) fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
-    let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
-    pairs
-        .filter(|(option, _)| SEARCHING.iter().any(|name| option == name))
-        .map(|(_, dir)| dir.as_ref())
-}
-
-/// A file that the compiler lists as read, but was not seen to open, neither
-/// now nor when its precompiled header was made.
+/// A file that the compiler lists as read, but was not seen to ask for, neither
+/// now nor when its precompiled header was made. It lists some that it only
+/// looks at, too: those of `__has_embed`.
 fn untold(
     job: &Job,
     stage: &Stage,
-    place: &engine::Place<'_>,
+    place: &launch::Place<'_>,
     run: &Run,
     records: &[&Record],
 ) -> Result<Option<PathBuf>, CompileError> {
@@ -375,12 +355,12 @@ fn untold(
         Err(error) => return Err(CompileError::io("read", place.deps_file)(error)),
     };
     let asks = records.iter().flat_map(|record| &record.asks);
-    let opens = asks.filter(|ask| matches!(ask.what, What::Open { .. }));
-    let opened: HashSet<&Path> = opens.map(|ask| ask.path.as_path()).collect();
-    let precompiled = run.header.as_ref();
+    let found = asks.filter(|ask| ask.file.is_some());
+    let asked: HashSet<&Path> = found.map(|ask| ask.path.as_path()).collect();
+    let precompiled = run.read_before.as_ref();
     let told = |path: &PathBuf| {
-        opened.contains(path.as_path())
-            || precompiled.is_some_and(|used| used.header.files.contains(path))
+        asked.contains(path.as_path())
+            || precompiled.is_some_and(|before| before.files.contains(path))
     };
     Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))
 }

@@ -1,13 +1,15 @@
-//! One compile job in, one checked code object out: stages sources, starts
-//! compilers, checks what they made, and keeps it in an object store by digest.
+//! One compile job in, one checked code object out: stages sources, has
+//! compilers started, checks what they made, and keeps it in an object store by
+//! digest.
 //!
-//! This crate knows nothing of kdbs, packages and terminals.
+//! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
+//! is started: that is behind [`gfxpack_launch::Launcher`].
 
+mod context;
 mod costs;
-mod crew;
 mod current;
-mod engine;
 mod error;
+mod event;
 mod executor;
 mod explain;
 mod gate;
@@ -18,29 +20,32 @@ mod local;
 mod memory;
 mod planned;
 mod remote;
+mod runner;
 mod schedule;
 mod shard;
 mod shared;
 mod source;
 mod store;
 mod verdict;
+mod worker_pool;
 
 pub use costs::KnownCosts;
 pub use current::Current;
-pub use engine::{Shortcut, Shortcuts};
 pub use error::CompileError;
-pub use executor::{Event, Executor, ExecutorOptions, JobRun, Remote, Summary};
+pub use event::{Event, JobRun};
+pub use executor::{Executor, ExecutorOptions, Remote, Summary};
 pub use explain::{Change, Explanation, How, State, What, explain};
+pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::watch::{Looks, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
 };
 pub use history::History;
-pub use job::{Built, Failure, FailureKind};
+pub use job::{Built, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
 pub use planned::for_plan;
 pub use remote::{
-    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers, Site,
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
     ToolchainSource,
 };
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};

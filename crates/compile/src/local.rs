@@ -3,46 +3,33 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use gfxpack_process::{Usage, WorkDir};
+use gfxpack_process::WorkDir;
 
-use crate::crew::{Outcome, Runner};
-use crate::engine::{Engine, Preparation, Starter};
+use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job;
 use crate::judge::Stage;
+use crate::runner::{Outcome, Runner};
 
 /// What the workers of this machine share.
-pub(crate) struct Shop<'a> {
-    engine: Engine<'a>,
+pub(crate) struct LocalContext<'a> {
+    context: &'a BuildContext<'a>,
     work: &'a WorkDir,
     stages: HashMap<usize, OnceLock<Result<Stage, ()>>>,
 }
 
 /// One worker of this machine.
-pub(crate) struct Local<'a> {
-    shop: &'a Shop<'a>,
-    starter: Starter<'a>,
-}
+pub(crate) struct Local<'a>(&'a LocalContext<'a>);
 
-impl<'a> Shop<'a> {
+impl<'a> LocalContext<'a> {
     /// Ready to run these jobs of the plan.
-    pub(crate) fn new(engine: Engine<'a>, work: &'a WorkDir, jobs: &[usize]) -> Self {
-        let stages =
-            jobs.iter().map(|job| (engine.plan.jobs[*job].source, OnceLock::new())).collect();
-        Self { engine, work, stages }
-    }
-
-    pub(crate) fn engine(&self) -> &Engine<'a> {
-        &self.engine
+    pub(crate) fn new(context: &'a BuildContext<'a>, work: &'a WorkDir, jobs: &[usize]) -> Self {
+        let sources = jobs.iter().map(|job| context.plan.jobs[*job].source);
+        Self { context, work, stages: sources.map(|source| (source, OnceLock::new())).collect() }
     }
 
     pub(crate) fn runner(&self) -> Local<'_> {
-        Local { shop: self, starter: self.engine.starter() }
-    }
-
-    /// Makes what several jobs share.
-    pub(crate) fn prepare(&self, preparation: &Preparation) -> Result<Usage, CompileError> {
-        self.engine.prepare(preparation)
+        Local(self)
     }
 
     /// A staged source, made by whoever needs it first.
@@ -50,7 +37,7 @@ impl<'a> Shop<'a> {
         let mut error = None;
         let staged = self.stages[&source].get_or_init(|| {
             let dir = self.work.path().join(format!("source-{source}"));
-            let made = Stage::new(self.engine.sources, source, dir);
+            let made = Stage::new(self.context.sources, source, dir);
             made.map_err(|fatal| error = Some(fatal))
         });
         match (staged, error) {
@@ -67,14 +54,13 @@ impl Runner for Local<'_> {
     }
 
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
-        let Self { shop, starter } = self;
-        let stage = shop.stage(shop.engine.plan.jobs[index].source)?;
-        let parent = shop.work.path();
+        let LocalContext { context, work, .. } = self.0;
+        let stage = self.0.stage(context.plan.jobs[index].source)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
-            .tempdir_in(parent)
-            .map_err(CompileError::io("create", parent))?;
-        Ok(match job::run(&shop.engine, starter, index, stage, scratch.path())? {
+            .tempdir_in(work.path())
+            .map_err(CompileError::io("create", work.path()))?;
+        Ok(match job::run(context, index, stage, scratch.path())? {
             Ok(object) => Outcome::Made(object),
             Err(refusal) => Outcome::Failed(refusal),
         })

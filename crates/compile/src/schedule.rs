@@ -10,7 +10,6 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_process::Cancel;
 
 use crate::costs::{Expected, usual_memory, with_margin};
-use crate::engine::Preparation;
 
 /// How often a worker that waits looks whether the build was cancelled.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -53,14 +52,14 @@ impl<'a> Schedule<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         jobs: &[(usize, Expected)],
-        preparations: &[Preparation],
+        preparations: &[Vec<usize>],
     ) -> Self {
         let mut waits = HashMap::new();
         let mut state = State::default();
         for (number, preparation) in preparations.iter().enumerate() {
             state.to_prepare.push_back((number, usual_memory(Language::Hip)));
             state.queues.push(Queue::default());
-            waits.extend(preparation.jobs.iter().map(|&job| (job, number)));
+            waits.extend(preparation.iter().map(|&job| (job, number)));
         }
         state.queues.push(Queue { ready: true, jobs: VecDeque::new() });
         for (place, &(job, expected)) in jobs.iter().enumerate() {
@@ -134,10 +133,6 @@ mod tests {
         Expected { time: Duration::ZERO, memory, measured }
     }
 
-    fn preparation(jobs: &[usize]) -> Preparation {
-        Preparation { jobs: jobs.to_vec() }
-    }
-
     fn tasks(schedule: &Schedule<'_>) -> Vec<Task> {
         let cancel = Cancel::default();
         std::iter::from_fn(|| schedule.next(&cancel)).map(|(task, _)| task).collect()
@@ -147,7 +142,7 @@ mod tests {
     fn jobs_that_wait_let_others_pass_and_come_in_their_order_again() {
         let plan = small_plan();
         let jobs: Vec<_> = (0..5).map(|job| (job, expected(1, true))).collect();
-        let schedule = Schedule::new(&plan, &jobs, &[preparation(&[0, 2])]);
+        let schedule = Schedule::new(&plan, &jobs, &[vec![0, 2]]);
         let cancel = Cancel::default();
         let next = || schedule.next(&cancel).map(|(task, _)| task);
         assert_eq!(next(), Some(Task::Prepare(0)));
@@ -160,13 +155,13 @@ mod tests {
     fn other_machines_wait_for_no_preparation() {
         let plan = small_plan();
         let jobs: Vec<_> = (0..4).map(|job| (job, expected(1, true))).collect();
-        let schedule = Schedule::new(&plan, &jobs, &[preparation(&[0, 2])]);
+        let schedule = Schedule::new(&plan, &jobs, &[vec![0, 2]]);
         assert_eq!(schedule.next_elsewhere(), Some(0));
         schedule.prepared(0);
         assert_eq!(tasks(&schedule), [Task::Prepare(0), Task::Job(1), Task::Job(2), Task::Job(3)]);
         assert_eq!(schedule.next_elsewhere(), None);
 
-        let schedule = Schedule::new(&plan, &jobs[..1], &[preparation(&[0])]);
+        let schedule = Schedule::new(&plan, &jobs[..1], &[vec![0]]);
         assert_eq!(schedule.next_elsewhere(), Some(0));
         assert_eq!(tasks(&schedule), [], "nobody is left to prepare for");
     }
@@ -174,7 +169,7 @@ mod tests {
     #[test]
     fn a_worker_waits_for_jobs_that_wait_and_not_once_it_is_cancelled() {
         let plan = small_plan();
-        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[preparation(&[0])]);
+        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[vec![0]]);
         let cancel = Cancel::default();
         assert_eq!(schedule.next(&cancel).unwrap().0, Task::Prepare(0));
         std::thread::scope(|scope| {
@@ -182,7 +177,7 @@ mod tests {
             schedule.prepared(0);
             assert_eq!(waiting.join().unwrap(), Some(Task::Job(0)));
         });
-        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[preparation(&[0])]);
+        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[vec![0]]);
         schedule.next(&cancel);
         cancel.cancel();
         assert_eq!(schedule.next(&cancel), None);

@@ -8,7 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language};
+use gfxpack_launch::SourceFiles;
+use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
@@ -381,6 +382,17 @@ impl SourceSet {
     }
 }
 
+impl SourceFiles for SourceSet {
+    fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+        self.files(source)
+    }
+
+    fn is_absent(&self, source: usize, below: &Path) -> bool {
+        let origin = self.origins[source].as_ref();
+        origin.is_none_or(|origin| fs::metadata(origin.path(below)).is_err())
+    }
+}
+
 /// The files of a closure, those that are one file under several names told.
 fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFile> {
     let mut first: HashMap<(u64, u64), &str> = HashMap::new();
@@ -420,7 +432,7 @@ fn resolve(
     if include.path.starts_with('/') {
         return None;
     }
-    let place = |dir: &str| include::join(dir, &include.path);
+    let place = |dir: &str| relative_path::join(dir, &include.path);
     if include.quoted
         && let Some(parent) = includer.real.parent()
         && parent.join(&include.path).is_file()

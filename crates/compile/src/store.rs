@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::Digest;
-use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
 use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::engine::Drivers;
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -36,6 +35,8 @@ pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
 pub const VERSION: &str = "v3";
 /// Where precompiled headers are kept.
 pub(crate) const HEADERS: &str = "headers";
+/// Where it is kept what drivers would run.
+pub(crate) const COMMANDS: &str = "commands";
 /// Where files are written before they get their names.
 const TEMP: &str = "tmp";
 /// Held by every build that uses the store, and alone by whoever evicts.
@@ -70,7 +71,7 @@ pub struct Now<'a> {
     /// The plan's sources, and which is the job's.
     pub source: Option<(&'a SourceSet, usize)>,
     /// What names what the job's driver would run, if that is known.
-    pub(crate) driver: Option<(&'a Drivers<'a>, &'a Job)>,
+    pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
 }
 
 impl<'a> Now<'a> {
@@ -83,9 +84,12 @@ impl<'a> Now<'a> {
     /// What the job's driver would run, if that is known; it may have to be
     /// asked.
     pub(crate) fn commands(&self) -> Option<Digest> {
-        self.driver.and_then(|(drivers, job)| drivers.commands_digest(job))
+        self.driver.and_then(|(drivers, command)| drivers.commands_digest(&command))
     }
 }
+
+/// A directory that is always there: what rests on its absence is for one build.
+const NEVER: &str = "/";
 
 /// What a job's outcome rests on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,7 +107,7 @@ pub struct RestsOn {
 impl RestsOn {
     /// Something that is never so: what was made is for one build alone.
     pub(crate) fn nothing_known() -> Self {
-        let never = [(PathBuf::from("/"), Answer::Absent)].into();
+        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
         Self { system: Answers::of_relative(never), ..Self::default() }
     }
 }
@@ -207,6 +211,13 @@ impl ObjectStore {
         info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
     }
 
+    /// Whether these are the answers of an object that is for one build alone,
+    /// since it is not known what it rests on.
+    pub(crate) fn is_for_one_build(answers: &[Answers]) -> bool {
+        let never = (Path::new(NEVER), &Answer::Absent);
+        answers.iter().flat_map(Answers::iter).any(|answer| answer == never)
+    }
+
     /// The job's object.
     ///
     /// # Errors
@@ -291,13 +302,8 @@ impl ObjectStore {
 
     /// Stores the sets of answers that are not empty, and gives their names.
     fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
-        let own = |rests_on: &RestsOn| -> Option<Vec<_>> {
-            let sets = [&rests_on.system, &rests_on.sources].into_iter();
-            sets.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect()
-        };
-        // Where a path is no text, nothing can be asked again.
-        let unknown = || own(&RestsOn::nothing_known()).unwrap_or_default();
-        let own = own(rests_on).unwrap_or_else(unknown);
+        let own = [&rests_on.system, &rests_on.sources].into_iter();
+        let own: Vec<_> = own.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect();
         let mut names = Vec::new();
         for KeptAnswers { name, text } in own.iter().chain(rests_on.shared.iter().map(Arc::as_ref))
         {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, Target, processors};
+use gfxpack_model::{KernelKey, Target, processors, relative_path};
 use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, Location, Problem, arguments, include};
+use gfxpack_plan::{InputError, Location, Problem, arguments};
 use rayon::prelude::*;
 
 use crate::args::Inputs;
@@ -270,7 +270,7 @@ impl Reader {
             }
             let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
             let staged = staged
-                .and_then(|path| include::join("", path))
+                .and_then(|path| relative_path::join("", path))
                 .unwrap_or_else(|| kernel.source_name.clone());
             let index = self
                 .sources

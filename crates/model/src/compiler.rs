@@ -9,6 +9,9 @@ pub const DEVICE_LIBS: &str = "{device-libs}";
 /// In planned arguments: the directory that holds HIP's `include`.
 pub const ROCM: &str = "{rocm}";
 
+/// The macros by which a source asks for the time.
+const CLOCK_MACROS: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
+
 /// Which program runs a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
@@ -41,4 +44,16 @@ pub struct SuppliedConstant {
     pub value: u32,
     /// The one processor that it is for; none where it is for all.
     pub gfx: Option<String>,
+}
+
+/// Whether a word of a compiler's defines or undefines a macro by which a source asks
+/// for the time.
+#[must_use]
+pub fn is_of_clock(word: &str) -> bool {
+    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
+    text.is_some_and(|text| {
+        let end = text.find(|c| !of_name(c)).unwrap_or(text.len());
+        CLOCK_MACROS.contains(&&text[..end])
+    })
 }

@@ -17,6 +17,7 @@ pub mod key_record;
 pub mod package;
 pub mod package_name;
 pub mod processors;
+pub mod relative_path;
 #[cfg(feature = "serde")]
 mod serialized;
 mod target;

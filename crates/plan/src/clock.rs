@@ -5,9 +5,6 @@ use gfxpack_model::Language;
 use gfxpack_model::date::Date;
 use gfxpack_model::words::Words;
 
-/// The macros by which a text asks.
-const MACROS: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
-
 /// A clock that stands still.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
@@ -49,19 +46,10 @@ impl Clock {
     }
 }
 
-/// Whether a word defines one of the macros, or undefines it.
-#[must_use]
-pub fn is_of_clock(word: &str) -> bool {
-    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
-    text.is_some_and(|text| {
-        let end = text.find(|c| !of_name(c)).unwrap_or(text.len());
-        MACROS.contains(&&text[..end])
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::compiler::is_of_clock;
+
     use super::*;
 
     #[test]

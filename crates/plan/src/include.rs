@@ -73,23 +73,6 @@ fn operand(after: &[u8]) -> Option<Include> {
     (!path.is_empty()).then(|| Include { path: path.to_owned(), quoted })
 }
 
-/// Joins `path` to `dir` and resolves `.` and `..` by text; `None` where it
-/// would leave the root. Both use `/`.
-#[must_use]
-pub fn join(dir: &str, path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in dir.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            other => parts.push(other),
-        }
-    }
-    Some(parts.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,12 +96,5 @@ mod tests {
         let paths: Vec<&str> = found.iter().map(|include| include.path.as_str()).collect();
         assert_eq!(paths, ["/a", "b", "c"]);
         assert!(scan(text, Language::OpenclC).is_empty());
-    }
-
-    #[test]
-    fn joins_within_the_root() {
-        assert_eq!(join("a/b", "../c.h").as_deref(), Some("a/c.h"));
-        assert_eq!(join("", "./c.h").as_deref(), Some("c.h"));
-        assert_eq!(join("a", "../../c.h"), None);
     }
 }

@@ -14,7 +14,6 @@ mod location;
 pub mod manifest;
 mod options;
 pub mod plan;
-pub mod preamble;
 pub mod shard;
 pub mod stored;
 

@@ -2,7 +2,7 @@
 //! of its value. Whatever is not in it could write files, read files that no
 //! digest covers, or change what is made instead of how.
 
-use crate::include;
+use gfxpack_model::relative_path;
 
 /// Options that are alike.
 struct Row {
@@ -289,7 +289,7 @@ impl Form {
             Self::Directory => {
                 !value.is_empty()
                     && !value.starts_with(['/', '=', '-'])
-                    && include::join("", value).is_some()
+                    && relative_path::join("", value).is_some()
             }
             Self::Feature => is_feature(value),
             Self::Features => value.split(',').all(is_feature),

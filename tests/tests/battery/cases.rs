@@ -133,6 +133,12 @@ impl Kernel {
         if changed { self.case.after } else { self.case.before }
     }
 
+    /// Whether a link among its files leads out of the sources.
+    pub(crate) fn has_link_to_outside(&self) -> bool {
+        let mut files = self.case.files.values().chain(self.case.change.values());
+        files.any(|file| matches!(file, Content::Text(text) if text.starts_with("@link {out}")))
+    }
+
     /// Its lines in a manifest.
     pub(crate) fn manifest_entry(&self, root: &Path) -> String {
         let options = self.fill(root, &self.case.options);

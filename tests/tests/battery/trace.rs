@@ -69,6 +69,8 @@ impl Trace {
         let opened = result.split_once('<').map(|(_, path)| path.trim_end_matches('>'));
         let changes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"];
         match opened {
+            // What is in a directory is not read by opening it.
+            Some(path) if Path::new(path).is_dir() => {}
             Some(path) if !changes.iter().any(|flag| words.contains(flag)) => {
                 let below = Path::new(path).strip_prefix(outside).ok();
                 let kernel = below.and_then(|path| path.iter().next());
@@ -99,7 +101,8 @@ fn places(words: &str) -> Vec<String> {
         let Some(path) = parts.next() else { break };
         paths.push(Path::new(dir).join(path).display().to_string());
     }
-    if words.starts_with("symlink") {
+    // What a link leads to stays as it is.
+    if words.starts_with("symlink") || words.starts_with("link") {
         paths.remove(0);
     }
     paths

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use gfxpack_launch::searched;
 use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Moment;
@@ -14,13 +15,13 @@ use gfxpack_process::watch::{
     Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_below,
 };
 
+use super::action::{SCRATCH, SYSTEM};
 use super::{InputRoot, ToolchainSource};
-use crate::engine::{Engine, SCRATCH, SYSTEM};
-use crate::judge::searched;
+use crate::context::BuildContext;
 
 /// A job that ran elsewhere.
 pub(crate) struct Elsewhere<'a> {
-    pub(crate) engine: &'a Engine<'a>,
+    pub(crate) context: &'a BuildContext<'a>,
     pub(crate) job: &'a Job,
     /// What was sent.
     pub(crate) root: &'a InputRoot,
@@ -61,7 +62,7 @@ impl Elsewhere<'_> {
                 self.take(judgement, stage, &sent, &mut system, &mut sources)?;
             }
         }
-        let system = Answers::new(system, self.engine.looks);
+        let system = Answers::new(system, self.context.looks);
         Ok((system, Answers::of_relative(sources)))
     }
 
@@ -75,13 +76,13 @@ impl Elsewhere<'_> {
             places = places.with(Place::Covered, beside(name));
         }
         if self.toolchain == ToolchainSource::Installed {
-            let toolchain = &self.engine.toolchains[self.job.toolchain];
+            let toolchain = &self.context.toolchains[self.job.toolchain];
             for path in toolchain.covered_paths(self.job.language) {
                 places = places.with(Place::Covered, path);
             }
             let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
             for dir in dirs.filter(|dir| dir.is_absolute()) {
-                places = places.with(Place::Readable, self.engine.looks.real(dir));
+                places = places.with(Place::Readable, self.context.looks.real(dir));
             }
         }
         places
@@ -95,7 +96,7 @@ impl Elsewhere<'_> {
         system: &mut BTreeSet<(PathBuf, Answer)>,
         sources: &mut BTreeSet<(PathBuf, Answer)>,
     ) -> Result<(), Reason> {
-        let looks = self.engine.looks;
+        let looks = self.context.looks;
         let top = tidy(stage, Path::new(SYSTEM));
         // The path here, and whether it was sent.
         let here = |path: &Path| match path.strip_prefix(&top) {
@@ -106,7 +107,7 @@ impl Elsewhere<'_> {
         match judgement {
             Judgement::Nothing | Judgement::InStage(_) => {}
             Judgement::AbsentInStage(below) => {
-                match self.engine.sources.answer(self.job.source, &below, self.engine.digests) {
+                match self.context.sources.answer(self.job.source, &below, self.context.digests) {
                     Answer::Absent => drop(sources.insert((below, Answer::Absent))),
                     _ => return Err(told(&below, "was not sent")),
                 }

@@ -1,6 +1,7 @@
 //! Jobs that run elsewhere: what is asked of a remote-execution service and
 //! what it answers, as values. How they travel is not known here.
 
+mod action;
 mod headers;
 mod judge;
 mod runner;
@@ -14,8 +15,8 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use gfxpack_process::Cancel;
 
-pub(crate) use headers::Headers;
-pub(crate) use runner::RemoteShop;
+use headers::Headers;
+pub(crate) use runner::RemoteContext;
 
 /// Where the compiler that runs elsewhere comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -167,20 +168,5 @@ pub enum RemoteError {
         reason: String,
         /// What the user can do about it.
         hint: String,
-    },
-}
-
-/// Where a job ran.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Site {
-    /// On this machine.
-    #[default]
-    Here,
-    /// Elsewhere.
-    Remote {
-        /// The worker, as the service calls it.
-        worker: String,
-        /// Whether the service had the object already.
-        cached: bool,
     },
 }

@@ -6,46 +6,48 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use gfxpack_launch::DriverCommands;
 use gfxpack_process::{Moment, Usage};
 
+use super::action::Recipe;
 use super::judge::Elsewhere;
-use super::{Headers, RemoteError, RemoteWorkers, Site};
-use crate::crew::{Outcome, Runner};
-use crate::engine::{Engine, Recipe};
+use super::{Headers, RemoteError, RemoteWorkers};
+use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object};
+use crate::job::{self, Failure, FailureKind, Object, Site};
+use crate::runner::{Outcome, Runner};
 use crate::store::RestsOn;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
 
 /// What the workers elsewhere share.
-pub(crate) struct RemoteShop<'a> {
+pub(crate) struct RemoteContext<'a> {
     workers: &'a dyn RemoteWorkers,
-    engine: &'a Engine<'a>,
+    context: &'a BuildContext<'a>,
     headers: Headers,
     recipes: Mutex<Recipes>,
     /// Before anything was read to be sent.
     since: Moment,
 }
 
-impl<'a> RemoteShop<'a> {
-    pub(crate) fn new(workers: &'a dyn RemoteWorkers, engine: &'a Engine<'a>) -> Self {
+impl<'a> RemoteContext<'a> {
+    pub(crate) fn new(workers: &'a dyn RemoteWorkers, context: &'a BuildContext<'a>) -> Self {
         let (headers, recipes) = (Headers::default(), Mutex::default());
-        Self { workers, engine, headers, recipes, since: Moment::now() }
+        Self { workers, context, headers, recipes, since: Moment::now() }
     }
 
     pub(crate) fn runner(&self) -> Remote<'_> {
-        Remote { shop: self }
+        Remote { remote: self }
     }
 
     fn recipe(
         &self,
         index: usize,
-        commands: &Arc<crate::engine::Commands>,
+        commands: &Arc<DriverCommands>,
     ) -> Result<Option<Arc<Recipe>>, CompileError> {
-        let job = &self.engine.plan.jobs[index];
-        // The engine keeps its command lists: an address is one for good.
+        let job = &self.context.plan.jobs[index];
+        // Drivers keep their command lists: an address is one for good.
         let key = (job.source, Arc::as_ptr(commands) as usize);
         let slot = {
             let mut recipes = self.recipes.lock().expect("no panic inside");
@@ -54,7 +56,7 @@ impl<'a> RemoteShop<'a> {
         let mut error = None;
         let recipe = slot.get_or_init(|| {
             let toolchain = self.workers.toolchain();
-            let made = self.engine.recipe(job, &commands.list, &self.headers, toolchain);
+            let made = Recipe::new(self.context, job, &commands.list, &self.headers, toolchain);
             made.unwrap_or_else(|fatal| {
                 error = Some(fatal);
                 None
@@ -67,7 +69,7 @@ impl<'a> RemoteShop<'a> {
 
 /// One worker elsewhere.
 pub(crate) struct Remote<'a> {
-    shop: &'a RemoteShop<'a>,
+    remote: &'a RemoteContext<'a>,
 }
 
 impl Runner for Remote<'_> {
@@ -76,26 +78,26 @@ impl Runner for Remote<'_> {
     }
 
     fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
-        let RemoteShop { workers, engine, .. } = self.shop;
-        let job = &engine.plan.jobs[index];
-        let Some((defines, commands)) = engine.drivers.direct(job) else {
+        let RemoteContext { workers, context, .. } = self.remote;
+        let job = &context.plan.jobs[index];
+        let Some((defines, commands)) = context.direct(job) else {
             return Ok(Outcome::Here(None));
         };
-        let Some(recipe) = self.shop.recipe(index, &commands)? else {
+        let Some(recipe) = self.remote.recipe(index, &commands)? else {
             return Ok(Outcome::Here(None));
         };
-        let Some(action) = engine.action(job, &defines, &recipe, workers.toolchain()) else {
+        let Some(action) = recipe.action(context, job, &defines, workers.toolchain()) else {
             return Ok(Outcome::Here(None));
         };
         let started = Instant::now();
-        let outcome = match workers.run(&action, engine.cancel) {
+        let outcome = match workers.run(&action, context.cancel) {
             Ok(outcome) => outcome,
             Err(RemoteError::Interrupted) => return Err(CompileError::Interrupted),
             Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here(None)),
             Err(RemoteError::TimedOut(_)) => {
                 return Ok(Outcome::Failed(
                     Failure {
-                        kind: FailureKind::TimedOut(engine.time_limit),
+                        kind: FailureKind::TimedOut(context.time_limit),
                         output: String::new(),
                         duration: started.elapsed(),
                         usage: Usage::default(),
@@ -119,11 +121,11 @@ impl Runner for Remote<'_> {
             }
         };
         let elsewhere = Elsewhere {
-            engine,
+            context,
             job,
             root: &recipe.root,
             toolchain: workers.toolchain(),
-            since: self.shop.since,
+            since: self.remote.since,
         };
         let (system, sources) = match elsewhere.judge(&record.unwrap_or_default()) {
             Ok(answers) => answers,

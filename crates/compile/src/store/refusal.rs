@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::entry::{ObjectInfo, read_header, read_object};
 use super::{About, Now, ObjectStore, RestsOn};
 use crate::error::CompileError;
+use crate::job::Site;
 use crate::job::{Failure, FailureKind};
-use crate::remote::Site;
 
 /// This version of gfxpack: another one may judge otherwise.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");

@@ -10,8 +10,7 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
-use crate::engine::COMMANDS;
+use super::{COMMANDS, HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.
@@ -292,8 +291,8 @@ mod tests {
 
     use super::super::{About, Now, RestsOn, object_path, refusal_path};
     use super::*;
+    use crate::job::Site;
     use crate::job::{Failure, FailureKind};
-    use crate::remote::Site;
     use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);

@@ -78,6 +78,7 @@ fn message(
         State::Refused(_) => ("refused", &[][..], None),
         State::Changed(changes) => ("changed", &changes[..], None),
         State::Gone => ("gone", &[][..], None),
+        State::Unwatched => ("unwatched", &[][..], None),
         State::New(None) => ("new", &[][..], None),
         State::New(Some((key, changes))) => ("new", &changes[..], Some(key)),
     };
@@ -123,6 +124,9 @@ fn print(
             failure.output.lines().for_each(|said| line("", said));
         }
         State::Gone => line("state", "would be compiled: its object is no longer in the cache"),
+        State::Unwatched => {
+            line("state", "would be compiled: its compiler could not be watched last time")
+        }
         State::Changed(changes) => {
             line("state", "would be compiled: it differs from when it was built last");
             print_changes(changes, output);

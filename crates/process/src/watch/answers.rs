@@ -7,7 +7,7 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use serde::{Deserialize, Serialize};
 
-use super::Looks;
+use super::{Looks, path_text};
 
 /// What a path is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,13 +20,13 @@ pub enum Answer {
     /// A directory with these names in it.
     Listing(Digest),
     /// A symbolic link that holds this, wherever it leads.
-    Link(PathBuf),
+    Link(#[serde(with = "path_text")] PathBuf),
     /// A regular file.
     File {
         /// SHA-256 of its content.
         digest: Digest,
         /// Its path without links, where that is another one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text::option")]
         real: Option<PathBuf>,
     },
     /// A regular file, and whether anybody may execute it.
@@ -75,6 +75,7 @@ impl Answer {
 /// Paths that are relative lie below a directory that whoever asks knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
+    #[serde(with = "path_text::pairs")]
     answers: Vec<(PathBuf, Answer)>,
     /// Those of the paths, by their places in the list, that are one file
     /// under several names: a compiler reads such a file once where its text
@@ -135,11 +136,11 @@ impl Answers {
     }
 
     /// The text that is kept, and the name that it is kept by: equal answers
-    /// have equal names. `None` where a path is no text.
+    /// have equal names.
     #[must_use]
-    pub fn to_kept(&self) -> Option<KeptAnswers> {
-        let text = serde_json::to_vec(self).ok()?;
-        Some(KeptAnswers { name: Self::name(&text), text })
+    pub fn to_kept(&self) -> KeptAnswers {
+        let text = serde_json::to_vec(self).expect("plain data");
+        KeptAnswers { name: Self::name(&text), text }
     }
 
     /// Answers from a text that was kept by that name; `None` where it is

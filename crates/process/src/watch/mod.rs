@@ -12,6 +12,7 @@ mod driver;
 mod entries;
 mod landlock;
 mod looks;
+mod path_text;
 mod place;
 mod record;
 mod settle;

@@ -114,9 +114,9 @@ fn equal_answers_have_one_name_and_damaged_ones_none() {
         ("/d".into(), Answer::Listing(Digest::of(b"2"))),
     ];
     let answers = Answers::of_relative(list.clone().into());
-    let KeptAnswers { name, text } = answers.to_kept().unwrap();
+    let KeptAnswers { name, text } = answers.to_kept();
     let reversed = Answers::of_relative(list.into_iter().rev().collect());
-    assert_eq!(reversed.to_kept().unwrap().name, name);
+    assert_eq!(reversed.to_kept().name, name);
     assert_eq!(Answers::from_text(name, &text), Some(answers));
     for at in 0..text.len() {
         let mut damaged = text.clone();
@@ -134,4 +134,16 @@ fn only_the_first_directory_that_is_not_there_is_remembered() {
     let first = |path: &str| looks.first_absent(&dir.path().join(path));
     assert_eq!(first("a/b/c.h"), dir.path().join("a"));
     assert_eq!(first("c.h"), dir.path().join("c.h"));
+}
+
+#[test]
+fn paths_of_any_bytes_are_kept() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let odd = Path::new(OsStr::from_bytes(b"\xff/a"));
+    let real = Answer::File { digest: Digest::of(b""), real: Some(odd.to_owned()) };
+    let answers = [("a".into(), real), (odd.to_owned(), Answer::Link(odd.to_owned()))];
+    let answers = Answers::of_relative(answers.into());
+    let KeptAnswers { name, text } = answers.to_kept();
+    assert_eq!(Answers::from_text(name, &text), Some(answers));
 }

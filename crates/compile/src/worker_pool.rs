@@ -4,63 +4,37 @@
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use gfxpack_plan::plan::Plan;
-
+use crate::context::BuildContext;
 use crate::costs::usual_memory;
-use crate::engine::Preparation;
 use crate::error::CompileError;
-use crate::executor::{Event, JobRun};
+use crate::event::{Event, JobRun};
 use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Object, Refusal};
-use crate::local::{Local, Shop};
-use crate::remote::RemoteShop;
+use crate::local::{Local, LocalContext};
+use crate::remote::RemoteContext;
+use crate::runner::{Outcome, Runner};
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
 use gfxpack_process::Cancel;
 
-/// Makes the objects of one worker's jobs, one after the other. This is the
-/// one place where it shows whether a job runs here or elsewhere.
-pub(crate) trait Runner {
-    /// Whether its jobs take this machine's memory, so that they wait for it.
-    fn is_here(&self) -> bool;
-
-    /// Runs a job of the plan to its end. Storing what was made is the
-    /// caller's.
-    ///
-    /// # Errors
-    /// [`CompileError`] where the build can't go on; a kernel that can't be
-    /// made is [`Outcome::Failed`].
-    fn run(&mut self, job: usize) -> Result<Outcome, CompileError>;
-}
-
-/// How a job ended.
-pub(crate) enum Outcome {
-    /// An object that was made.
-    Made(Object),
-    /// None could be made.
-    Failed(Refusal),
-    /// It has to be run on this machine; why, if the user should hear that.
-    Here(Option<String>),
-}
-
 /// How many jobs may run on this machine besides its own workers'.
-pub(crate) struct Seats {
+pub(crate) struct Slots {
     free: Mutex<usize>,
     left: Condvar,
 }
 
 /// Given back when it is dropped.
-struct Seat<'a>(&'a Seats);
+struct Slot<'a>(&'a Slots);
 
 /// How often a waiting worker looks whether the build was cancelled.
 const AGAIN: Duration = Duration::from_millis(200);
 
-impl Seats {
+impl Slots {
     pub(crate) fn new(count: usize) -> Self {
         Self { free: Mutex::new(count.max(1)), left: Condvar::new() }
     }
 
-    fn take(&self, cancel: &Cancel) -> Option<Seat<'_>> {
+    fn take(&self, cancel: &Cancel) -> Option<Slot<'_>> {
         let mut free = self.free.lock().expect("no panic inside");
         while *free == 0 {
             free = self.left.wait_timeout(free, AGAIN).expect("no panic inside").0;
@@ -69,11 +43,11 @@ impl Seats {
             }
         }
         *free -= 1;
-        Some(Seat(self))
+        Some(Slot(self))
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().expect("no panic inside") += 1;
         self.0.left.notify_one();
@@ -89,27 +63,26 @@ pub(crate) struct Done {
 type Sender = mpsc::Sender<Result<Done, CompileError>>;
 
 /// What the workers share.
-pub(crate) struct Crew<'a> {
-    pub(crate) plan: &'a Plan,
+pub(crate) struct WorkerPool<'a> {
+    pub(crate) context: &'a BuildContext<'a>,
     pub(crate) store: &'a ObjectStore,
-    pub(crate) cancel: &'a Cancel,
     pub(crate) schedule: Schedule<'a>,
-    pub(crate) preparations: &'a [Preparation],
+    pub(crate) preparations: &'a [Vec<usize>],
     pub(crate) gate: Gate<'a>,
-    pub(crate) shop: &'a Shop<'a>,
+    pub(crate) local: &'a LocalContext<'a>,
     /// Workers of this machine; those with higher numbers are elsewhere.
     pub(crate) here: usize,
     /// For jobs that came back from elsewhere.
-    pub(crate) seats: Seats,
-    pub(crate) remote: Option<RemoteShop<'a>>,
+    pub(crate) slots: Slots,
+    pub(crate) remote: Option<RemoteContext<'a>>,
 }
 
-impl Crew<'_> {
+impl WorkerPool<'_> {
     /// The runner of a worker.
     fn runner(&self, worker: usize) -> Box<dyn Runner + '_> {
         match &self.remote {
             Some(remote) if worker >= self.here => Box::new(remote.runner()),
-            _ => Box::new(self.shop.runner()),
+            _ => Box::new(self.local.runner()),
         }
     }
 
@@ -117,8 +90,8 @@ impl Crew<'_> {
     /// needs it.
     fn take(&self, here: bool) -> Option<(Task, Option<Ticket<'_>>)> {
         if here {
-            let next = || self.schedule.next(self.cancel);
-            let (task, ticket) = self.gate.enter(self.cancel, next)?;
+            let next = || self.schedule.next(self.context.cancel);
+            let (task, ticket) = self.gate.enter(self.context.cancel, next)?;
             Some((task, Some(ticket)))
         } else {
             self.schedule.next_elsewhere().map(|job| (Task::Job(job), None))
@@ -128,20 +101,20 @@ impl Crew<'_> {
     /// Runs jobs until none is left, or somebody asks to stop.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
-        let mut spare = self.shop.runner();
+        let mut spare = self.local.runner();
         while let Some((task, _ticket)) = self.take(runner.is_here()) {
             let made = match task {
-                _ if self.cancel.is_cancelled() => Err(CompileError::Interrupted),
+                _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),
                 Task::Prepare(index) => self.prepare(worker, index, sender),
                 Task::Job(job) => self.one(worker, job, runner.as_mut(), &mut spare, sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
-                self.cancel.cancel();
+                self.context.cancel.cancel();
                 return;
             }
         }
-        if self.cancel.is_cancelled() {
+        if self.context.cancel.is_cancelled() {
             sender.send(Err(CompileError::Interrupted)).ok();
         }
     }
@@ -149,10 +122,10 @@ impl Crew<'_> {
     fn prepare(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
         let started = Instant::now();
         let preparation = &self.preparations[index];
-        let usage = self.shop.prepare(preparation)?;
+        let usage = self.context.prepare(preparation)?;
         self.schedule.prepared(index);
         let event = Event::Prepared {
-            job: preparation.jobs[0],
+            job: preparation[0],
             run: JobRun { worker, started },
             duration: started.elapsed(),
             usage,
@@ -175,9 +148,10 @@ impl Crew<'_> {
                     let event = Event::Warning { message };
                     sender.send(Ok(Done { event, object: None })).ok();
                 }
-                let _seat = self.seats.take(self.cancel).ok_or(CompileError::Interrupted)?;
-                let memory = usual_memory(self.plan.jobs[index].language);
-                let leave = self.gate.enter(self.cancel, || Some(((), memory)));
+                let _slot =
+                    self.slots.take(self.context.cancel).ok_or(CompileError::Interrupted)?;
+                let memory = usual_memory(self.context.plan.jobs[index].language);
+                let leave = self.gate.enter(self.context.cancel, || Some(((), memory)));
                 let _leave = leave.ok_or(CompileError::Interrupted)?;
                 Ok((spare.run(index)?, spare))
             }
@@ -193,7 +167,7 @@ impl Crew<'_> {
         spare: &mut Local<'_>,
         sender: &Sender,
     ) -> Result<(), CompileError> {
-        let job = &self.plan.jobs[index];
+        let job = &self.context.plan.jobs[index];
         let report = |event, object| {
             // Nobody listens once the build is given up.
             sender.send(Ok(Done { event, object })).ok();
@@ -208,7 +182,7 @@ impl Crew<'_> {
                 let size = object.bytes.len() as u64;
                 // A build may be killed at any time: what it leaves was made
                 // by the compiler that it is kept for.
-                self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
+                self.context.toolchains[job.toolchain].check_identity(job.language)?;
                 let about = About::of(job);
                 let info =
                     self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
@@ -221,7 +195,7 @@ impl Crew<'_> {
             }
             Outcome::Failed(Refusal { failure, rests_on }) => {
                 if let Some(rests_on) = rests_on {
-                    self.shop.engine().toolchains[job.toolchain].check_identity(job.language)?;
+                    self.context.toolchains[job.toolchain].check_identity(job.language)?;
                     self.store.insert_refusal(job.digest, &failure, &About::of(job), &rests_on)?;
                 }
                 report(Event::Failed { job: index, run, failure }, None);

@@ -11,7 +11,7 @@ pub struct Shortcuts {
     /// The compiler is started without the driver (hipcc or clang's own),
     /// which is asked once what it would run. The others need this one.
     pub direct: bool,
-    /// A compiler is loaded once and forks for every job.
+    /// A compiler is loaded once and forks for every command.
     pub fork_server: bool,
     /// HIP's headers are parsed once per target.
     pub precompiled_header: bool,
@@ -35,7 +35,7 @@ impl Default for Shortcuts {
 }
 
 impl Shortcuts {
-    /// None: the driver runs every job.
+    /// None: the driver runs every command.
     pub const NONE: Self = Self { direct: false, fork_server: false, precompiled_header: false };
 
     /// The same without one of them, and without those that need it.

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path};
 
-use super::command::{Command, Word};
+use crate::template::{CommandTemplate, Word};
 
 /// Directories below a C library's include directory that hold its own
 /// headers, or the kernel's.
@@ -72,7 +72,7 @@ const C_HEADERS: &[&str] = &[
 ];
 
 /// The directories in which the compiler looks for the libraries' headers.
-pub(crate) fn system_dirs(command: &Command) -> Vec<&Path> {
+pub(crate) fn system_dirs(command: &CommandTemplate) -> Vec<&Path> {
     let option = |word: &Word| {
         matches!(word, Word::Text(text)
             if text == "-internal-isystem" || text == "-internal-externc-isystem")
@@ -128,7 +128,8 @@ mod tests {
             "-internal-isystem",
             "relative",
         ];
-        let command = Command { words: words.map(|word| Word::Text(word.to_owned())).into() };
+        let command =
+            CommandTemplate { words: words.map(|word| Word::Text(word.to_owned())).into() };
         let dirs = system_dirs(&command);
         assert_eq!(dirs.len(), 3);
         let library = |path: &str| is_one(Path::new(path), &dirs);

@@ -1,9 +1,10 @@
 //! Precompiled headers: the headers that every HIP source begins with, parsed
-//! once for all jobs of a target.
+//! once for all commands of a target.
 //!
-//! A job may use one only if its source surely begins with those headers, and
-//! nothing in the headers depends on what the job alone defines. Templates are
-//! instantiated when the header is made, which spares every job that work.
+//! A command may use one only if its source surely begins with those headers,
+//! and nothing in the headers depends on what the command alone defines.
+//! Templates are instantiated when the header is made, which spares every
+//! command that work.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -13,17 +14,15 @@ use std::sync::Arc;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_plan::preamble;
 use gfxpack_process::watch::{self, Answer, Answers, KeptAnswers, Looks, Settled, What};
 use gfxpack_process::{touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Define, Filling, Word};
-use super::{library_headers, preprocessing};
-use crate::error::CompileError;
-use crate::job::depfile_paths;
-use crate::judge::searched;
+use super::{library_headers, preamble};
+use crate::arguments::{depfile_paths, searched};
+use crate::error::LaunchError;
+use crate::template::{CommandTemplate, Define, TemplateValues, Word};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
@@ -35,7 +34,7 @@ const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
     /// Every file that it was made of.
-    pub(crate) files: BTreeSet<PathBuf>,
+    pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// What its compiler was told of files that no digest covers.
     pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
@@ -45,7 +44,7 @@ pub(crate) struct PrecompiledHeader {
     /// The headers that were looked for, found or not: as they are named in a
     /// directory of headers.
     names: BTreeSet<PathBuf>,
-    /// Macros of the jobs that it was made with.
+    /// Macros of the commands that it was made with.
     defines: Vec<Define>,
 }
 
@@ -57,7 +56,7 @@ pub(crate) enum Kept {
     Unfit,
 }
 
-/// What a job has that could make a precompiled header wrong for it.
+/// What a command has that could make a precompiled header wrong for it.
 pub(crate) struct Claims<'a> {
     pub(crate) defines: &'a [Define],
     /// Macros that the source touches before the last header.
@@ -81,7 +80,7 @@ pub(crate) fn macro_name(define: &Define) -> &str {
     define[1].split(|c: char| !of_name(c)).next().unwrap_or_default()
 }
 
-/// Whether a job's macros are the same with a precompiled header, for which a
+/// Whether a command's macros are the same with a precompiled header, for which a
 /// compiler goes by their names as spelled, and defines them in another order:
 /// each has a plain name, one meaning and a line of its own.
 ///
@@ -104,7 +103,7 @@ pub(crate) fn are_plain(defines: &[Define]) -> bool {
 }
 
 impl PrecompiledHeader {
-    /// The job's macros that its headers know, and that it must have been
+    /// The command's macros that its headers know, and that it must have been
     /// made with, in order.
     pub(crate) fn conflicts(&self, defines: &[Define]) -> Vec<Define> {
         defines
@@ -126,7 +125,7 @@ impl PrecompiledHeader {
         unknown.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether the job's object is the same with it.
+    /// Whether the command's object is the same with it.
     pub(crate) fn serves(&self, claims: Claims<'_>) -> bool {
         let known = |define| self.knows(macro_name(define)).is_some();
         claims.defines.iter().all(known)
@@ -134,8 +133,8 @@ impl PrecompiledHeader {
             && claims.macros.iter().all(|name| self.knows(name) == Some(false))
     }
 
-    /// Paths that hide one of its headers if they are there, for a job that
-    /// looks for headers in these directories of its sources first.
+    /// Paths that hide one of its headers if they are there, for a
+    /// command that looks for headers in these directories of its sources first.
     pub(crate) fn hiding<'a>(&'a self, dirs: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
         // What the driver includes before the source is looked for where the
         // compiler runs.
@@ -144,7 +143,7 @@ impl PrecompiledHeader {
     }
 
     /// The command with this instead of the header that the driver includes.
-    pub(crate) fn apply(&self, command: &Command) -> Option<Command> {
+    pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
         let mut words = command.words.clone();
         let instead = [
@@ -153,17 +152,17 @@ impl PrecompiledHeader {
             "-fno-validate-pch".into(),
         ];
         words.splice(at..at + 2, instead.map(Word::Text));
-        Some(Command { words })
+        Some(CommandTemplate { words })
     }
 }
 
-/// The command that makes a precompiled header for jobs of a command: without
-/// what they have of their own, so that all of a target's share it. `None`
+/// The command that makes a precompiled header for commands that differ in
+/// macros and source: without what they have of their own, so that all of a target's share it. `None`
 /// where the command is not of the kind.
 ///
 /// Directories of the staged source are left out, since a header of the
 /// system's that one of them might hide is looked for by name.
-pub(crate) fn header_command(command: &Command) -> Option<Command> {
+pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
     let mut words = Vec::new();
     let mut rest = command.words.iter().peekable();
@@ -190,22 +189,22 @@ pub(crate) fn header_command(command: &Command) -> Option<Command> {
             other => words.push(other.clone()),
         }
     }
-    words.contains(&Word::Defines(0)).then_some(Command { words })
+    words.contains(&Word::Defines(0)).then_some(CommandTemplate { words })
 }
 
 /// A precompiled header to make: what of, and where it will be.
 pub(crate) struct Recipe {
-    command: Command,
+    command: CommandTemplate,
     pub(crate) text: String,
     pub(crate) defines: Vec<Define>,
     file: PathBuf,
 }
 
 impl Recipe {
-    /// For the command of a job, the headers its source begins with, and
+    /// For a command, the headers its source begins with, and
     /// macros to make it with. `None` where the command is not of the kind.
     pub(crate) fn new(
-        command: &Command,
+        command: &CommandTemplate,
         headers: &[String],
         defines: Vec<Define>,
         toolchain: &Toolchain,
@@ -246,9 +245,10 @@ impl Recipe {
         serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
     }
 
-    fn write_record(&self, record: &Record) -> Result<(), CompileError> {
-        let (path, bytes) = (self.record(), serde_json::to_vec(record).expect("plain data"));
-        write_atomic(&path, &[&bytes]).map_err(CompileError::io("write", &path))
+    fn write_record(&self, record: &Record) -> Result<(), LaunchError> {
+        // With a path that is no text, it is made anew by the next build.
+        let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
+        write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
     }
 
     fn header(&self, record: Record, toolchain: &Toolchain) -> Option<Kept> {
@@ -276,7 +276,7 @@ impl Recipe {
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
-        let kept = Arc::new(answers.to_kept()?);
+        let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
         Some(Kept::Header(Box::new(header)))
     }
@@ -287,7 +287,7 @@ impl Recipe {
         &self,
         header: &mut PrecompiledHeader,
         told: BTreeMap<String, bool>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), LaunchError> {
         header.built.extend(told);
         let Some(mut record) = self.read_record() else { return Ok(()) };
         record.built.clone_from(&header.built);
@@ -301,10 +301,10 @@ impl Recipe {
         scratch: &Path,
         more: &[Define],
         file: &Path,
-    ) -> Result<Option<Vec<OsString>>, CompileError> {
+    ) -> Result<Option<Vec<OsString>>, LaunchError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(CompileError::io("write", &source))?;
-        let words = self.command.fill(&Filling {
+        fs::write(&source, &self.text).map_err(LaunchError::io("write", &source))?;
+        let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[[self.defines.as_slice(), more].concat()],
             output: file,
@@ -320,11 +320,11 @@ impl Recipe {
     }
 
     /// The words that make it in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, CompileError> {
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, LaunchError> {
         let source = self.source();
         write_atomic(&source, &[self.text.as_bytes()])
-            .map_err(CompileError::io("write", &source))?;
-        Ok(self.command.fill(&Filling {
+            .map_err(LaunchError::io("write", &source))?;
+        Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: std::slice::from_ref(&self.defines),
             output: &scratch.join("pch"),
@@ -342,7 +342,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<Kept>, CompileError> {
+    ) -> Result<Option<Kept>, LaunchError> {
         let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
         let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
@@ -373,7 +373,7 @@ impl Recipe {
         let record =
             Record { sha256: Digest::of(&bytes), files, answers, names, built: BTreeMap::new() };
         let keep = |bytes: &[u8], record: &Record| {
-            write_atomic(&self.file, &[bytes]).map_err(CompileError::io("write", &self.file))?;
+            write_atomic(&self.file, &[bytes]).map_err(LaunchError::io("write", &self.file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);
@@ -393,6 +393,31 @@ impl Recipe {
     }
 }
 
+/// The words of a compiler that preprocesses only, into `file`; `None` where
+/// they are not understood.
+fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+    let mut changed = Vec::with_capacity(words.len());
+    let mut emits = false;
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
+                words.next()?;
+            }
+            Some("-emit-obj" | "-emit-pch") => {
+                emits = true;
+                changed.push("-E".into());
+            }
+            Some("-o") => {
+                words.next()?;
+                changed.extend([word, file.into()]);
+            }
+            _ => changed.push(word),
+        }
+    }
+    emits.then_some(changed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,8 +429,8 @@ mod tests {
         });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
-            files: BTreeSet::new(),
-            kept: Arc::new(Answers::default().to_kept().unwrap()),
+            files: Arc::default(),
+            kept: Arc::new(Answers::default().to_kept()),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
                 .map(|(name, built)| (name.to_owned(), built))
@@ -420,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_job_that_its_headers_know_nothing_of_may_use_it() {
+    fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
         let serves = |made_with: &[Define], defines: &[Define], macros: &[&str]| {
             let macros = macros.iter().map(|&name| name.to_owned()).collect();
             let claims = Claims { defines, macros: &macros };
@@ -482,7 +507,7 @@ mod tests {
     #[test]
     fn it_stands_where_the_drivers_header_stood() {
         let words = ["clang", "-include", WRAPPER, "-O3"].map(|word| Word::Text(word.into()));
-        let applied = header("", &[]).apply(&Command { words: words.into() }).unwrap();
+        let applied = header("", &[]).apply(&CommandTemplate { words: words.into() }).unwrap();
         let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
         assert_eq!(applied.words, expected.map(|word| Word::Text(word.into())));
     }

@@ -19,23 +19,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language};
+use gfxpack_launch::{CommandTemplate, Defines, TemplateValues, Word, searched};
+use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::preload::{self, RECORD_VARIABLE};
 use gfxpack_toolchain::Toolchain;
 
-use super::Engine;
-use super::command::{Command, Defines, Filling, Word};
+use super::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
+use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::remote::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
 
 /// What the tree consists of.
 const TOP: &str = "gfxpack";
 /// Where commands run.
 const SOURCE_DIR: &str = "gfxpack/src";
 /// What they write, below that.
-pub(crate) const SCRATCH: &str = ".gfxpack";
+pub(super) const SCRATCH: &str = ".gfxpack";
 const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
 /// What the compilers ask of the file system.
@@ -43,39 +43,36 @@ const RECORD: &str = ".gfxpack/r";
 /// Where headers lie.
 const HEADERS: &str = "gfxpack/sys/";
 /// Before the path of a header, as commands see it.
-pub(crate) const SYSTEM: &str = "../sys";
+pub(super) const SYSTEM: &str = "../sys";
 /// The library that every compiler is started with.
 const PRELOAD: &str = "gfxpack-preload.so";
 const PRELOAD_FROM_SOURCE: &str = "../lib/gfxpack-preload.so";
-/// Options of the compiler whose next word is an include directory.
-const INCLUDE_OPTIONS: [&str; 6] =
-    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
 /// Headers that the compiler reads although nothing names them.
 ///
 /// Source: llvm-project, clang/lib/Headers/opencl-c-base.h and
 /// clang/lib/Frontend/InitPreprocessor.cpp, `InitializeStandardPredefinedMacros`.
 const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 
-/// What all jobs of one shape and source share.
+/// What all jobs of one command and source share.
 #[derive(Debug)]
-pub(crate) struct Recipe {
-    commands: Vec<Command>,
-    pub(crate) root: Arc<InputRoot>,
+pub(super) struct Recipe {
+    commands: Vec<CommandTemplate>,
+    pub(super) root: Arc<InputRoot>,
     /// What the shell does before them.
     before: Option<String>,
 }
 
-impl Engine<'_> {
+impl Recipe {
     /// How jobs with these commands and this source run elsewhere; `None`
     /// where they can't.
-    pub(crate) fn recipe(
-        &self,
+    pub(super) fn new(
+        context: &BuildContext<'_>,
         job: &Job,
-        commands: &[Command],
+        commands: &[CommandTemplate],
         headers: &Headers,
         toolchain: ToolchainSource,
-    ) -> Result<Option<Recipe>, CompileError> {
-        let mut tree = Tree::new(self, job);
+    ) -> Result<Option<Self>, CompileError> {
+        let mut tree = Tree::new(context, job);
         let (commands, before) = match toolchain {
             // The workers' own programs start by themselves, so that only their
             // environment can have them load the library.
@@ -95,48 +92,41 @@ impl Engine<'_> {
             tracing::debug!(key = %job.key, "it can't run elsewhere");
             return Ok(None);
         };
-        Ok(Some(Recipe { commands, root: Arc::new(tree.finish()), before }))
+        Ok(Some(Self { commands, root: Arc::new(tree.finish()), before }))
     }
 
     /// The action of a job.
-    pub(crate) fn action(
+    pub(super) fn action(
         &self,
+        context: &BuildContext<'_>,
         job: &Job,
         defines: &Defines,
-        recipe: &Recipe,
         toolchain: ToolchainSource,
     ) -> Option<Action> {
-        let filling = Filling {
-            input: &self.plan.sources[job.source].main,
+        let values = TemplateValues {
+            input: &context.plan.sources[job.source].main,
             defines,
             output: Path::new(OBJECT),
             deps_file: Path::new(DEPS),
             scratch: Path::new(SCRATCH),
         };
-        let mut lines = Vec::new();
-        for command in &recipe.commands {
-            let words: Vec<String> = command
-                .fill(&filling)
-                .into_iter()
-                .map(|word| word.into_string().ok())
-                .collect::<Option<_>>()?;
-            lines.push(words);
-        }
         // A service runs one program; only a shell runs several in turn, and
         // knows where it is.
         let record = format!("export {RECORD_VARIABLE}=\"$PWD/{RECORD}\"");
-        let lines =
-            lines.iter().map(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
-        let before = recipe.before.iter().cloned().chain([record]);
-        let lines = before.map(Some).chain(lines).collect::<Option<Vec<_>>>()?;
+        let mut lines: Vec<String> = self.before.iter().cloned().chain([record]).collect();
+        for command in &self.commands {
+            let words = command.fill(&values);
+            let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
+            lines.push(shlex::try_join(words?).ok()?);
+        }
         let arguments = ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into();
-        let digest = self.toolchains[job.toolchain].digest;
+        let digest = context.toolchains[job.toolchain].digest;
         Some(Action {
             arguments,
             directory: SOURCE_DIR,
             outputs: [OBJECT, RECORD],
-            root: Arc::clone(&recipe.root),
-            time_limit: self.time_limit,
+            root: Arc::clone(&self.root),
+            time_limit: context.time_limit,
             salt: (toolchain == ToolchainSource::Installed).then_some(digest),
             name: job.key.kernel_name.clone(),
             target: job.target_id.to_string(),
@@ -146,7 +136,7 @@ impl Engine<'_> {
 
 /// An input root in the making.
 struct Tree<'a> {
-    engine: &'a Engine<'a>,
+    context: &'a BuildContext<'a>,
     job: &'a Job,
     toolchain: &'a Toolchain,
     files: BTreeMap<String, InputFile>,
@@ -154,16 +144,16 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(engine: &'a Engine<'a>, job: &'a Job) -> Self {
+    fn new(context: &'a BuildContext<'a>, job: &'a Job) -> Self {
         let mut tree = Self {
-            engine,
+            context,
             job,
-            toolchain: &engine.toolchains[job.toolchain],
+            toolchain: &context.toolchains[job.toolchain],
             files: BTreeMap::new(),
             directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
         };
-        let source = &engine.plan.sources[job.source];
-        for (path, bytes) in engine.sources.files(job.source) {
+        let source = &context.plan.sources[job.source];
+        for (path, bytes) in context.sources.files(job.source) {
             let path = format!("{SOURCE_DIR}/{path}");
             let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
             let content = Content::Bytes(bytes.into());
@@ -171,7 +161,7 @@ impl<'a> Tree<'a> {
             tree.files.insert(path, file);
         }
         let dirs = source.include_dirs.iter().map(|dir| format!("{SOURCE_DIR}/{dir}"));
-        tree.directories.extend(dirs.filter_map(|dir| include::join("", &dir)));
+        tree.directories.extend(dirs.filter_map(|dir| relative_path::join("", &dir)));
         tree
     }
 
@@ -184,9 +174,9 @@ impl<'a> Tree<'a> {
     /// a word is not understood.
     fn send(
         &mut self,
-        commands: &[Command],
+        commands: &[CommandTemplate],
         headers: &Headers,
-    ) -> Result<Option<Vec<Command>>, CompileError> {
+    ) -> Result<Option<Vec<CommandTemplate>>, CompileError> {
         let loader = self.libraries()?;
         let mut dirs = BTreeSet::new();
         let mut names = Vec::new();
@@ -195,7 +185,7 @@ impl<'a> Tree<'a> {
             let Some(words) = self.words(command, &loader, &mut dirs, &mut names)? else {
                 return Ok(None);
             };
-            sent.push(Command { words });
+            sent.push(CommandTemplate { words });
         }
         names.extend(self.named_by_source());
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
@@ -215,7 +205,7 @@ impl<'a> Tree<'a> {
 
     /// What the source and its files include besides each other.
     fn named_by_source(&self) -> Vec<Include> {
-        let files = self.engine.sources.files(self.job.source);
+        let files = self.context.sources.files(self.job.source);
         let mut names: BTreeSet<Include> = BTreeSet::new();
         for (_, text) in files {
             names.extend(include::scan(text, self.job.language));
@@ -263,7 +253,7 @@ impl<'a> Tree<'a> {
 
     fn words(
         &mut self,
-        command: &Command,
+        command: &CommandTemplate,
         loader: &[Word],
         dirs: &mut BTreeSet<PathBuf>,
         names: &mut Vec<Include>,
@@ -308,7 +298,7 @@ impl<'a> Tree<'a> {
         if text.contains("-prefix-map=") {
             return Ok(None);
         }
-        if INCLUDE_OPTIONS.contains(&previous) && path.is_absolute() {
+        if searched(&[previous, text]).any(Path::is_absolute) {
             dirs.insert(path.to_owned());
             return Ok(Some(format!("{SYSTEM}{text}")));
         }
@@ -336,7 +326,7 @@ impl<'a> Tree<'a> {
         if !file.is_file() {
             return Ok(None);
         }
-        let digest = self.engine.digests.digest(file).map_err(CompileError::io("read", file))?;
+        let digest = self.context.digests.digest(file).map_err(CompileError::io("read", file))?;
         let mut path = format!("{dir}/{name}");
         let taken = self.files.get(&format!("{TOP}/{path}"));
         if taken.is_some_and(|other| other.digest != digest) {
@@ -366,7 +356,7 @@ impl<'a> Tree<'a> {
         let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
-            digest: self.engine.digests.digest(file).map_err(CompileError::io("read", file))?,
+            digest: self.context.digests.digest(file).map_err(CompileError::io("read", file))?,
             size: meta.len(),
             executable: meta.permissions().mode() & 0o111 != 0,
             content: Content::File(file.to_owned()),

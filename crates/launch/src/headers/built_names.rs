@@ -1,52 +1,45 @@
 //! Names that a header's macros build with `##`: they do not stand in its
-//! text, yet a job's macro of such a name changes what the header says.
+//! text, yet a command's macro of such a name changes what the header says.
 //!
 //! The header is preprocessed with macros of the names in question, each of
 //! which shows wherever it is expanded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
-use super::Engine;
-use super::command::Define;
+use tempfile::TempDir;
+
 use super::precompiled::Recipe;
-use super::starter::Start;
-use crate::error::CompileError;
-use gfxpack_process::Usage;
+use crate::error::LaunchError;
+use crate::template::Define;
 
 /// What the macros' values begin with.
 const MARK: &str = "gfxpack_built_name_";
 /// Most names asked for at once: a command line is limited.
 const MAX_NAMES: usize = 1000;
-/// Most times that a header is preprocessed for the names of a build's jobs:
+/// Most times that a header is preprocessed for the names of a group's commands:
 /// once is enough unless it builds some of them.
 const MAX_RUNS: usize = 32;
 
 /// The numbers of names that show; `None` where their header can't be
 /// preprocessed with them.
-type Shown = Result<Option<BTreeSet<usize>>, CompileError>;
+type Shown = Result<Option<BTreeSet<usize>>, LaunchError>;
 
-impl Engine<'_> {
-    /// Whether the headers of a recipe build each of the names; without those
-    /// that it was not found out of.
-    pub(super) fn built_names(
-        &self,
-        toolchain: usize,
-        recipe: &Recipe,
-        names: &[String],
-        usage: &mut Usage,
-    ) -> Result<BTreeMap<String, bool>, CompileError> {
-        tell(names, &mut |names| self.shown(toolchain, recipe, names, usage))
-    }
+/// Runs words in a directory of their own, and gives whether they succeeded.
+type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, LaunchError>;
 
-    fn shown(
-        &self,
-        toolchain: usize,
-        recipe: &Recipe,
-        names: &[String],
-        usage: &mut Usage,
-    ) -> Shown {
-        let scratch = self.scratch("names-")?;
+/// Whether the headers of a recipe build each of the names; without those
+/// that it was not found out of.
+pub(super) fn built_names(
+    recipe: &Recipe,
+    names: &[String],
+    scratch: &dyn Fn() -> Result<TempDir, LaunchError>,
+    run: RunIn<'_>,
+) -> Result<BTreeMap<String, bool>, LaunchError> {
+    tell(names, &mut |names| {
+        let scratch = scratch()?;
         let file = scratch.path().join("i");
         let macros: Vec<Define> = names
             .iter()
@@ -56,23 +49,9 @@ impl Engine<'_> {
         let Some(words) = recipe.preprocess(scratch.path(), &macros, &file)? else {
             return Ok(None);
         };
-        let start = Start {
-            words,
-            directory: scratch.path(),
-            environment: &self.environments[toolchain],
-            temp_dir: scratch.path(),
-            time_limit: self.time_limit,
-            fork_server: self.shortcuts.fork_server,
-            record: None,
-        };
-        let output = self.starter().run(&start, self.cancel)?;
-        *usage = usage.then(output.usage);
-        if self.cancel.is_cancelled() {
-            return Err(CompileError::Interrupted);
-        }
-        let text = Some(&file).filter(|_| output.ok()).and_then(|file| fs::read(file).ok());
+        let text = run(words, scratch.path())?.then(|| fs::read(&file).ok()).flatten();
         Ok(text.filter(|text| !text.is_empty()).map(|text| marks(&String::from_utf8_lossy(&text))))
-    }
+    })
 }
 
 /// What no expression can consist of: so a name that is expanded in a
@@ -92,7 +71,7 @@ fn marks(text: &str) -> BTreeSet<usize> {
 fn tell(
     names: &[String],
     shown: &mut dyn FnMut(&[String]) -> Shown,
-) -> Result<BTreeMap<String, bool>, CompileError> {
+) -> Result<BTreeMap<String, bool>, LaunchError> {
     let mut told = BTreeMap::new();
     let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
     for _ in 0..MAX_RUNS {

@@ -1,59 +1,62 @@
-//! What a driver would run for a job: the same for all jobs that differ in
-//! macros and source alone, with a slot where those go.
+//! What a driver would run for a command: the same for all commands that
+//! differ in macros and source alone, with a slot where those go.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gfxpack_model::Language;
 use gfxpack_model::compiler::Program;
-use gfxpack_plan::clock::is_of_clock;
-use gfxpack_plan::plan::Job;
+use gfxpack_model::compiler::is_of_clock;
 use serde::{Deserialize, Serialize};
 
+use crate::launcher::Command;
+
 /// Stand for what differs; no real option looks like these.
-pub(super) const INPUT: &str = "gfxpack_slot_input";
-pub(super) const OUTPUT: &str = "gfxpack_slot_output";
-pub(super) const DEPS: &str = "gfxpack_slot_deps";
+pub(crate) const INPUT: &str = "gfxpack_slot_input";
+pub(crate) const OUTPUT: &str = "gfxpack_slot_output";
+pub(crate) const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
 const SYMBOL: &str = "--defsym";
 
-/// What jobs of one command have in common.
+/// What the driver's commands have in common that differ in macros and source
+/// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct CommandKey {
     pub(crate) toolchain: usize,
     pub(crate) program: Program,
     pub(crate) language: Language,
-    pub(super) extension: String,
-    /// The job's arguments, the macros as one, without the source.
-    pub(super) words: Vec<String>,
+    pub(crate) extension: String,
+    /// The arguments, each run of macros as one, without the source.
+    pub(crate) words: Vec<String>,
 }
 
-/// One of a job's macros, as the compiler itself takes it: two words.
-pub(crate) type Define = [String; 2];
+/// One macro, as the compiler itself takes it: the option, and `NAME` or
+/// `NAME=VALUE`.
+pub type Define = [String; 2];
 
-/// A job's macros: those that follow each other, and each such run by its
+/// A command's macros: those that follow each other, and each such run by its
 /// number, since options between them stay between them.
-pub(crate) type Defines = Vec<Vec<Define>>;
+pub type Defines = Vec<Vec<Define>>;
 
-impl Shape {
-    /// Parts a job's arguments into what it shares with others, its macros
-    /// and its source.
-    pub(crate) fn of(job: &Job) -> Option<(Self, Defines)> {
-        let mut arguments: Vec<&str> = job.arguments.iter().collect();
+impl CommandKey {
+    /// Parts a command's arguments into what it shares with others, and its
+    /// macros. `None` where they name no source.
+    pub(crate) fn of(command: &Command<'_>) -> Option<(Self, Defines)> {
+        let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let mut words = Vec::new();
         let mut defines: Defines = Vec::new();
         let mut running = false;
         for word in arguments {
-            // A clock is the same for all jobs, and in what is precompiled too.
-            let define = define(word, job.language).filter(|_| !is_of_clock(word));
+            // A clock is the same for all commands, and in what is precompiled too.
+            let define = define(word, command.language).filter(|_| !is_of_clock(word));
             let goes_on = running;
             running = define.is_some();
             match define {
                 Some(define) if goes_on => defines.last_mut()?.push(define),
                 Some(define) => {
                     let slot = format!("{DEFINES}_{}=1", defines.len());
-                    words.push(match job.language {
+                    words.push(match command.language {
                         Language::Assembly => format!("-Wa,-defsym,{slot}"),
                         Language::Hip | Language::OpenclC => format!("-D{slot}"),
                     });
@@ -63,7 +66,7 @@ impl Shape {
             }
         }
         let extension = Path::new(main).extension()?.to_str()?.to_owned();
-        let (toolchain, program, language) = (job.toolchain, job.program, job.language);
+        let (toolchain, program, language) = (command.toolchain, command.program, command.language);
         Some((Self { toolchain, program, language, extension, words }, defines))
     }
 }
@@ -101,73 +104,85 @@ fn is_integer(value: &str) -> bool {
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub enum Word {
+    /// The same for all.
     Text(String),
-    /// A run of the job's macros, by its number.
+    /// A run of the macros, by its number.
     Defines(usize),
-    /// A run of an assembly job's symbols for a compiler that spells their
+    /// A run of an assembly source's symbols for a compiler that spells their
     /// option with two dashes, as clang's from 19 on.
     Symbols(usize),
     /// The source's path.
     Input,
     /// The source's file name.
     InputName,
+    /// The object's path.
     Output,
     /// What the names of files beside the output begin with.
     OutputPrefix,
+    /// The path of the dependency file.
     DepsFile,
     /// A file between two commands, by number.
     Between(usize),
 }
 
-/// A program with its arguments; the first word is the program.
+/// A program with its arguments, and slots where commands differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Command {
-    pub(crate) words: Vec<Word>,
+pub struct CommandTemplate {
+    /// The program's path, and its arguments.
+    pub words: Vec<Word>,
 }
 
-/// What a job fills into its commands.
-pub(crate) struct Filling<'a> {
-    pub(crate) input: &'a str,
-    pub(crate) defines: &'a [Vec<Define>],
-    pub(crate) output: &'a Path,
-    pub(crate) deps_file: &'a Path,
-    pub(crate) scratch: &'a Path,
+/// What goes into the slots.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateValues<'a> {
+    /// The path of the staged source, relative to its stage.
+    pub input: &'a str,
+    /// The runs of macros, in order.
+    pub defines: &'a [Vec<Define>],
+    /// The file that the object goes to.
+    pub output: &'a Path,
+    /// The file that the compiler lists in what it read.
+    pub deps_file: &'a Path,
+    /// The directory of the files between two commands.
+    pub scratch: &'a Path,
 }
 
-impl Command {
-    pub(crate) fn fill(&self, filling: &Filling<'_>) -> Vec<OsString> {
+impl CommandTemplate {
+    /// The program and its arguments with these values in the slots.
+    #[must_use]
+    pub fn fill(&self, values: &TemplateValues<'_>) -> Vec<OsString> {
         let mut words = Vec::with_capacity(self.words.len());
         for word in &self.words {
             match word {
                 Word::Text(text) => words.push(text.into()),
                 Word::Defines(run) => {
-                    let defines = filling.defines.get(*run).into_iter().flatten().flatten();
+                    let defines = values.defines.get(*run).into_iter().flatten().flatten();
                     words.extend(defines.map(OsString::from));
                 }
                 Word::Symbols(run) => {
-                    for [_, symbol] in filling.defines.get(*run).into_iter().flatten() {
+                    for [_, symbol] in values.defines.get(*run).into_iter().flatten() {
                         words.extend([SYMBOL.into(), symbol.into()]);
                     }
                 }
-                Word::Input => words.push(filling.input.into()),
-                Word::InputName => words.push(file_name(filling.input).into()),
-                Word::Output => words.push(filling.output.into()),
+                Word::Input => words.push(values.input.into()),
+                Word::InputName => words.push(file_name(values.input).into()),
+                Word::Output => words.push(values.output.into()),
                 Word::OutputPrefix => {
-                    let mut prefix = OsString::from(filling.output);
+                    let mut prefix = OsString::from(values.output);
                     prefix.push("-");
                     words.push(prefix);
                 }
-                Word::DepsFile => words.push(filling.deps_file.into()),
+                Word::DepsFile => words.push(values.deps_file.into()),
                 Word::Between(number) => {
-                    words.push(filling.scratch.join(format!("{number}.o")).into());
+                    words.push(values.scratch.join(format!("{number}.o")).into());
                 }
             }
         }
         words
     }
 
-    /// Its words, without those that differ from job to job.
+    /// Its words, `None` for those that differ.
     pub(crate) fn texts(&self) -> Vec<Option<&str>> {
         fn text(word: &Word) -> Option<&str> {
             match word {
@@ -196,13 +211,13 @@ fn slot_number(word: &str) -> Option<usize> {
 
 /// Whether a driver says with `-###` that it would refuse: it exits with 0
 /// all the same, and may print commands that it would never run.
-pub(super) fn refuses(text: &str) -> bool {
+pub(crate) fn refuses(text: &str) -> bool {
     text.lines().any(|line| !line.trim_start().starts_with('"') && line.contains("error:"))
 }
 
 /// Reads the commands that `-###` printed; `None` where they are not
 /// understood.
-pub(super) fn parse(text: &str, input: &str) -> Option<Vec<Command>> {
+pub(crate) fn parse(text: &str, input: &str) -> Option<Vec<CommandTemplate>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"'));
     let commands: Vec<Vec<String>> = lines.map(shlex::split).collect::<Option<_>>()?;
     let (last, before) = commands.split_last()?;
@@ -215,7 +230,7 @@ pub(super) fn parse(text: &str, input: &str) -> Option<Vec<Command>> {
     commands.iter().map(|words| parse_one(words, input, &between)).collect()
 }
 
-fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Command> {
+fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<CommandTemplate> {
     let mut parsed = Vec::with_capacity(words.len());
     for (at, word) in words.iter().enumerate() {
         let previous = at.checked_sub(1).map(|at| words[at].as_str());
@@ -244,24 +259,11 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
         };
         parsed.push(next);
     }
-    Some(Command { words: parsed })
-}
-
-/// The options that have a compiler list what it read; the assembler can't.
-pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
-    match language {
-        Language::Assembly => Vec::new(),
-        Language::Hip | Language::OpenclC => {
-            ["-MD".into(), "-MF".into(), PathBuf::from(file).into()].into()
-        }
-    }
+    Some(CommandTemplate { words: parsed })
 }
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::words::Words;
-    use gfxpack_model::{Digest, KernelKey};
-
     use super::*;
 
     const PRINTED: &str = concat!(
@@ -276,7 +278,7 @@ mod tests {
     fn commands_are_filled_where_the_slots_are() {
         let commands = parse(PRINTED, "gfxpack_slot_input.cpp").unwrap();
         let defines = [vec![["-D".into(), "B=2".into()], ["-U".into(), "C".into()]]];
-        let filling = Filling {
+        let values = TemplateValues {
             input: "dir/k.cpp",
             defines: &defines,
             output: Path::new("/s/out"),
@@ -285,7 +287,7 @@ mod tests {
         };
         let filled: Vec<String> = commands
             .iter()
-            .map(|command| command.fill(&filling).join(OsString::from(" ").as_os_str()))
+            .map(|command| command.fill(&values).join(OsString::from(" ").as_os_str()))
             .map(|line| line.into_string().unwrap())
             .collect();
         assert_eq!(
@@ -305,7 +307,7 @@ mod tests {
         );
         let commands = parse(printed, "gfxpack_slot_input.s").unwrap();
         let symbol = |text: &str| ["-defsym".into(), text.into()];
-        let filling = Filling {
+        let values = TemplateValues {
             input: "k.s",
             defines: &[vec![symbol("a=1"), symbol("b=2")]],
             output: Path::new("/s/out"),
@@ -314,35 +316,36 @@ mod tests {
         };
         let words = ["/bin/clang-19", "-cc1as", "-dumpdir", "/s/out-", "--defsym", "a=1"];
         let words = words.into_iter().chain(["--defsym", "b=2", "-o", "/s/out"]);
-        assert_eq!(commands[0].fill(&filling), words.map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(commands[0].fill(&values), words.map(OsString::from).collect::<Vec<_>>());
     }
 
     #[test]
-    fn jobs_share_a_shape_whatever_their_macros_and_sources() {
-        let job = |arguments: &[&str]| Job {
-            digest: Digest::of(b""),
-            key: KernelKey { kernel_name: String::new(), kernel_args: String::new() }.into(),
-            language: Language::Hip,
-            toolchain: 0,
-            target_id: "gfx906".parse().unwrap(),
-            source: 0,
-            program: Program::Clang,
-            arguments: {
-                let mut words = Words::default();
-                arguments.iter().for_each(|word| words.push(word));
-                words
-            },
+    fn commands_share_a_key_whatever_their_macros_and_sources() {
+        let target = "gfx906".parse().unwrap();
+        let key = |words: &[&str]| {
+            let arguments = words.iter().copied().collect();
+            let (program, language) = (Program::Clang, Language::Hip);
+            let (id, toolchain, source) = (0, 0, 0);
+            CommandKey::of(&Command {
+                id,
+                toolchain,
+                program,
+                language,
+                target: &target,
+                source,
+                arguments: &arguments,
+            })
+            .unwrap()
         };
-        let (shape, defines) =
-            Shape::of(&job(&["-O3", "-DA", "-UB", "-I.", "-DC=1", "d/a.cpp"])).unwrap();
+        let (one, defines) = key(&["-O3", "-DA", "-UB", "-I.", "-DC=1", "d/a.cpp"]);
         let lengths: Vec<usize> = defines.iter().map(Vec::len).collect();
         assert_eq!(lengths, [2, 1]);
-        let (other, _) = Shape::of(&job(&["-O3", "-DX=2", "-I.", "-DY", "b.cpp"])).unwrap();
-        assert_eq!(shape, other);
+        let (other, _) = key(&["-O3", "-DX=2", "-I.", "-DY", "b.cpp"]);
+        assert_eq!(one, other);
         for different in
             [["-O2", "-DA", "-I.", "-DC", "a.cpp"], ["-O3", "-DA", "-I.", "-DC", "a.c"]]
         {
-            assert_ne!(Shape::of(&job(&different)).unwrap().0, shape);
+            assert_ne!(key(&different).0, one);
         }
     }
 

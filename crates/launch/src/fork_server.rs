@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{
-    Cancel, Capture, End, Group, Output, TICK, Usage, ended, fixed, preload, wait_readable,
+    Cancel, Capture, End, Group, Output, Program, TICK, Usage, ended, fixed, preload, wait_readable,
 };
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -38,6 +38,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// A compiler at the door of its `main`, of which every server is a copy. It
 /// goes after the last of them.
+#[derive(Debug)]
 pub(crate) struct Loaded {
     _group: Group,
     control: UnixStream,
@@ -135,6 +136,7 @@ fn greeted(said: &Capture) -> io::Result<()> {
 }
 
 /// A copy of a loaded compiler that forks for one job after the other.
+#[derive(Debug)]
 pub(crate) struct ForkServer {
     requests: UnixStream,
     answers: Capture,
@@ -144,28 +146,18 @@ pub(crate) struct ForkServer {
     _loaded: Arc<Loaded>,
 }
 
-/// One job: the program's arguments, its own name first.
-pub(crate) struct Request<'a> {
-    pub(crate) arguments: &'a [OsString],
-    pub(crate) directory: &'a Path,
-    pub(crate) temp_dir: &'a Path,
-    pub(crate) time_limit: Duration,
-    /// What it writes into what it asks of the file system.
-    pub(crate) record: Option<&'a Recorder>,
-}
-
 impl ForkServer {
     /// Runs one job to its end, its time limit or cancellation.
     ///
     /// # Errors
     /// Where the server itself is gone; it is of no use any more then, nor
     /// after a job that was stopped.
-    pub(crate) fn run(&mut self, request: &Request<'_>, cancel: &Cancel) -> io::Result<Output> {
+    pub(crate) fn run(&mut self, program: &Program<'_>, cancel: &Cancel) -> io::Result<Output> {
         for pipe in [&mut self.answers, &mut self.stdout, &mut self.stderr] {
             pipe.clear();
         }
-        self.requests.write_all(&encode(request)?)?;
-        let stopped = self.wait(ANSWER, request.time_limit, cancel)?;
+        self.requests.write_all(&encode(program)?)?;
+        let stopped = self.wait(ANSWER, program.time_limit, cancel)?;
         if stopped.is_some() {
             // It kills the job, and answers when that is gone.
             self.requests.shutdown(Shutdown::Write).ok();
@@ -210,12 +202,12 @@ fn wait(
     Ok(None)
 }
 
-fn encode(request: &Request<'_>) -> io::Result<Vec<u8>> {
-    let count = u32::try_from(request.arguments.len()).map_err(io::Error::other)?;
+fn encode(program: &Program<'_>) -> io::Result<Vec<u8>> {
+    let count = u32::try_from(program.arguments.len() + 1).map_err(io::Error::other)?;
     let mut text = count.to_ne_bytes().to_vec();
-    let record = request.record.map(Recorder::path).unwrap_or_default();
-    let places = [request.directory, request.temp_dir, &record].map(Path::as_os_str);
-    for word in places.into_iter().chain(request.arguments.iter().map(OsString::as_os_str)) {
+    let record = program.record.map(Recorder::path).unwrap_or_default();
+    let paths = [program.directory, program.temp_dir, &record, program.path].map(Path::as_os_str);
+    for word in paths.into_iter().chain(program.arguments.iter().map(OsString::as_os_str)) {
         if word.as_bytes().contains(&0) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -245,9 +237,16 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(600);
 
-    fn request<'a>(arguments: &'a [OsString], time_limit: Duration) -> Request<'a> {
-        let (directory, temp_dir) = (Path::new("/usr"), Path::new("/tmp"));
-        Request { arguments, directory, temp_dir, time_limit, record: None }
+    fn request<'a>(words: &'a [OsString], time_limit: Duration) -> Program<'a> {
+        Program {
+            path: Path::new(&words[0]),
+            arguments: words[1..].to_vec(),
+            directory: Path::new("/usr"),
+            environment: &[],
+            temp_dir: Path::new("/tmp"),
+            time_limit,
+            record: None,
+        }
     }
 
     fn loaded() -> Arc<Loaded> {
@@ -420,7 +419,7 @@ int main(int argc, char **argv) {
             let arguments = ["sh", "-c", script].map(OsString::from);
             assert!(run(&mut server, "exit 0").ok());
             let recorder = Recorder::new().unwrap();
-            let request = Request { record: Some(&recorder), ..request(&arguments, LONG) };
+            let request = Program { record: Some(&recorder), ..request(&arguments, LONG) };
             assert!(server.run(&request, &Cancel::default()).unwrap().ok());
             let record = recorder.finish().unwrap();
             assert_eq!(record.processes.len(), 1);

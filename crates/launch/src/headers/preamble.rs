@@ -17,13 +17,13 @@ const MAX_DEPTH: usize = 32;
 /// The beginning of a source, up to the first line that is neither an
 /// include, a macro, a conditional on macros that are known, nor a comment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Preamble {
+pub(crate) struct Preamble {
     /// Headers that are none of the source's own files, in order, as
     /// spelled.
-    pub headers: Vec<String>,
+    pub(crate) headers: Vec<String>,
     /// Macros that the source defines, undefines or asks for before the last
     /// of them. What the answer says holds if no header knows any of these.
-    pub macros: BTreeSet<String>,
+    pub(crate) macros: BTreeSet<String>,
 }
 
 /// Reads the preamble of `main`. `file` gives the text of a staged file by
@@ -34,7 +34,7 @@ pub struct Preamble {
 /// The reading is strict: whatever is not understood ends the preamble, so
 /// every header in the answer is surely included, in this order, with
 /// nothing declared before.
-pub fn read<'a>(
+pub(crate) fn read<'a>(
     main: &str,
     file: &dyn Fn(&str) -> Option<&'a [u8]>,
     resolve: &dyn Fn(&str, bool, &str) -> Option<String>,
@@ -56,7 +56,7 @@ pub fn read<'a>(
 /// could change: each identifier outside of comments, without the parameters
 /// of the header's own macros, which hide macros of their name. Of text that
 /// can't be read so, each word.
-pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
+pub(crate) fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     let Some(lines) = plain_lines(bytes) else {
         let text = String::from_utf8_lossy(bytes);
         words(&text).for_each(&mut *found);
@@ -73,32 +73,6 @@ pub fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
         words(before).for_each(&mut *found);
         let hidden: BTreeSet<&str> = words(parameters).collect();
         words(body).filter(|word| !hidden.contains(word)).for_each(&mut *found);
-    }
-}
-
-/// Calls `found` with the path of whatever a header may ask for with
-/// `__has_include`, as spelled: all that stands in quotes or angle brackets in its
-/// directives, since the operand may come out of a macro.
-pub fn asked_files(bytes: &[u8], found: &mut dyn FnMut(&str)) {
-    let lines = plain_lines(bytes).unwrap_or_else(|| {
-        joined(&String::from_utf8_lossy(bytes)).lines().map(str::to_owned).collect()
-    });
-    for line in lines {
-        let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) else {
-            continue;
-        };
-        if directive.starts_with("include") {
-            continue;
-        }
-        for (open, close) in [('<', '>'), ('"', '"')] {
-            let mut rest = directive;
-            while let Some((_, after)) = rest.split_once(open) {
-                let end = after.find(close).unwrap_or(after.len());
-                found(&after[..end]);
-                // What closes one may open the next.
-                rest = after;
-            }
-        }
     }
 }
 
@@ -185,69 +159,81 @@ impl Reader<'_, '_> {
                 return false;
             }
             let rest = rest.trim();
-            match name {
-                "if" | "ifdef" | "ifndef" if !reading => open.push((false, true)),
-                "ifdef" | "ifndef" => {
-                    let Some(is) = self.is_defined(rest) else { return false };
-                    let taken = is == (name == "ifdef");
-                    open.push((taken, taken));
-                }
-                "if" => {
-                    let (text, wanted) = match rest.strip_prefix('!') {
-                        Some(text) => (text.trim_start(), false),
-                        None => (rest, true),
-                    };
-                    let Some(is) = defined_operand(text).and_then(|name| self.is_defined(name))
-                    else {
-                        return false;
-                    };
-                    open.push((is == wanted, is == wanted));
-                }
-                "else" => {
-                    let Some((now, any)) = open.last_mut() else { return false };
-                    *now = !*any;
-                    *any = true;
-                }
-                // Not every compiler knows them.
-                "elifdef" | "elifndef" => return false,
-                "elif" => {
-                    let Some((now, any)) = open.last_mut() else { return false };
-                    if !*any {
-                        return false;
-                    }
-                    *now = false;
-                }
-                "endif" => {
-                    if open.pop().is_none() {
-                        return false;
-                    }
-                }
-                _ if !reading => {}
-                "define" => {
-                    let Some(name) = identifier(rest) else { return false };
-                    self.defined.insert(name.to_owned());
-                    self.macros.insert(name.to_owned());
-                }
-                "undef" => {
-                    let Some(name) = identifier(rest) else { return false };
-                    self.defined.remove(name);
-                    self.macros.insert(name.to_owned());
-                }
-                "pragma" if rest == "once" => {
-                    // Of no effect in the main file.
-                    if depth > 0 {
-                        self.once.insert(path.to_owned());
-                    }
-                }
-                "include" => {
-                    if !self.include(rest, path, depth) {
-                        return false;
-                    }
-                }
-                _ => return false,
+            let goes_on = match self.conditional(name, rest, &mut open, reading) {
+                Some(goes_on) => goes_on,
+                None if reading => self.directive(name, rest, path, depth),
+                None => true,
+            };
+            if !goes_on {
+                return false;
             }
         }
         open.is_empty()
+    }
+
+    /// A directive that begins, parts or ends a conditional; `None` for others.
+    fn conditional(
+        &mut self,
+        name: &str,
+        rest: &str,
+        open: &mut Vec<(bool, bool)>,
+        reading: bool,
+    ) -> Option<Goes> {
+        let goes_on = match name {
+            "if" | "ifdef" | "ifndef" if !reading => {
+                open.push((false, true));
+                true
+            }
+            "if" | "ifdef" | "ifndef" => {
+                let (is, wanted) = match (name, rest.strip_prefix('!')) {
+                    ("if", not) => {
+                        let operand = defined_operand(not.map_or(rest, str::trim_start));
+                        (operand.and_then(|name| self.is_defined(name)), not.is_none())
+                    }
+                    _ => (self.is_defined(rest), name == "ifdef"),
+                };
+                let taken = is.map(|is| is == wanted);
+                open.extend(taken.map(|taken| (taken, taken)));
+                taken.is_some()
+            }
+            "else" => open.last_mut().is_some_and(|(now, any)| {
+                *now = !*any;
+                *any = true;
+                true
+            }),
+            // Not every compiler knows them.
+            "elifdef" | "elifndef" => false,
+            "elif" => open.last_mut().is_some_and(|(now, any)| {
+                *now = false;
+                *any
+            }),
+            "endif" => open.pop().is_some(),
+            _ => return None,
+        };
+        Some(goes_on)
+    }
+
+    /// Any other directive.
+    fn directive(&mut self, name: &str, rest: &str, path: &str, depth: usize) -> Goes {
+        match (name, identifier(rest)) {
+            ("define", Some(name)) => {
+                self.defined.insert(name.to_owned());
+                self.macros.insert(name.to_owned());
+            }
+            ("undef", Some(name)) => {
+                self.defined.remove(name);
+                self.macros.insert(name.to_owned());
+            }
+            ("pragma", _) if rest == "once" => {
+                // Of no effect in the main file.
+                if depth > 0 {
+                    self.once.insert(path.to_owned());
+                }
+            }
+            ("include", _) => return self.include(rest, path, depth),
+            _ => return false,
+        }
+        true
     }
 
     fn include(&mut self, operand: &str, includer: &str, depth: usize) -> Goes {
@@ -490,14 +476,6 @@ mod tests {
     fn a_main_file_is_read_as_often_as_it_is_included() {
         let text = "#pragma once\n#ifndef A\n#define A\n#include \"k.cpp\"\n#else\nint x;\n#endif\n#include <x>\n";
         check(&[("k.cpp", text)], &[], &[]);
-    }
-
-    #[test]
-    fn files_that_a_header_asks_for_are_told() {
-        let mut files = Vec::new();
-        let text = "#define H <a/b.h>\n#if has(H) || \\\n __has_include (\"c.h\") // <d>\n#include <e>\nx<f>";
-        asked_files(text.as_bytes(), &mut |name| files.push(name.to_owned()));
-        assert_eq!(files, ["a/b.h", "c.h", ") "]);
     }
 
     #[track_caller]

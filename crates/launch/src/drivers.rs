@@ -15,69 +15,73 @@ use std::time::Duration;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
 use gfxpack_process::{Cancel, End, Moment, read_sealed, run, touch, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
-use super::command::{
-    Command, DEPS, Define, Defines, Filling, INPUT, OUTPUT, Shape, Word, deps_arguments, parse,
+use crate::arguments::deps_arguments;
+use crate::error::LaunchError;
+use crate::launcher::Command;
+use crate::template::{
+    CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateValues, Word, parse,
     refuses,
 };
-use crate::error::CompileError;
+use crate::watching::driver_recorder;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// The directory of what is remembered, below the store's.
-pub(crate) const COMMANDS: &str = "commands";
 
-/// What a driver would run for all jobs of a shape.
+/// What a driver would run for all commands of a key.
 #[derive(Debug)]
-pub(crate) struct Commands {
-    pub(crate) list: Vec<Command>,
-    /// Of the commands, wherever the toolchain lies.
-    pub(crate) digest: Digest,
+pub struct DriverCommands {
+    /// One after the other; each begins when the one before it has succeeded.
+    pub list: Vec<CommandTemplate>,
+    /// Names them, wherever the toolchain lies.
+    pub digest: Digest,
 }
 
-/// A job's macros and what its driver would run.
-pub(crate) type Direct = (Defines, Arc<Commands>);
+/// A command's macros and what its driver would run.
+pub type Direct = (Defines, Arc<DriverCommands>);
 
-/// Shapes that a driver treats alike: toolchain, program and language.
+/// What a driver treats alike: toolchain, program and language.
 type Kind = (usize, Program, Language);
 
-/// What a driver would run for a shape, if it can be told.
-type Answer = Option<Arc<Commands>>;
+/// What a driver would run for a key, if it can be told.
+type Answer = Option<Arc<DriverCommands>>;
 
-/// The drivers of a build's toolchains, each asked once for every shape.
+/// The drivers of a build's toolchains, each asked once for every key of
+/// its commands.
 #[derive(Debug)]
-pub(crate) struct Drivers<'a> {
+pub struct Drivers<'a> {
     toolchains: &'a [Toolchain],
-    /// Where answers are kept between builds; the store's own directory.
-    kept: &'a Path,
+    /// Where answers are kept between builds.
+    kept: PathBuf,
     /// Whether new ones are.
     keeps: bool,
     looks: &'a Looks<'a>,
     cancel: &'a Cancel,
-    /// Whose answers were compared with those for a whole job.
+    /// Whose answers were compared with those for a whole command.
     compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
-    known: Mutex<HashMap<Shape, Arc<OnceLock<Answer>>>>,
+    known: Mutex<HashMap<CommandKey, Arc<OnceLock<Answer>>>>,
 }
 
 /// What a driver said, if that was understood, and what it asked of files.
-type Said = (Option<Vec<Command>>, Result<Record, Unwatched>);
+type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, Unwatched>);
 
-/// What is remembered of a shape.
+/// What is remembered of a key.
 #[derive(Serialize, Deserialize)]
 struct Remembered {
-    commands: Vec<Command>,
+    commands: Vec<CommandTemplate>,
     answers: Answers,
 }
 
 impl<'a> Drivers<'a> {
-    pub(crate) fn new(
+    /// Of these toolchains. What they say is kept in the directory `kept`.
+    #[must_use]
+    pub fn new(
         toolchains: &'a [Toolchain],
-        kept: &'a Path,
+        kept: PathBuf,
         looks: &'a Looks<'a>,
         cancel: &'a Cancel,
     ) -> Self {
@@ -86,52 +90,62 @@ impl<'a> Drivers<'a> {
     }
 
     /// The same, but nothing is written.
-    pub(crate) fn without_writing(self) -> Self {
+    #[must_use]
+    pub fn without_writing(self) -> Self {
         Self { keeps: false, ..self }
     }
 
-    pub(crate) fn toolchain(&self, job: &Job) -> &Toolchain {
-        &self.toolchains[job.toolchain]
+    /// The toolchains that they belong to.
+    #[must_use]
+    pub fn toolchains(&self) -> &'a [Toolchain] {
+        self.toolchains
     }
 
-    /// What a job's driver would run. `None` where it can't be asked or its
-    /// answer does not hold for this job: then the driver itself has to run it.
-    pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
-        let (shape, defines) = Shape::of(job)?;
+    /// What a command's driver would run. `None` where it can't be asked or its
+    /// answer does not hold for this command: then the driver itself has to run it.
+    #[must_use]
+    pub fn direct(&self, command: &Command<'_>) -> Option<Direct> {
+        let (key, defines) = CommandKey::of(command)?;
         let slot = {
             let mut known = self.known.lock().expect("no panic inside");
-            match known.get(&shape) {
+            match known.get(&key) {
                 Some(slot) => Arc::clone(slot),
-                None => Arc::clone(known.entry(shape.clone()).or_default()),
+                None => Arc::clone(known.entry(key.clone()).or_default()),
             }
         };
-        let commands = slot.get_or_init(|| self.of_shape(&shape, job, &defines)).clone()?;
+        let commands = slot.get_or_init(|| self.commands_of(&key, command, &defines)).clone()?;
         Some((defines, commands))
     }
 
-    /// Names what a job's driver would run, wherever the toolchain lies.
-    pub(crate) fn commands_digest(&self, job: &Job) -> Option<Digest> {
-        self.direct(job).map(|(_, commands)| commands.digest)
+    /// Names what a command's driver would run, wherever the toolchain lies.
+    #[must_use]
+    pub fn commands_digest(&self, command: &Command<'_>) -> Option<Digest> {
+        self.direct(command).map(|(_, commands)| commands.digest)
     }
 
-    fn of_shape(&self, shape: &Shape, job: &Job, defines: &[Vec<Define>]) -> Answer {
-        let toolchain = &self.toolchains[shape.toolchain];
-        let file = self.file(toolchain, shape);
+    fn commands_of(
+        &self,
+        key: &CommandKey,
+        command: &Command<'_>,
+        defines: &[Vec<Define>],
+    ) -> Answer {
+        let toolchain = &self.toolchains[key.toolchain];
+        let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
-            let (commands, answers) = self.ask_for(shape, job, defines)?;
+            let (commands, answers) = self.ask_for(key, command, defines)?;
             if let Some(answers) = answers.filter(|_| self.keeps) {
                 remember(&file, &Remembered { commands: commands.clone(), answers });
             }
             Some(commands)
         });
         if list.is_none() && !self.cancel.is_cancelled() {
-            tracing::debug!(?shape, "the driver runs these jobs itself");
+            tracing::debug!(?key, "the driver runs these commands itself");
         }
-        list.map(|list| Arc::new(Commands { digest: digest(&list, toolchain), list }))
+        list.map(|list| Arc::new(DriverCommands { digest: digest(&list, toolchain), list }))
     }
 
-    fn file(&self, toolchain: &Toolchain, shape: &Shape) -> PathBuf {
-        let program = toolchain.program(shape.program);
+    fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {
+        let program = toolchain.program(key.program);
         let environment = &toolchain.environment;
         let name = Hasher::new("gfxpack commands 2")
             .field(toolchain.digest.as_ref())
@@ -139,16 +153,16 @@ impl<'a> Drivers<'a> {
             .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
             .list(environment.iter().map(|(name, _)| name.as_encoded_bytes()))
             .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
-            .field(shape.language.to_string().as_bytes())
-            .field(shape.extension.as_bytes())
-            .list(shape.words.iter().map(String::as_bytes))
+            .field(key.language.to_string().as_bytes())
+            .field(key.extension.as_bytes())
+            .list(key.words.iter().map(String::as_bytes))
             .finish();
-        self.kept.join(COMMANDS).join(format!("{name}.json"))
+        self.kept.join(format!("{name}.json"))
     }
 
     /// What was answered before, if it would be answered again. A damaged file
     /// is none.
-    fn remembered(&self, file: &Path) -> Option<Vec<Command>> {
+    fn remembered(&self, file: &Path) -> Option<Vec<CommandTemplate>> {
         let Remembered { commands, answers } = read_sealed(file)?;
         answers.hold(self.looks).then(|| {
             if self.keeps {
@@ -158,30 +172,30 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A shape's commands, with what the driver was told if that is known. The
-    /// first of its kind are compared with what the driver says for the job.
+    /// A key's commands, with what the driver was told if that is known. The
+    /// first of its kind are compared with what the driver says for the command itself.
     fn ask_for(
         &self,
-        shape: &Shape,
-        job: &Job,
+        key: &CommandKey,
+        command: &Command<'_>,
         defines: &[Vec<Define>],
-    ) -> Option<(Vec<Command>, Option<Answers>)> {
+    ) -> Option<(Vec<CommandTemplate>, Option<Answers>)> {
         let temporary = tempfile::Builder::new().prefix("gfxpack-driver-").tempdir().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
-        let slot = format!("{INPUT}.{}", shape.extension);
-        let words: Vec<&str> = shape.words.iter().map(String::as_str).collect();
+        let slot = format!("{INPUT}.{}", key.extension);
+        let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
         let since = Moment::now();
-        let asked = self.ask(&scratch, shape, &words, &slot);
+        let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
-        let kind = (shape.toolchain, shape.program, shape.language);
+        let kind = (key.toolchain, key.program, key.language);
         let compared = {
             let mut compared = self.compared.lock().expect("no panic inside");
             Arc::clone(compared.entry(kind).or_default())
         };
         let same = *compared.get_or_init(|| {
-            self.is_that_of(&general, &scratch, shape, job, defines).unwrap_or(false)
+            self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        let program = self.toolchains[shape.toolchain].program(shape.program);
+        let program = self.toolchains[key.toolchain].program(key.program);
         same.then(|| (general, self.answers(record, program, &scratch, since)))
     }
 
@@ -204,28 +218,28 @@ impl<'a> Drivers<'a> {
         Some(Answers::new(settled.answers, self.looks))
     }
 
-    /// Whether commands are what the driver says for a job as it stands.
+    /// Whether commands are what the driver says for a command as it stands.
     fn is_that_of(
         &self,
-        general: &[Command],
+        general: &[CommandTemplate],
         scratch: &Path,
-        shape: &Shape,
-        job: &Job,
+        key: &CommandKey,
+        command: &Command<'_>,
         defines: &[Vec<Define>],
     ) -> Option<bool> {
-        let mut words: Vec<&str> = job.arguments.iter().collect();
+        let mut words: Vec<&str> = command.arguments.iter().collect();
         let main = words.pop()?;
-        let (special, _) = self.ask(scratch, shape, &words, main).ok()?;
-        let filling = Filling {
+        let (special, _) = self.ask(scratch, key, &words, main).ok()?;
+        let values = TemplateValues {
             input: main,
             defines,
             output: Path::new("o"),
             deps_file: Path::new("d"),
             scratch,
         };
-        let fill = |commands: &[Command], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
-            let filling = Filling { defines, ..filling };
-            commands.iter().map(|command| command.fill(&filling)).collect()
+        let fill = |commands: &[CommandTemplate], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
+            let values = TemplateValues { defines, ..values };
+            commands.iter().map(|command| command.fill(&values)).collect()
         };
         Some(fill(general, defines) == fill(&special?, &[]))
     }
@@ -233,25 +247,25 @@ impl<'a> Drivers<'a> {
     fn ask(
         &self,
         scratch: &Path,
-        shape: &Shape,
+        key: &CommandKey,
         words: &[&str],
         input: &str,
-    ) -> Result<Said, CompileError> {
-        let toolchain = &self.toolchains[shape.toolchain];
+    ) -> Result<DriverAnswer, LaunchError> {
+        let toolchain = &self.toolchains[key.toolchain];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);
-        fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
-        fs::write(&file, "").map_err(CompileError::io("write", &file))?;
+        fs::create_dir_all(parent).map_err(LaunchError::io("create", parent))?;
+        fs::write(&file, "").map_err(LaunchError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
         arguments.extend(words.iter().map(|word| toolchain.fill(word)));
         arguments.extend([input.into()]);
-        arguments.extend(deps_arguments(shape.language, Path::new(DEPS)));
+        arguments.extend(deps_arguments(key.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
-        let recorder = super::driver_recorder(scratch, true).ok();
+        let recorder = driver_recorder(scratch, true).ok();
         let output = run(
             &gfxpack_process::Program {
-                path: toolchain.program(shape.program),
+                path: toolchain.program(key.program),
                 arguments,
                 directory: scratch,
                 environment: &environment,
@@ -279,7 +293,7 @@ fn remember(file: &Path, remembered: &Remembered) {
 
 /// Names commands, wherever the toolchain lies: what lies there is named by the
 /// toolchain's own digest.
-fn digest(commands: &[Command], toolchain: &Toolchain) -> Digest {
+fn digest(commands: &[CommandTemplate], toolchain: &Toolchain) -> Digest {
     let own = toolchain.own_paths();
     let word = |word: &Word| match word {
         Word::Text(text) => {

@@ -1,0 +1,86 @@
+//! What all jobs of a build are run with.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use gfxpack_launch::{Command, Direct, Drivers, LaunchError, Launcher, ToolchainPlaces};
+use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_process::watch::Looks;
+use gfxpack_process::{Cancel, FileDigests, Usage};
+use gfxpack_toolchain::Toolchain;
+
+use crate::source::SourceSet;
+
+/// The parts of a build that its jobs share.
+pub(crate) struct BuildContext<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) sources: &'a SourceSet,
+    pub(crate) toolchains: &'a [Toolchain],
+    pub(crate) digests: &'a FileDigests,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) time_limit: Duration,
+    /// What drivers would run.
+    pub(crate) drivers: &'a Drivers<'a>,
+    /// Those that are tried in turn, until one makes a job's object. What the
+    /// last one says of a kernel counts.
+    pub(crate) launchers: [&'a dyn Launcher; 2],
+    /// What the file system says.
+    pub(crate) looks: &'a Looks<'a>,
+    /// Where everything lies, by toolchain.
+    pub(crate) places: &'a [ToolchainPlaces],
+    /// Jobs whose compilers could not be watched, and why the first could not.
+    pub(crate) unwatched: Mutex<(usize, Option<String>)>,
+}
+
+impl BuildContext<'_> {
+    /// The compiler command of a job.
+    pub(crate) fn command(&self, index: usize) -> Command<'_> {
+        Command { id: index, ..command(&self.plan.jobs[index]) }
+    }
+
+    /// What a job's driver would run, if that is known.
+    pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
+        self.drivers.direct(&command(job))
+    }
+
+    /// Groups of these jobs that are prepared together; what most wait for
+    /// first.
+    pub(crate) fn preparations(&self, jobs: &[usize]) -> Vec<Vec<usize>> {
+        let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
+        self.launchers.iter().flat_map(|launcher| launcher.groups(&commands)).collect()
+    }
+
+    /// Makes what jobs share; gives what that took.
+    pub(crate) fn prepare(&self, jobs: &[usize]) -> Result<Usage, LaunchError> {
+        let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
+        let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
+        used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))
+    }
+
+    /// Notes that a job's compiler could not be watched.
+    pub(crate) fn unwatched(&self, job: &Job, reason: &str) {
+        tracing::debug!(key = %job.key, reason, "what it read is not known");
+        let mut unwatched = self.unwatched.lock().expect("no panic inside");
+        unwatched.0 += 1;
+        unwatched.1.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// What the user should hear of compilers that could not be watched.
+    pub(crate) fn unwatched_warning(&self) -> Option<String> {
+        let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
+        let what = match count {
+            1 => "1 kernel was made of, which".to_owned(),
+            _ => format!("{count} kernels were made of, which"),
+        };
+        reason
+            .as_ref()
+            .map(|reason| format!("cannot tell what {what} the next build makes again: {reason}"))
+    }
+}
+
+/// The compiler command of a job, as drivers are asked for it.
+pub(crate) fn command(job: &Job) -> Command<'_> {
+    let Job { toolchain, program, language, source, .. } = *job;
+    let (target, arguments) = (&job.target_id, &job.arguments);
+    Command { id: 0, toolchain, program, language, target, source, arguments }
+}

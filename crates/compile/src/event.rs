@@ -1,0 +1,77 @@
+//! What is told of a build while it runs.
+
+use std::time::{Duration, Instant};
+
+use gfxpack_process::Usage;
+
+use crate::job::{Built, Failure};
+
+/// What happens while a plan runs, in the order it happens. Jobs are indices
+/// into the plan's.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// What the store has already; the other jobs follow.
+    Looked {
+        /// Jobs whose objects it has, with their sizes.
+        cached: Vec<(usize, u64)>,
+        /// Jobs that an earlier run saw refused, with what was said then.
+        refused: Vec<(usize, Failure)>,
+    },
+    /// Something that the user should hear, and that ends nothing.
+    Warning {
+        /// In words.
+        message: String,
+    },
+    /// In this order the others will start; not sent if there are none.
+    Queued {
+        /// Workers, numbered from 0: so many jobs run at once at most.
+        workers: usize,
+        /// Jobs, with how long each is expected to run.
+        jobs: Vec<(usize, Duration)>,
+    },
+    /// HIP's headers were precompiled for several of the jobs.
+    Prepared {
+        /// One of the jobs that it is for.
+        job: usize,
+        /// Where and when; nothing else ran there meanwhile.
+        run: JobRun,
+        /// How long it took.
+        duration: Duration,
+        /// What the compilers for it used.
+        usage: Usage,
+    },
+    /// A compiler was started.
+    Started {
+        /// The job.
+        job: usize,
+        /// Where and when.
+        run: JobRun,
+    },
+    /// An object was made and stored.
+    Finished {
+        /// The job.
+        job: usize,
+        /// Where and when.
+        run: JobRun,
+        /// The object.
+        built: Built,
+    },
+    /// A kernel could not be made.
+    Failed {
+        /// The job.
+        job: usize,
+        /// Where and when.
+        run: JobRun,
+        /// Why, with the compiler's words.
+        failure: Failure,
+    },
+}
+
+/// Where and when a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobRun {
+    /// The worker's number.
+    pub worker: usize,
+    /// When its compiler was started.
+    pub started: Instant,
+}

@@ -1,0 +1,77 @@
+//! What a compiler is told by its arguments, and tells by its dependency file.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Language;
+
+/// Options of a compiler that name a directory of headers.
+///
+/// Source: llvm-project, clang/lib/Frontend/CompilerInvocation.cpp,
+/// `ParseHeaderSearchArgs`.
+const SEARCHING: [&str; 6] =
+    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
+
+/// The directories that a compiler (`-cc1`, not a driver) searches for
+/// headers, by its arguments, in their order.
+pub fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
+    let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
+    pairs
+        .filter(|(option, _)| SEARCHING.iter().any(|name| option == name))
+        .map(|(_, dir)| dir.as_ref())
+}
+
+/// The options that have a compiler list what it read; the assembler can't.
+pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
+    match language {
+        Language::Assembly => Vec::new(),
+        Language::Hip | Language::OpenclC => ["-MD".into(), "-MF".into(), file.into()].into(),
+    }
+}
+
+/// The files that a compiler lists as read: the prerequisites of the one rule
+/// in its dependency file.
+#[must_use]
+pub fn depfile_paths(text: &str) -> Vec<PathBuf> {
+    let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
+    let mut paths = Vec::new();
+    let mut current = String::new();
+    let mut letters = rule.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.peek() == Some(&'\n') => {
+                letters.next();
+            }
+            '\\' if matches!(letters.peek(), Some(' ' | '#' | '\\')) => {
+                current.extend(letters.next());
+            }
+            '$' if letters.peek() == Some(&'$') => {
+                letters.next();
+                current.push('$');
+            }
+            c if c.is_whitespace() => {
+                if !current.is_empty() {
+                    paths.push(PathBuf::from(std::mem::take(&mut current)));
+                }
+            }
+            c => current.push(c),
+        }
+    }
+    if !current.is_empty() {
+        paths.push(PathBuf::from(current));
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depfiles_are_read_with_their_escapes() {
+        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h\n";
+        let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h"].map(PathBuf::from);
+        assert_eq!(depfile_paths(text), expected);
+        assert!(depfile_paths("").is_empty());
+    }
+}

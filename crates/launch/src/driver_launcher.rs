@@ -1,0 +1,50 @@
+//! The driver as it is: hipcc, or clang's own, with the arguments that were
+//! planned. What every shortcut is measured by.
+
+use gfxpack_process::{Program, run};
+
+use crate::arguments::deps_arguments;
+use crate::error::LaunchError;
+use crate::launcher::{Command, Launcher, Place, Run};
+use crate::session::Session;
+use crate::watching::{driver_recorder, recorded};
+
+/// Has drivers run commands. It runs every command.
+#[derive(Debug)]
+pub struct DriverLauncher<'a> {
+    session: &'a Session<'a>,
+}
+
+impl<'a> DriverLauncher<'a> {
+    /// For the commands of a build.
+    #[must_use]
+    pub fn new(session: &'a Session<'a>) -> Self {
+        Self { session }
+    }
+}
+
+impl Launcher for DriverLauncher<'_> {
+    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, LaunchError> {
+        let toolchain = self.session.toolchain(command.toolchain);
+        let planned = command.arguments.iter().map(|word| toolchain.fill(word));
+        let mut arguments: Vec<_> = planned.collect();
+        arguments.extend(deps_arguments(command.language, place.deps_file));
+        arguments.extend(["-o".into(), place.output.into()]);
+        // Where it is not known what the driver would do, all that it asks
+        // counts.
+        let all = self.session.drivers.direct(command).is_none();
+        let (output, record) = recorded(driver_recorder(place.scratch, all), |record| {
+            let program = Program {
+                path: toolchain.program(command.program),
+                arguments,
+                directory: place.stage,
+                environment: self.session.environment(command.toolchain),
+                temp_dir: place.scratch,
+                time_limit: self.session.time_limit,
+                record,
+            };
+            Ok(run(&program, self.session.cancel)?)
+        })?;
+        Ok(Some(Run::new(output, record, true)))
+    }
+}

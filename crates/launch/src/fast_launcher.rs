@@ -1,0 +1,97 @@
+//! The shortcuts: the compiler is started without its driver, forked from one
+//! that is loaded already, with headers that were parsed before.
+
+use std::collections::HashMap;
+use std::sync::RwLock;
+
+use gfxpack_process::Usage;
+
+use crate::drivers::Direct;
+use crate::error::LaunchError;
+use crate::headers::{HeaderOptions, Headers, UsedHeader, groups};
+use crate::launcher::{Command, Launcher, Place, Run};
+use crate::session::Session;
+use crate::shortcuts::Shortcuts;
+use crate::starter::Starter;
+use crate::template::TemplateValues;
+use crate::watching::{recorded, recorder};
+
+/// Commands with arguments of more bytes are the driver's: any system starts a
+/// program with less.
+const MAX_DIRECT_BYTES: usize = 64 << 10;
+
+/// Runs the commands for which there are shortcuts. One that fails by it is to
+/// be run again by [`crate::DriverLauncher`], whose word counts.
+#[derive(Debug)]
+pub struct FastLauncher<'a> {
+    session: &'a Session<'a>,
+    shortcuts: Shortcuts,
+    headers: HeaderOptions<'a>,
+    starter: Starter<'a>,
+    /// The precompiled headers that were made, by a command's id.
+    made: RwLock<HashMap<usize, UsedHeader>>,
+}
+
+impl<'a> FastLauncher<'a> {
+    /// For the commands of a build, with these shortcuts only.
+    #[must_use]
+    pub fn new(session: &'a Session<'a>, shortcuts: Shortcuts, headers: HeaderOptions<'a>) -> Self {
+        let starter = Starter::new(session, shortcuts.fork_server);
+        Self { session, shortcuts, headers, starter, made: RwLock::default() }
+    }
+
+    /// A command's macros and the commands that its driver would run.
+    fn direct(&self, command: &Command<'_>) -> Option<Direct> {
+        // Whether a program can be started with so much is for the driver to
+        // find out, since a fork server takes any number of bytes.
+        let size = || command.arguments.iter().map(str::len).sum::<usize>();
+        if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
+            return None;
+        }
+        self.session.drivers.direct(command)
+    }
+}
+
+impl Launcher for FastLauncher<'_> {
+    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+        if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
+    }
+
+    fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, LaunchError> {
+        let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
+        let headers = Headers::new(self.session, &self.starter, &self.headers);
+        let (made, usage) = headers.make(direct)?;
+        self.made.write().expect("no panic inside").extend(made);
+        Ok(usage)
+    }
+
+    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, LaunchError> {
+        let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
+        let used = self.made.read().expect("no panic inside").get(&command.id).cloned();
+        let values = TemplateValues {
+            input: command.main(),
+            defines: &defines,
+            output: place.output,
+            deps_file: place.deps_file,
+            scratch: place.scratch,
+        };
+        let mut run: Option<Run> = None;
+        for template in &commands.list {
+            let with_header = used.as_ref().and_then(|used| used.header.apply(template));
+            let words = with_header.as_ref().unwrap_or(template).fill(&values);
+            let (output, record) = recorded(recorder(place.scratch), |record| {
+                self.starter.run(command.toolchain, words, (place.stage, place.scratch), record)
+            })?;
+            let ok = output.ok();
+            let next = Run::new(output, record, false);
+            run = Some(match run {
+                Some(before) => before.then(next),
+                None => next,
+            });
+            if !ok {
+                break;
+            }
+        }
+        Ok(run.map(|run| Run { read_before: used.as_ref().map(UsedHeader::read_before), ..run }))
+    }
+}

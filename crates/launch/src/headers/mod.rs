@@ -1,0 +1,10 @@
+//! Precompiled headers: made before the commands that use them, once for many.
+
+mod built_names;
+mod library_headers;
+mod preamble;
+mod precompiled;
+mod prepare;
+
+pub use prepare::HeaderOptions;
+pub(crate) use prepare::{Headers, UsedHeader, groups};

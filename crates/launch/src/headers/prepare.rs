@@ -1,0 +1,419 @@
+//! Precompiled headers, made before the commands, once for many of them. Each
+//! is tried on a small kernel both ways before a command may use it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gfxpack_model::{Language, relative_path};
+use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle};
+use gfxpack_process::{Moment, Output, Usage};
+use tempfile::TempDir;
+
+use super::built_names::built_names;
+use super::preamble::{self, Preamble};
+use super::precompiled::{
+    Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
+};
+use crate::arguments::searched;
+use crate::drivers::{Direct, DriverCommands};
+use crate::error::LaunchError;
+use crate::launcher::{Command, ReadBefore, SourceFiles};
+use crate::session::Session;
+use crate::starter::Starter;
+use crate::template::{CommandTemplate, Define, TemplateValues};
+use crate::watching::{ToolchainPlaces, recorded, recorder};
+
+/// What making precompiled headers takes.
+#[derive(Debug)]
+pub struct HeaderOptions<'a> {
+    /// The directory that they are kept in between builds.
+    pub kept: PathBuf,
+    /// A directory for what is made on the way.
+    pub scratch: &'a Path,
+    /// What the file system says.
+    pub looks: &'a Looks<'a>,
+    /// What compilers may read, by toolchain.
+    pub places: &'a [ToolchainPlaces],
+    /// The sources of the commands.
+    pub sources: &'a dyn SourceFiles,
+}
+
+/// Fewest commands that pay for a precompiled header: it costs as much as the
+/// headers cost one or two of them.
+const MIN_HEADER_COMMANDS: usize = 3;
+/// Fewest that pay for a header made with macros of theirs.
+const MIN_SPECIAL_HEADER_COMMANDS: usize = 12;
+
+/// Says a little of what kernels say, and nothing that needs a header.
+const PROBE: &str = "
+extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size)
+{
+    __shared__ float tile[64];
+    const int lane = __builtin_amdgcn_workitem_id_x() & 63;
+    const int at   = __builtin_amdgcn_workgroup_id_x() * 64 + lane;
+    tile[lane]     = at < size ? in[at] : 0.0f;
+    __builtin_amdgcn_s_barrier();
+    if(at < size)
+        out[at] = expf(tile[63 - lane]) + sqrtf(in[at]) / logf(tile[lane] + 2.0f);
+}
+";
+
+/// Commands of one compiler whose sources begin with the same headers.
+struct Group {
+    toolchain: usize,
+    commands: Arc<DriverCommands>,
+    headers: Vec<String>,
+    members: Vec<Member>,
+}
+
+struct Member {
+    id: usize,
+    source: usize,
+    defines: Vec<Define>,
+    macros: BTreeSet<String>,
+}
+
+/// A precompiled header as a command uses it.
+#[derive(Debug, Clone)]
+pub(crate) struct UsedHeader {
+    pub(crate) header: Arc<PrecompiledHeader>,
+    /// That nothing lies among the sources that would hide one of its headers.
+    absent: Arc<KeptAnswers>,
+}
+
+impl UsedHeader {
+    pub(crate) fn read_before(&self) -> ReadBefore {
+        let answers = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
+        ReadBefore { files: Arc::clone(&self.header.files), answers }
+    }
+}
+
+/// The commands, by their ids, that headers may pay for: those of one compiler
+/// and target together, the largest group first.
+pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+    let mut found: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+    for command in commands.iter().filter(|command| command.language == Language::Hip) {
+        let key = (command.toolchain, command.target.to_string());
+        found.entry(key).or_default().push(command.id);
+    }
+    let mut found: Vec<Vec<usize>> = found.into_values().collect();
+    found.sort_by_key(|group| Reverse(group.len()));
+    found
+}
+
+/// Makes the headers of a group.
+pub(crate) struct Headers<'a> {
+    session: &'a Session<'a>,
+    starter: &'a Starter<'a>,
+    options: &'a HeaderOptions<'a>,
+    usage: Usage,
+}
+
+impl<'a> Headers<'a> {
+    pub(crate) fn new(
+        session: &'a Session<'a>,
+        starter: &'a Starter<'a>,
+        options: &'a HeaderOptions<'a>,
+    ) -> Self {
+        Self { session, starter, options, usage: Usage::default() }
+    }
+
+    /// Gives the headers that serve some of the commands, by their ids, and
+    /// what making them used.
+    ///
+    /// # Errors
+    /// [`LaunchError`] where the disk is full or someone asked to stop; what
+    /// can't be made is done without.
+    pub(crate) fn make<'c>(
+        mut self,
+        commands: impl Iterator<Item = (Command<'c>, Direct)>,
+    ) -> Result<(Vec<(usize, UsedHeader)>, Usage), LaunchError> {
+        let mut made = Vec::new();
+        for group in self.by_headers(commands) {
+            made.extend(self.headers_of(group)?);
+        }
+        Ok((made, self.usage))
+    }
+
+    fn by_headers<'c>(&self, commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_key: HashMap<(CommandTemplate, Vec<String>), usize> = HashMap::new();
+        let mut preambles: HashMap<(usize, Vec<String>), Preamble> = HashMap::new();
+        for (command, (defines, commands)) in commands {
+            let Some(template) = commands.list.first().and_then(header_command) else { continue };
+            let defines = defines.concat();
+            if !are_plain(&defines) {
+                continue;
+            }
+            let known = preambles
+                .entry((command.source, names(&defines)))
+                .or_insert_with(|| self.preamble(&command, &defines));
+            let index = *by_key.entry((template, known.headers.clone())).or_insert_with(|| {
+                let (toolchain, headers) = (command.toolchain, known.headers.clone());
+                groups.push(Group { toolchain, commands, headers, members: Vec::new() });
+                groups.len() - 1
+            });
+            let Command { id, source, .. } = command;
+            groups[index].members.push(Member {
+                id,
+                source,
+                defines,
+                macros: known.macros.clone(),
+            });
+        }
+        groups
+    }
+
+    /// What the command's source begins with.
+    fn preamble(&self, command: &Command<'_>, defines: &[Define]) -> Preamble {
+        let files = self.options.sources.files(command.source);
+        let file = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text);
+        let dirs: Vec<&str> =
+            command.arguments.iter().filter_map(|word| word.strip_prefix("-I")).collect();
+        let resolve = |path: &str, quoted: bool, includer: &str| {
+            let beside = includer.rsplit_once('/').map_or("", |(dir, _)| dir);
+            let places = quoted.then_some(beside).into_iter().chain(dirs.iter().copied());
+            let mut paths = places.filter_map(|dir| relative_path::join(dir, path));
+            paths.find(|path| file(path).is_some())
+        };
+        let mut defined = BTreeSet::new();
+        for define in defines {
+            match define[0].as_str() {
+                "-D" => defined.insert(macro_name(define).to_owned()),
+                _ => defined.remove(macro_name(define)),
+            };
+        }
+        preamble::read(command.main(), &file, &resolve, &defined)
+    }
+
+    /// Headers for as many of a group's commands as can be: one for those that
+    /// define nothing the headers know, one for every other set of such
+    /// macros, and for the rest one of the driver's own header alone.
+    fn headers_of(&mut self, group: Group) -> Result<Vec<(usize, UsedHeader)>, LaunchError> {
+        let dirs = group.commands.list.first().map(own_dirs).unwrap_or_default();
+        let mut served = Vec::new();
+        let mut rest = group.members;
+        for headers in [group.headers.as_slice(), &[]] {
+            let mut tried: HashSet<Vec<Define>> = HashSet::new();
+            let mut wanted = Vec::new();
+            loop {
+                tried.insert(wanted.clone());
+                let recipe = (group.commands.list.as_slice(), headers);
+                let made = self.header(group.toolchain, recipe, wanted, &rest)?;
+                let Some(made) = made.map(Arc::new) else { break };
+                rest = self.serve(&made, rest, &dirs, &mut served);
+                // The largest set of commands that agree in what the headers know.
+                let mut sets: HashMap<Vec<Define>, usize> = HashMap::new();
+                for member in &rest {
+                    *sets.entry(made.conflicts(&member.defines)).or_default() += 1;
+                }
+                sets.retain(|set, _| !tried.contains(set));
+                let next = sets.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
+                match next {
+                    Some((set, count)) if count >= MIN_SPECIAL_HEADER_COMMANDS => wanted = set,
+                    _ => break,
+                }
+            }
+        }
+        Ok(served)
+    }
+
+    /// Gives a header to those that it serves; the others are left.
+    fn serve(
+        &self,
+        header: &Arc<PrecompiledHeader>,
+        members: Vec<Member>,
+        dirs: &[PathBuf],
+        served: &mut Vec<(usize, UsedHeader)>,
+    ) -> Vec<Member> {
+        let mut hiding: HashMap<usize, Option<Arc<KeptAnswers>>> = HashMap::new();
+        let mut others = Vec::new();
+        for member in members {
+            let claims = Claims { defines: &member.defines, macros: &member.macros };
+            let absent = header.serves(claims).then(|| {
+                let absent = hiding.entry(member.source);
+                absent.or_insert_with(|| self.not_hiding(header, member.source, dirs)).clone()
+            });
+            match absent.flatten() {
+                Some(absent) => {
+                    served.push((member.id, UsedHeader { header: Arc::clone(header), absent }));
+                }
+                None => others.push(member),
+            }
+        }
+        others
+    }
+
+    /// That none of the paths is there which would hide one of a header's
+    /// headers from a source's commands; `None` where one is.
+    fn not_hiding(
+        &self,
+        header: &PrecompiledHeader,
+        source: usize,
+        dirs: &[PathBuf],
+    ) -> Option<Arc<KeptAnswers>> {
+        let sources = self.options.sources;
+        let paths: Vec<PathBuf> = header.hiding(dirs).collect();
+        let staged = sources.files(source);
+        let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
+        let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));
+        let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
+        none.then(|| Arc::new(Answers::of_relative(answers).to_kept()))
+    }
+
+    /// A header that was kept, or a new one where so many commands pay for it.
+    fn header(
+        &mut self,
+        index: usize,
+        (commands, headers): (&[CommandTemplate], &[String]),
+        defines: Vec<Define>,
+        members: &[Member],
+    ) -> Result<Option<PrecompiledHeader>, LaunchError> {
+        let toolchain = self.session.toolchain(index);
+        let dir = &self.options.kept;
+        let Some(recipe) = commands
+            .first()
+            .and_then(|command| Recipe::new(command, headers, defines, toolchain, dir))
+        else {
+            return Ok(None);
+        };
+        let mut header = match recipe.found(toolchain, self.options.looks) {
+            Some(Kept::Header(header)) => *header,
+            Some(Kept::Unfit) => return Ok(None),
+            None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
+            None => match self.new_header(index, commands, &recipe)? {
+                Some(made) => made,
+                None => return Ok(None),
+            },
+        };
+        let macros = members.iter().flat_map(|member| {
+            let defined = member.defines.iter().map(macro_name);
+            defined.chain(member.macros.iter().map(String::as_str))
+        });
+        let unknown = header.unknown(macros);
+        if !unknown.is_empty() {
+            let work = self.options.scratch;
+            let told =
+                built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
+                    Ok(self.run(index, words, dir, None)?.ok())
+                })?;
+            recipe.learn(&mut header, told)?;
+        }
+        Ok(Some(header))
+    }
+
+    /// Makes a header and tries it.
+    fn new_header(
+        &mut self,
+        index: usize,
+        commands: &[CommandTemplate],
+        recipe: &Recipe,
+    ) -> Result<Option<PrecompiledHeader>, LaunchError> {
+        let HeaderOptions { looks, places, .. } = *self.options;
+        let scratch = scratch(self.options.scratch, "header-")?;
+        let words = recipe.prepare(scratch.path())?;
+        let since = Moment::now();
+        let (output, record) = recorded(recorder(scratch.path()), |record| {
+            self.run(index, words, scratch.path(), record)
+        })?;
+        let toolchain = self.session.toolchain(index);
+        toolchain.check_identity(Language::Hip)?;
+        let made = match record {
+            Ok(record) if output.ok() => {
+                let dir = looks.real(scratch.path());
+                let places = places[index].of(Language::Hip).with_stage(&dir);
+                let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
+                let places = dirs
+                    .filter(|dir| dir.is_absolute())
+                    .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)));
+                let places = places.with(Place::Scratch, dir);
+                let settled = settle(&record, |_| &places, looks, since.seconds());
+                recipe.keep(scratch.path(), toolchain, &record, settled, looks)?
+            }
+            Ok(_) => None,
+            Err(reason) => {
+                tracing::debug!(%reason, "no precompiled header");
+                None
+            }
+        };
+        let Some(Kept::Header(made)) = made else {
+            tracing::debug!(output = output.stderr, "no precompiled header");
+            return Ok(None);
+        };
+        if self.same_both_ways(index, commands, recipe, &made)? {
+            return Ok(Some(*made));
+        }
+        recipe.forget();
+        Ok(None)
+    }
+
+    /// Whether a small kernel's object is the same with the header.
+    fn same_both_ways(
+        &mut self,
+        toolchain: usize,
+        commands: &[CommandTemplate],
+        recipe: &Recipe,
+        header: &PrecompiledHeader,
+    ) -> Result<bool, LaunchError> {
+        let scratch = scratch(self.options.scratch, "probe-")?;
+        let dir = scratch.path();
+        let input = "probe.hip";
+        let source = dir.join(input);
+        let text = format!("{}{PROBE}", recipe.text);
+        fs::write(&source, text).map_err(LaunchError::io("write", &source))?;
+        let defines = std::slice::from_ref(&recipe.defines);
+        let deps_file = &dir.join("d");
+        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, LaunchError> {
+            let values = TemplateValues { input, defines, output, deps_file, scratch: dir };
+            for command in commands {
+                let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
+                let words = with_header.as_ref().unwrap_or(command).fill(&values);
+                if !self.run(toolchain, words, dir, None)?.ok() {
+                    return Ok(None);
+                }
+            }
+            Ok(fs::read(output).ok())
+        };
+        let plain = build(&dir.join("plain"), false)?;
+        let same = plain.is_some() && plain == build(&dir.join("with"), true)?;
+        if !same {
+            tracing::warn!("a precompiled header did not give the same bytes and is not used");
+        }
+        Ok(same)
+    }
+
+    /// Runs a program in a directory of its own.
+    fn run(
+        &mut self,
+        toolchain: usize,
+        words: Vec<OsString>,
+        dir: &Path,
+        record: Option<&Recorder>,
+    ) -> Result<Output, LaunchError> {
+        let output = self.starter.run(toolchain, words, (dir, dir), record)?;
+        self.usage = self.usage.then(output.usage);
+        if self.session.cancel.is_cancelled() {
+            return Err(LaunchError::Interrupted);
+        }
+        Ok(output)
+    }
+}
+
+fn scratch(work: &Path, prefix: &str) -> Result<TempDir, LaunchError> {
+    let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
+    made.map_err(LaunchError::io("create", work))
+}
+
+/// The directories of its own sources that a command searches.
+fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
+    let words: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
+    searched(&words).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
+}
+
+fn names(defines: &[Define]) -> Vec<String> {
+    defines.iter().map(|define| format!("{}{}", define[0], macro_name(define))).collect()
+}

@@ -1,0 +1,38 @@
+//! What all commands of a build are run with.
+
+use std::time::Duration;
+
+use gfxpack_process::Cancel;
+use gfxpack_process::preload::{self, Environment};
+use gfxpack_toolchain::Toolchain;
+
+use crate::drivers::Drivers;
+
+/// The compilers of a build, and what holds for each program that is started.
+#[derive(Debug)]
+pub struct Session<'a> {
+    pub(crate) drivers: &'a Drivers<'a>,
+    /// The whole environment of a toolchain's programs, by toolchain.
+    environments: Vec<Environment>,
+    pub(crate) time_limit: Duration,
+    pub(crate) cancel: &'a Cancel,
+}
+
+impl<'a> Session<'a> {
+    /// With the toolchains that the drivers belong to; each program that is
+    /// started may run for `time_limit`, and is ended by `cancel`.
+    #[must_use]
+    pub fn new(drivers: &'a Drivers<'a>, time_limit: Duration, cancel: &'a Cancel) -> Self {
+        let environments = drivers.toolchains().iter();
+        let environments = environments.map(|it| preload::environment(&it.environment)).collect();
+        Self { drivers, environments, time_limit, cancel }
+    }
+
+    pub(crate) fn toolchain(&self, index: usize) -> &'a Toolchain {
+        &self.drivers.toolchains()[index]
+    }
+
+    pub(crate) fn environment(&self, toolchain: usize) -> &Environment {
+        &self.environments[toolchain]
+    }
+}
