@@ -103,7 +103,7 @@ impl<'a> ProbeCache<'a> {
         let program = self.candidate.driver.path().display();
         match watch.finish(ask) {
             Err(reason) if keep => {
-                tracing::debug!(%program, reason, "a toolchain is asked at every start")
+                tracing::debug!(%program, reason, "what a toolchain says is not kept")
             }
             Err(_) => {}
             Ok((answers, libraries)) => {
