@@ -98,18 +98,20 @@ impl<'a> ProbeCache<'a> {
     /// Asks, from `since` on.
     fn ask(&self, ask: &Asker<'_>, since: Moment, keep: bool) -> Result<Probed, ToolchainError> {
         let looks = Looks::new(self.digests);
-        let watch = Watch::new(&looks, since, ask.scratch());
+        let watch = Watch::new(&looks, since, ask.scratch(), keep);
         let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
         match watch.finish(ask) {
-            Err(reason) => tracing::debug!(%program, reason, "a toolchain is asked at every start"),
-            Ok((answers, libraries)) if keep => {
+            Err(reason) if keep => {
+                tracing::debug!(%program, reason, "what a toolchain says is not kept")
+            }
+            Err(_) => {}
+            Ok((answers, libraries)) => {
                 let entry = Entry { probed: probed.clone(), answers, libraries };
                 if let Err(error) = write_sealed(&self.file, &entry) {
                     tracing::debug!(%program, %error, "what a toolchain says is not kept");
                 }
             }
-            Ok(_) => {}
         }
         Ok(probed)
     }
@@ -142,9 +144,11 @@ impl Seen {
 }
 
 impl<'a> Watch<'a> {
-    fn new(looks: &'a Looks<'a>, since: Moment, scratch: &Path) -> Self {
+    /// Without `keep`, what was told is of no interest.
+    fn new(looks: &'a Looks<'a>, since: Moment, scratch: &Path, keep: bool) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
-        Self { looks, since, scratch, seen: Mutex::new(Ok(Seen::default())) }
+        let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
+        Self { looks, since, scratch, seen: Mutex::new(seen) }
     }
 
     /// A record for a program that is about to be asked.

@@ -24,7 +24,8 @@ const FIRST_LINE: u64 = 256;
 /// Source: Linux, `fs/exec.c`, `exec_binprm`.
 const SCRIPTS: usize = 5;
 
-/// Where things lie for a driver: it may read anything.
+/// Where things lie for a driver, which may read anything, but is to write into
+/// `scratch` only.
 #[must_use]
 pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
     let places = Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
