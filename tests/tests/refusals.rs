@@ -188,6 +188,13 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     // As long as the header has only just changed, nothing is kept.
     let is_kept = || started(&run(broken).expect_code(100)) == 0;
     assert!((0..100).any(|_| is_kept()), "it is kept in the end");
+    let header = with_header(&project, Some("#define OWN 2\n"));
+    let explain =
+        "plan --manifest k/kernels.toml --target gfx906 --explain OWN --message-format json";
+    let explain: Vec<&str> = explain.split_ascii_whitespace().collect();
+    let explained = project.run(&explain).expect_code(0).of_type("explained").remove(0);
+    let change = &explained["changes"][0];
+    assert_eq!((&explained["state"], &change["name"]), (&"changed".into(), &header.into()));
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 1);
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 0);
     // Both are known by now, each with its header.

@@ -152,7 +152,7 @@ pub fn explain(
     let toolchain = &current.drivers().toolchains()[job.toolchain];
     let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));
-    let info = store.info(job.digest);
+    let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
     let answers = last.map(|info| store.answers(&info)).unwrap_or_default();

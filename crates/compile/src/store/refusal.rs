@@ -82,12 +82,11 @@ impl ObjectStore {
     /// the same.
     #[must_use]
     pub fn refusal(&self, job: Digest, now: Now<'_>) -> Option<Failure> {
-        let path = refusal_path(job);
-        let info = read_header(&mut BufReader::new(self.open_file(&path).ok()?)).ok()?.0;
+        let info = self.refusal_info(job)?;
         if !self.all_hold(&info, now) {
             return None;
         }
-        let file = self.open_file(&path).ok()?;
+        let file = self.open_file(&refusal_path(job)).ok()?;
         gfxpack_process::note_use(&file);
         let (_, bytes) = read_object(file).ok().flatten()?;
         let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
@@ -96,6 +95,12 @@ impl ObjectStore {
         }
         let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
         Some(Failure { kind: reason.kind(), output, duration, usage, site })
+    }
+
+    /// What a job's refusal rests on, were it out of date.
+    pub(crate) fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
+        let mut file = BufReader::new(self.open_file(&refusal_path(job)).ok()?);
+        read_header(&mut file).ok().map(|(info, _)| info)
     }
 
     /// Copies what another store keeps of a job that was refused; whether it

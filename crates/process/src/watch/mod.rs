@@ -24,7 +24,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
+use rustix::fs::{FallocateFlags, MemfdFlags, StatVfsMountFlags, fallocate, memfd_create, statvfs};
 use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, KeptAnswers, Query};
@@ -68,8 +68,8 @@ pub enum Landlock {
     /// it can't load what lies in another process's memory.
     Compilers,
     /// All processes. The record and the library lie as files in the first
-    /// directory that may be written, if programs may be loaded from there;
-    /// else it is as [`Landlock::Compilers`].
+    /// directory that may be written, if there is room and programs may be
+    /// loaded from there; else it is as [`Landlock::Compilers`].
     All,
 }
 
@@ -102,15 +102,8 @@ impl Recorder {
         let landlock = options.landlock.filter(|_| landlock_abi().is_some());
         let dir = writable.as_ref().and_then(|paths| paths.first());
         let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
-        let (mut file, files) = match dir {
-            Some(dir) => {
-                let library = preload::write_into(dir)?;
-                let (file, record) = tempfile::Builder::new()
-                    .prefix(".gfxpack-record-")
-                    .tempfile_in(dir)?
-                    .into_parts();
-                (file, Some((library, record)))
-            }
+        let (mut file, files) = match dir.and_then(|dir| files_in(dir).ok()) {
+            Some((library, record, file)) => (file, Some((library, record))),
             None => (memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?.into(), None),
         };
         let head = Head {
@@ -164,6 +157,17 @@ impl Recorder {
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
         Record::parse(&bytes, RECORD_LIMIT)
     }
+}
+
+/// The library and an empty record as files in a directory. All room that the
+/// record may need is taken: where a disk gets full, whoever writes into a
+/// mapped file is killed.
+fn files_in(dir: &Path) -> io::Result<(TempPath, TempPath, File)> {
+    let library = preload::write_into(dir)?;
+    let record = tempfile::Builder::new().prefix(".gfxpack-record-").tempfile_in(dir)?;
+    fallocate(record.as_file(), FallocateFlags::empty(), 0, RECORD_LIMIT)?;
+    let (file, record) = record.into_parts();
+    Ok((library, record, file))
 }
 
 /// Whether programs and libraries may be loaded from a directory.
