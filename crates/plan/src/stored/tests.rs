@@ -166,6 +166,14 @@ fn some_jobs_are_part_of_all() {
 }
 
 #[test]
+fn rows_and_groups_refer_by_plain_numbers() {
+    let (header, _) = stored(false);
+    let group = serde_json::to_string(&header.groups[0]).unwrap();
+    assert!(group.contains(r#""source":0,"toolchain":0,"#), "{group}");
+    assert_eq!(serde_json::to_string(&Rows::Run(JobId(1), 2)).unwrap(), "[1,2]");
+}
+
+#[test]
 fn nothing_that_was_changed_is_read() {
     let (header, lines) = stored(false);
     let text = String::from_utf8(lines).unwrap();
