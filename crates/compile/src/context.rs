@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gfxpack_launch::{Command, Direct, Drivers, LaunchError, Launcher, ToolchainPlaces};
+use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::watch::Looks;
 use gfxpack_process::{Cancel, FileDigests, Usage};
@@ -34,8 +35,8 @@ pub(crate) struct BuildContext<'a> {
 
 impl BuildContext<'_> {
     /// The compiler command of a job.
-    pub(crate) fn command(&self, index: usize) -> Command<'_> {
-        Command { id: index, ..command(&self.plan.jobs[index]) }
+    pub(crate) fn command(&self, id: JobId) -> Command<'_> {
+        Command { id, ..command(&self.plan[id]) }
     }
 
     /// What a job's driver would run, if that is known.
@@ -45,13 +46,13 @@ impl BuildContext<'_> {
 
     /// Groups of these jobs that are prepared together; what most wait for
     /// first.
-    pub(crate) fn preparations(&self, jobs: &[usize]) -> Vec<Vec<usize>> {
+    pub(crate) fn preparations(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
         let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
         self.launchers.iter().flat_map(|launcher| launcher.groups(&commands)).collect()
     }
 
     /// Makes what jobs share; gives what that took.
-    pub(crate) fn prepare(&self, jobs: &[usize]) -> Result<Usage, LaunchError> {
+    pub(crate) fn prepare(&self, jobs: &[JobId]) -> Result<Usage, LaunchError> {
         let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
         let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
         used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))
@@ -82,5 +83,5 @@ impl BuildContext<'_> {
 pub(crate) fn command(job: &Job) -> Command<'_> {
     let Job { toolchain, program, language, source, .. } = *job;
     let (target, arguments) = (&job.target_id, &job.arguments);
-    Command { id: 0, toolchain, program, language, target, source, arguments }
+    Command { id: JobId(0), toolchain, program, language, target, source, arguments }
 }

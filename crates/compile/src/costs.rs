@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::{JobId, KernelKey, Language, SourceId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
@@ -56,7 +56,7 @@ impl Record {
         // CPU time where it is known: it depends less on what else runs.
         let cpu = built.usage.cpu;
         let time = if cpu.is_zero() { built.duration } else { cpu };
-        let source = plan.sources[job.source].name.clone();
+        let source = plan[job.source].name.clone();
         let kib = built.usage.peak_memory >> 10;
         Self(identity(job), source, job.language, time.as_millis() as u64, kib)
     }
@@ -228,31 +228,31 @@ impl Costs {
     pub(crate) fn expect(
         &self,
         plan: &Plan,
-        jobs: &[usize],
-        closure_size: impl Fn(usize) -> usize,
+        jobs: &[JobId],
+        closure_size: impl Fn(SourceId) -> usize,
     ) -> Vec<Expected> {
-        let sizes: HashMap<usize, usize> = jobs
+        let sizes: HashMap<SourceId, usize> = jobs
             .iter()
-            .map(|&job| plan.jobs[job].source)
+            .map(|&job| plan[job].source)
             .collect::<std::collections::HashSet<_>>()
             .into_iter()
             .map(|source| (source, closure_size(source)))
             .collect();
         let mut by_language: HashMap<Language, Vec<usize>> = HashMap::new();
         for &job in jobs {
-            let job = &plan.jobs[job];
+            let job = &plan[job];
             by_language.entry(job.language).or_default().push(sizes[&job.source]);
         }
         for sizes in by_language.values_mut() {
             sizes.sort_unstable();
         }
-        let one = |&job: &usize| {
-            let job = &plan.jobs[job];
+        let one = |&job: &JobId| {
+            let job = &plan[job];
             if let Some(Record(_, _, _, time, memory)) = self.exact.get(&identity(job)) {
                 let expected = expected(*time as f64, *memory, job.language);
                 return Expected { measured: *memory > 0, ..expected };
             }
-            let name = plan.sources[job.source].name.clone();
+            let name = plan[job.source].name.clone();
             if let Some(typical) = self.sources.get(&(name, job.language)) {
                 return expected(typical.time as f64, typical.memory, job.language);
             }
@@ -312,8 +312,8 @@ pub(crate) use tests::small_plan;
 mod tests {
     use std::sync::Arc;
 
-    use gfxpack_model::Digest;
     use gfxpack_model::compiler::{CompilerFacts, Program};
+    use gfxpack_model::{Digest, ToolchainId};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
@@ -340,7 +340,7 @@ mod tests {
             key("c.s", ""),
         ];
         let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
-        let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2]).collect();
+        let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2].map(SourceId)).collect();
         let toolchain = PlanToolchain {
             identity: String::new(),
             digest: Digest::of(b""),
@@ -349,7 +349,8 @@ mod tests {
             supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         };
-        let request = TargetRequest { target: "gfx906".parse().unwrap(), toolchain: 0, keys };
+        let request =
+            TargetRequest { target: "gfx906".parse().unwrap(), toolchain: ToolchainId(0), keys };
         plan(
             vec![toolchain],
             ["a.cl", "b.cl", "c.s"].map(source).to_vec(),
@@ -367,8 +368,8 @@ mod tests {
     }
 
     fn times(costs: &Costs, plan: &Plan) -> Vec<u128> {
-        let jobs: Vec<usize> = (0..plan.jobs.len()).collect();
-        let size = |source: usize| [1000, 3000, 1000][source];
+        let jobs: Vec<JobId> = plan.job_ids().collect();
+        let size = |source: SourceId| [1000, 3000, 1000][source.0];
         costs.expect(plan, &jobs, size).iter().map(|expected| expected.time.as_millis()).collect()
     }
 
@@ -383,7 +384,7 @@ mod tests {
         file.add(&[record(&plan, 0, 900, 100 << 20)]).unwrap();
         let costs = file.read();
         assert_eq!(times(&costs, &plan), [900, 900, 170, 170, 9], "the newest, and its sibling");
-        let expected = costs.expect(&plan, &[0, 2], |_| 1);
+        let expected = costs.expect(&plan, &[JobId(0), JobId(2)], |_| 1);
         assert!((116 << 20..160 << 20).contains(&expected[0].memory), "with a margin");
         assert_eq!(expected[1].memory, usual_memory(Language::OpenclC));
     }

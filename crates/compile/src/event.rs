@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
+use gfxpack_model::JobId;
 use gfxpack_process::Usage;
 
 use crate::job::{Built, Failure};
 
-/// What happens while a plan runs, in the order it happens. Jobs are indices
-/// into the plan's.
+/// What happens while a plan runs, in the order it happens.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// What the store has already; the other jobs follow.
     Looked {
         /// Jobs whose objects it has, with their sizes.
-        cached: Vec<(usize, u64)>,
+        cached: Vec<(JobId, u64)>,
         /// Jobs that an earlier run saw refused, with what was said then.
-        refused: Vec<(usize, Failure)>,
+        refused: Vec<(JobId, Failure)>,
     },
     /// Something that the user should hear, and that ends nothing.
     Warning {
@@ -27,12 +27,12 @@ pub enum Event {
         /// Workers, numbered from 0: so many jobs run at once at most.
         workers: usize,
         /// Jobs, with how long each is expected to run.
-        jobs: Vec<(usize, Duration)>,
+        jobs: Vec<(JobId, Duration)>,
     },
     /// HIP's headers were precompiled for several of the jobs.
     Prepared {
         /// One of the jobs that it is for.
-        job: usize,
+        job: JobId,
         /// Where and when; nothing else ran there meanwhile.
         run: JobRun,
         /// How long it took.
@@ -43,14 +43,14 @@ pub enum Event {
     /// A compiler was started.
     Started {
         /// The job.
-        job: usize,
+        job: JobId,
         /// Where and when.
         run: JobRun,
     },
     /// An object was made and stored.
     Finished {
         /// The job.
-        job: usize,
+        job: JobId,
         /// Where and when.
         run: JobRun,
         /// The object.
@@ -59,7 +59,7 @@ pub enum Event {
     /// A kernel could not be made.
     Failed {
         /// The job.
-        job: usize,
+        job: JobId,
         /// Where and when.
         run: JobRun,
         /// Why, with the compiler's words.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use gfxpack_launch::{
     DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPlaces,
 };
-use gfxpack_model::Language;
+use gfxpack_model::{JobId, Language, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::Looks;
 use gfxpack_process::{Cancel, FileDigests, WorkDir};
@@ -76,7 +76,7 @@ pub struct Summary {
     pub objects: Vec<Option<ObjectInfo>>,
     /// Kernels that could not be made, by job, ascending; events had the
     /// compiler's words.
-    pub failures: Vec<(usize, FailureKind)>,
+    pub failures: Vec<(JobId, FailureKind)>,
     /// Jobs that the store had, or the shared cache.
     pub cached: usize,
     /// Of those, the ones that the shared cache had.
@@ -96,7 +96,7 @@ pub struct Executor<'a> {
     pub plan: &'a Plan,
     /// Which of its jobs; all of them where it is not said. What the store
     /// has of the others is not looked at.
-    pub only: Option<&'a [usize]>,
+    pub only: Option<&'a [JobId]>,
     /// The plan's sources.
     pub sources: &'a SourceSet,
     /// The plan's compilers, in its order.
@@ -156,35 +156,35 @@ impl Executor<'_> {
         pool: &ThreadPool,
         current: &Current<'_>,
         on_event: OnEvent<'_>,
-    ) -> (Summary, Vec<usize>) {
+    ) -> (Summary, Vec<JobId>) {
         let Self { plan, store, options, .. } = *self;
-        let wanted = self.only.map_or_else(|| (0..plan.jobs.len()).collect(), <[usize]>::to_vec);
-        let lookup = |index: &usize| {
-            let job = &plan.jobs[*index];
+        let wanted = self.only.map_or_else(|| plan.job_ids().collect(), <[JobId]>::to_vec);
+        let lookup = |index: &JobId| {
+            let job = &plan[*index];
             store.lookup(job.digest, current.of(job))
         };
         let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
         let mut objects = vec![None; plan.jobs.len()];
         for (&index, object) in wanted.iter().zip(found) {
-            objects[index] = object;
+            objects[index.0] = object;
         }
         let shared = self.fetch(&wanted, current, &mut objects);
         self.warn(on_event);
         let (mut cached, mut missing) = (Vec::new(), Vec::new());
         for index in wanted {
-            match &objects[index] {
+            match &objects[index.0] {
                 Some(object) => cached.push((index, object.size)),
                 None => missing.push(index),
             }
         }
-        let mut refused: Vec<(usize, Failure)> = Vec::new();
+        let mut refused: Vec<(JobId, Failure)> = Vec::new();
         if !options.retry_refused {
-            let refusal = |index: &usize| {
-                let job = &plan.jobs[*index];
+            let refusal = |index: &JobId| {
+                let job = &plan[*index];
                 Some((*index, store.refusal(job.digest, current.of(job))?))
             };
             refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
-            let known: BTreeSet<usize> = refused.iter().map(|(job, _)| *job).collect();
+            let known: BTreeSet<JobId> = refused.iter().map(|(job, _)| *job).collect();
             missing.retain(|job| !known.contains(job));
         }
         let summary = Summary {
@@ -202,21 +202,21 @@ impl Executor<'_> {
     /// Fetches what the store lacks from the shared cache; how many that had.
     fn fetch(
         &self,
-        wanted: &[usize],
+        wanted: &[JobId],
         current: &Current<'_>,
         objects: &mut [Option<ObjectInfo>],
     ) -> usize {
         let Self { plan, store, cancel, .. } = *self;
         let Some(shared) = self.options.shared.as_deref() else { return 0 };
-        let (had, lacked): (Vec<usize>, Vec<usize>) =
-            wanted.iter().partition(|&&index| objects[index].is_some());
+        let (had, lacked): (Vec<JobId>, Vec<JobId>) =
+            wanted.iter().partition(|&&index| objects[index.0].is_some());
         if shared.takes_all() {
             shared.top_up(plan, &had, store, cancel);
         }
         let fetched = shared.fetch(plan, &lacked, store, current, cancel);
         let count = fetched.len();
         for (index, object) in fetched {
-            objects[index] = Some(object);
+            objects[index.0] = Some(object);
         }
         count
     }
@@ -230,11 +230,11 @@ impl Executor<'_> {
 
     /// The jobs with what each is expected to cost, longest first, so that
     /// none is left to run alone at the end.
-    fn queue(&self, missing: &[usize], cost_file: &CostFile) -> Vec<(usize, Expected)> {
+    fn queue(&self, missing: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
         let closure_size = |source| self.sources.closure_size(source);
         let expected = cost_file.read().expect(self.plan, missing, closure_size);
         let mut queue: Vec<_> = missing.iter().copied().zip(expected).collect();
-        queue.sort_by_key(|(index, expected): &(usize, Expected)| (Reverse(expected.time), *index));
+        queue.sort_by_key(|(index, expected): &(JobId, Expected)| (Reverse(expected.time), *index));
         queue
     }
 
@@ -243,7 +243,7 @@ impl Executor<'_> {
         &self,
         pool: &ThreadPool,
         current: &Current<'_>,
-        missing: &[usize],
+        missing: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
@@ -341,7 +341,7 @@ struct Results<'a> {
     /// Costs that are not in the file yet.
     costs: Vec<Record>,
     /// Jobs whose objects others are to get.
-    made: Vec<usize>,
+    made: Vec<JobId>,
     error: Option<CompileError>,
 }
 
@@ -350,7 +350,7 @@ impl Results<'_> {
     fn take(
         &mut self,
         message: Result<Done, CompileError>,
-        upload: &dyn Fn(usize),
+        upload: &dyn Fn(JobId),
         on_event: OnEvent<'_>,
     ) {
         let Done { event, object } = match message {
@@ -372,11 +372,11 @@ impl Results<'_> {
                 let here = built.site == Site::Here;
                 self.summary.remote += usize::from(!here);
                 self.summary.compiled += 1;
-                self.summary.objects[*job] = object;
+                self.summary.objects[job.0] = object;
                 // What a job costs elsewhere, it does not cost here.
                 if here {
                     let plan = self.executor.plan;
-                    self.costs.push(Record::new(plan, &plan.jobs[*job], built));
+                    self.costs.push(Record::new(plan, &plan[*job], built));
                 }
                 if self.costs.len() >= COSTS_AT_ONCE {
                     self.keep_costs();
@@ -392,7 +392,7 @@ impl Results<'_> {
 
     /// Gives others what was made. They get nothing of which it is not known
     /// which compiler made it.
-    fn release(&mut self, upload: &dyn Fn(usize)) {
+    fn release(&mut self, upload: &dyn Fn(JobId)) {
         let Executor { toolchains, digests, options, .. } = *self.executor;
         if options.shared.is_none() {
             self.made.clear();
@@ -412,7 +412,7 @@ impl Results<'_> {
 
     /// Ends the build. After an upgrade in the middle of it nobody knows which
     /// compiler made what: then nothing of it stays in the store.
-    fn settle(mut self, missing: &[usize]) -> Result<Summary, CompileError> {
+    fn settle(mut self, missing: &[JobId]) -> Result<Summary, CompileError> {
         self.keep_costs();
         self.summary.failures.sort_by_key(|(job, _)| *job);
         let Executor { plan, toolchains, store, digests, .. } = *self.executor;
@@ -421,9 +421,9 @@ impl Results<'_> {
         };
         // One that was put back shows by its identity.
         let noticed = is_changed(&self.error);
-        let jobs = || missing.iter().map(|job| &plan.jobs[*job]);
-        for index in jobs().map(|job| job.toolchain).collect::<BTreeSet<usize>>() {
-            let toolchain = &toolchains[index];
+        let jobs = || missing.iter().map(|job| &plan[*job]);
+        for index in jobs().map(|job| job.toolchain).collect::<BTreeSet<ToolchainId>>() {
+            let toolchain = &toolchains[index.0];
             let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
             if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
                 jobs()

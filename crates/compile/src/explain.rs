@@ -149,7 +149,7 @@ pub fn explain(
     history: &History,
 ) -> Result<Explanation, CompileError> {
     let asked = current.of(job);
-    let toolchain = &current.drivers().toolchains()[job.toolchain];
+    let toolchain = &current.drivers().toolchains()[job.toolchain.0];
     let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));
     let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
@@ -241,13 +241,13 @@ struct Now<'a> {
 
 impl Now<'_> {
     fn source(&self) -> &Source {
-        &self.plan.sources[self.job.source]
+        &self.plan[self.job.source]
     }
 
     /// What is different from what a record was made from.
     fn since(&self, record: &Record) -> Vec<Change> {
         let mut changes = Vec::new();
-        let toolchain = &self.plan.toolchains[self.job.toolchain];
+        let toolchain = &self.plan[self.job.toolchain];
         if record.toolchain != toolchain.digest {
             match history::toolchain(self.store, record.toolchain) {
                 Some(mut old) => {

@@ -117,8 +117,8 @@ impl History {
         for kdb in &plan.kdbs {
             let numbers: Vec<u128> = kdb.rows.par_iter().map(|row| key_number(&row.key)).collect();
             for (row, number) in kdb.rows.iter().zip(numbers) {
-                let job = &plan.jobs[row.job];
-                if summary.objects[row.job].is_none() {
+                let job = &plan[row.job];
+                if summary.objects[row.job.0].is_none() {
                     continue;
                 }
                 used.insert((job.toolchain, job.source));
@@ -129,20 +129,20 @@ impl History {
                     number,
                     Record {
                         job: job.digest,
-                        toolchain: plan.toolchains[job.toolchain].digest,
-                        source: source_digests[job.source],
+                        toolchain: plan[job.toolchain].digest,
+                        source: source_digests[job.source.0],
                         kernel_name: row.key.kernel_name.clone(),
                     },
                 );
             }
         }
         for &index in used.iter().map(|(toolchain, _)| toolchain).collect::<HashSet<_>>() {
-            let path = toolchain_file(plan.toolchains[index].digest);
-            keep(store, &path, || Ok(json(&toolchains[index].covered_files(digests)?)))?;
+            let path = toolchain_file(plan[index].digest);
+            keep(store, &path, || Ok(json(&toolchains[index.0].covered_files(digests)?)))?;
         }
         for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
-            let path = source_file(source_digests[index]);
-            keep(store, &path, || Ok(json(&plan.sources[index])))?;
+            let path = source_file(source_digests[index.0]);
+            keep(store, &path, || Ok(json(&plan[index])))?;
         }
         for (target_id, new) in by_target.values_mut() {
             let old = Self::read(store, target_id);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_launch::{LaunchError, Launcher, Place, Run};
+use gfxpack_model::JobId;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, Moment, Usage};
@@ -175,7 +176,7 @@ const ROUNDS: usize = 64;
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
     context: &BuildContext<'_>,
-    index: usize,
+    index: JobId,
     stage: &Stage,
     scratch: &Path,
 ) -> Result<Result<Object, Refusal>, CompileError> {
@@ -228,12 +229,12 @@ enum Attempt {
 fn attempt(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
-    index: usize,
+    index: JobId,
     (stage, scratch): (&Stage, &Path),
     fresh: &mut Fresh,
     spent: &mut Usage,
 ) -> Result<Attempt, CompileError> {
-    let job = &context.plan.jobs[index];
+    let job = &context.plan[index];
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
     for file in [output, deps_file] {
         match fs::remove_file(file) {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
-use gfxpack_model::Language;
+use gfxpack_model::{Language, SourceId};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
@@ -29,7 +29,7 @@ const DEPTH: usize = 24;
 /// The directory where a source is laid out for its jobs.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    source: usize,
+    source: SourceId,
     /// Absolute and without links.
     dir: PathBuf,
     /// What was laid out because a compiler looked for it.
@@ -40,7 +40,7 @@ impl Stage {
     /// Lays out a source in an empty directory.
     pub(crate) fn new(
         sources: &SourceSet,
-        source: usize,
+        source: SourceId,
         top: PathBuf,
     ) -> Result<Self, CompileError> {
         fs::create_dir(&top).map_err(CompileError::io("create", &top))?;
@@ -126,7 +126,7 @@ pub(crate) fn judge(
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
     };
-    let toolchain = &context.toolchains[job.toolchain];
+    let toolchain = &context.toolchains[job.toolchain.0];
     if let Some(unknown) = unknown_library(context, toolchain, &records) {
         let name = unknown.display();
         return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
@@ -290,7 +290,7 @@ fn is_other_command(
     end: &End,
 ) -> bool {
     let values = TemplateValues {
-        input: &context.plan.sources[job.source].main,
+        input: &context.plan[job.source].main,
         defines,
         output: place.output,
         deps_file: place.deps_file,
@@ -324,7 +324,7 @@ fn places(
     place: &launch::Place<'_>,
     records: &[&Record],
 ) -> Places {
-    let base = context.places[job.toolchain].of(job.language);
+    let base = context.places[job.toolchain.0].of(job.language);
     let scratch = context.looks.real(place.scratch);
     let mut places = base.with_stage(&stage.dir).with(Place::Scratch, scratch);
     let compilers = records.iter().flat_map(|record| &record.processes);

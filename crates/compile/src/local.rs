@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use gfxpack_model::{JobId, SourceId};
 use gfxpack_process::WorkDir;
 
 use crate::context::BuildContext;
@@ -15,7 +16,7 @@ use crate::runner::{Outcome, Runner};
 pub(crate) struct LocalContext<'a> {
     context: &'a BuildContext<'a>,
     work: &'a WorkDir,
-    stages: HashMap<usize, OnceLock<Result<Stage, ()>>>,
+    stages: HashMap<SourceId, OnceLock<Result<Stage, ()>>>,
 }
 
 /// One worker of this machine.
@@ -23,8 +24,8 @@ pub(crate) struct Local<'a>(&'a LocalContext<'a>);
 
 impl<'a> LocalContext<'a> {
     /// Ready to run these jobs of the plan.
-    pub(crate) fn new(context: &'a BuildContext<'a>, work: &'a WorkDir, jobs: &[usize]) -> Self {
-        let sources = jobs.iter().map(|job| context.plan.jobs[*job].source);
+    pub(crate) fn new(context: &'a BuildContext<'a>, work: &'a WorkDir, jobs: &[JobId]) -> Self {
+        let sources = jobs.iter().map(|job| context.plan[*job].source);
         Self { context, work, stages: sources.map(|source| (source, OnceLock::new())).collect() }
     }
 
@@ -33,10 +34,10 @@ impl<'a> LocalContext<'a> {
     }
 
     /// A staged source, made by whoever needs it first.
-    fn stage(&self, source: usize) -> Result<&Stage, CompileError> {
+    fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
         let mut error = None;
         let staged = self.stages[&source].get_or_init(|| {
-            let dir = self.work.path().join(format!("source-{source}"));
+            let dir = self.work.path().join(format!("source-{}", source.0));
             let made = Stage::new(self.context.sources, source, dir);
             made.map_err(|fatal| error = Some(fatal))
         });
@@ -53,14 +54,14 @@ impl Runner for Local<'_> {
         true
     }
 
-    fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
+    fn run(&mut self, job: JobId) -> Result<Outcome, CompileError> {
         let LocalContext { context, work, .. } = self.0;
-        let stage = self.0.stage(context.plan.jobs[index].source)?;
+        let stage = self.0.stage(context.plan[job].source)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(work.path())
             .map_err(CompileError::io("create", work.path()))?;
-        Ok(match job::run(context, index, stage, scratch.path())? {
+        Ok(match job::run(context, job, stage, scratch.path())? {
             Ok(object) => Outcome::Made(object),
             Err(refusal) => Outcome::Failed(refusal),
         })

@@ -2,6 +2,7 @@
 
 use crate::error::CompileError;
 use crate::job::{Object, Refusal};
+use gfxpack_model::JobId;
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.
@@ -15,7 +16,7 @@ pub(crate) trait Runner {
     /// # Errors
     /// [`CompileError`] where the build can't go on; a kernel that can't be
     /// made is [`Outcome::Failed`].
-    fn run(&mut self, job: usize) -> Result<Outcome, CompileError>;
+    fn run(&mut self, job: JobId) -> Result<Outcome, CompileError>;
 }
 
 /// How a job ended.

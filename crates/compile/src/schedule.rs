@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use gfxpack_model::Language;
+use gfxpack_model::{JobId, Language, SourceId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::Cancel;
 
@@ -20,7 +20,7 @@ pub(crate) enum Task {
     /// A preparation, by number.
     Prepare(usize),
     /// A job of the plan.
-    Job(usize),
+    Job(JobId),
 }
 
 /// What is left to do.
@@ -38,21 +38,21 @@ struct State {
     /// with its place among all.
     queues: Vec<Queue>,
     /// By source: the most memory that a job of it had in this build.
-    peaks: HashMap<usize, u64>,
+    peaks: HashMap<SourceId, u64>,
 }
 
 #[derive(Default)]
 struct Queue {
     ready: bool,
-    jobs: VecDeque<(usize, usize, Expected)>,
+    jobs: VecDeque<(usize, JobId, Expected)>,
 }
 
 impl<'a> Schedule<'a> {
     /// Jobs in the order in which they start where nothing keeps them.
     pub(crate) fn new(
         plan: &'a Plan,
-        jobs: &[(usize, Expected)],
-        preparations: &[Vec<usize>],
+        jobs: &[(JobId, Expected)],
+        preparations: &[Vec<JobId>],
     ) -> Self {
         let mut waits = HashMap::new();
         let mut state = State::default();
@@ -85,7 +85,7 @@ impl<'a> Schedule<'a> {
             let first = ready
                 .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
             if let Some((_, job, expected)) = first.and_then(|queue| queue.jobs.pop_front()) {
-                let peak = state.peaks.get(&self.plan.jobs[job].source);
+                let peak = state.peaks.get(&self.plan[job].source);
                 let learned = peak.filter(|_| !expected.measured);
                 let memory = learned.map_or(expected.memory, |peak| with_margin(*peak));
                 return Some((Task::Job(job), memory));
@@ -99,7 +99,7 @@ impl<'a> Schedule<'a> {
 
     /// The next job for somebody on another machine, who has no use for what
     /// is prepared here. `None` where nothing is left.
-    pub(crate) fn next_elsewhere(&self) -> Option<usize> {
+    pub(crate) fn next_elsewhere(&self) -> Option<JobId> {
         let mut state = self.state.lock().expect("no panic inside");
         let first = state
             .queues
@@ -116,9 +116,9 @@ impl<'a> Schedule<'a> {
 
     /// A job had so many bytes at most, which the next of its source are
     /// likely to need too.
-    pub(crate) fn used(&self, job: usize, peak: u64) {
+    pub(crate) fn used(&self, job: JobId, peak: u64) {
         let mut state = self.state.lock().expect("no panic inside");
-        let source = self.plan.jobs[job].source;
+        let source = self.plan[job].source;
         let most = state.peaks.entry(source).or_default();
         *most = peak.max(*most);
     }
@@ -141,43 +141,44 @@ mod tests {
     #[test]
     fn jobs_that_wait_let_others_pass_and_come_in_their_order_again() {
         let plan = small_plan();
-        let jobs: Vec<_> = (0..5).map(|job| (job, expected(1, true))).collect();
-        let schedule = Schedule::new(&plan, &jobs, &[vec![0, 2]]);
+        let jobs: Vec<_> = (0..5).map(|job| (JobId(job), expected(1, true))).collect();
+        let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
         let cancel = Cancel::default();
         let next = || schedule.next(&cancel).map(|(task, _)| task);
         assert_eq!(next(), Some(Task::Prepare(0)));
-        assert_eq!(next(), Some(Task::Job(1)));
+        assert_eq!(next(), Some(Task::Job(JobId(1))));
         schedule.prepared(0);
-        assert_eq!(tasks(&schedule), [0, 2, 3, 4].map(Task::Job));
+        assert_eq!(tasks(&schedule), [0, 2, 3, 4].map(|job| Task::Job(JobId(job))));
     }
 
     #[test]
     fn other_machines_wait_for_no_preparation() {
         let plan = small_plan();
-        let jobs: Vec<_> = (0..4).map(|job| (job, expected(1, true))).collect();
-        let schedule = Schedule::new(&plan, &jobs, &[vec![0, 2]]);
-        assert_eq!(schedule.next_elsewhere(), Some(0));
+        let jobs: Vec<_> = (0..4).map(|job| (JobId(job), expected(1, true))).collect();
+        let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
+        assert_eq!(schedule.next_elsewhere(), Some(JobId(0)));
         schedule.prepared(0);
-        assert_eq!(tasks(&schedule), [Task::Prepare(0), Task::Job(1), Task::Job(2), Task::Job(3)]);
+        let [one, two, three] = [1, 2, 3].map(|job| Task::Job(JobId(job)));
+        assert_eq!(tasks(&schedule), [Task::Prepare(0), one, two, three]);
         assert_eq!(schedule.next_elsewhere(), None);
 
-        let schedule = Schedule::new(&plan, &jobs[..1], &[vec![0]]);
-        assert_eq!(schedule.next_elsewhere(), Some(0));
+        let schedule = Schedule::new(&plan, &jobs[..1], &[vec![JobId(0)]]);
+        assert_eq!(schedule.next_elsewhere(), Some(JobId(0)));
         assert_eq!(tasks(&schedule), [], "nobody is left to prepare for");
     }
 
     #[test]
     fn a_worker_waits_for_jobs_that_wait_and_not_once_it_is_cancelled() {
         let plan = small_plan();
-        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[vec![0]]);
+        let schedule = Schedule::new(&plan, &[(JobId(0), expected(1, true))], &[vec![JobId(0)]]);
         let cancel = Cancel::default();
         assert_eq!(schedule.next(&cancel).unwrap().0, Task::Prepare(0));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| schedule.next(&cancel).map(|(task, _)| task));
             schedule.prepared(0);
-            assert_eq!(waiting.join().unwrap(), Some(Task::Job(0)));
+            assert_eq!(waiting.join().unwrap(), Some(Task::Job(JobId(0))));
         });
-        let schedule = Schedule::new(&plan, &[(0, expected(1, true))], &[vec![0]]);
+        let schedule = Schedule::new(&plan, &[(JobId(0), expected(1, true))], &[vec![JobId(0)]]);
         schedule.next(&cancel);
         cancel.cancel();
         assert_eq!(schedule.next(&cancel), None);
@@ -188,19 +189,19 @@ mod tests {
         let plan = small_plan();
         // Jobs 0 and 1 are of one source, 2 and 3 of another.
         let jobs = [
-            (0, expected(5, false)),
-            (1, expected(5, false)),
-            (2, expected(5, false)),
-            (3, expected(5, true)),
+            (JobId(0), expected(5, false)),
+            (JobId(1), expected(5, false)),
+            (JobId(2), expected(5, false)),
+            (JobId(3), expected(5, true)),
         ];
         let schedule = Schedule::new(&plan, &jobs, &[]);
         let cancel = Cancel::default();
         let memory = || schedule.next(&cancel).unwrap().1;
         assert_eq!(memory(), 5);
-        schedule.used(0, 400 << 20);
+        schedule.used(JobId(0), 400 << 20);
         assert_eq!(memory(), with_margin(400 << 20));
         assert_eq!(memory(), 5, "another source");
-        schedule.used(2, 400 << 20);
+        schedule.used(JobId(2), 400 << 20);
         assert_eq!(memory(), 5, "its own cost is known");
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
 
 use crate::current::Current;
@@ -140,11 +141,11 @@ impl SharedCache {
     pub(crate) fn fetch(
         &self,
         plan: &Plan,
-        jobs: &[usize],
+        jobs: &[JobId],
         store: &ObjectStore,
         current: &Current<'_>,
         cancel: &Cancel,
-    ) -> Vec<(usize, ObjectInfo)> {
+    ) -> Vec<(JobId, ObjectInfo)> {
         let found: Mutex<Vec<_>> = Mutex::default();
         self.each(plan, jobs, cancel, &|index, job| {
             if let Some(info) = self.fetch_one(job, store, current) {
@@ -161,9 +162,9 @@ impl SharedCache {
     fn each(
         &self,
         plan: &Plan,
-        jobs: &[usize],
+        jobs: &[JobId],
         cancel: &Cancel,
-        work: &(dyn Fn(usize, &Job) + Sync),
+        work: &(dyn Fn(JobId, &Job) + Sync),
     ) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -173,7 +174,7 @@ impl SharedCache {
                         if cancel.is_cancelled() || self.is_off() {
                             return;
                         }
-                        work(job, &plan.jobs[job]);
+                        work(job, &plan[job]);
                     }
                 });
             }
@@ -222,12 +223,12 @@ impl SharedCache {
         plan: &Plan,
         store: &ObjectStore,
         cancel: &Cancel,
-        build: impl FnOnce(&dyn Fn(usize)) -> T,
+        build: impl FnOnce(&dyn Fn(JobId)) -> T,
     ) -> T {
         let Some(shared) = shared.filter(|shared| shared.upload != Upload::Never) else {
             return build(&|_| {});
         };
-        let (sender, receiver) = std::sync::mpsc::channel::<usize>();
+        let (sender, receiver) = std::sync::mpsc::channel::<JobId>();
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
             for _ in 0..UPLOADS {
@@ -238,7 +239,7 @@ impl SharedCache {
                         if cancel.is_cancelled() {
                             return;
                         }
-                        shared.upload_one(&plan.jobs[job], store);
+                        shared.upload_one(&plan[job], store);
                     }
                 });
             }
@@ -256,7 +257,7 @@ impl SharedCache {
     }
 
     /// Gives what the store had, if the shared cache lacks it.
-    pub(crate) fn top_up(&self, plan: &Plan, jobs: &[usize], store: &ObjectStore, cancel: &Cancel) {
+    pub(crate) fn top_up(&self, plan: &Plan, jobs: &[JobId], store: &ObjectStore, cancel: &Cancel) {
         self.each(plan, jobs, cancel, &|_, job| match self
             .shared
             .has(&ObjectStore::entry_name(job.digest))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_launch::SourceFiles;
-use gfxpack_model::{Digest, Language, relative_path};
+use gfxpack_model::{Digest, Language, SourceId, relative_path};
 use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
@@ -98,7 +98,7 @@ impl SourceDirs {
 pub struct SourceSet {
     /// By language too, which decides what counts as an include.
     files: HashMap<(PathBuf, Language), Arc<File>>,
-    loaded: HashMap<Loaded, usize>,
+    loaded: HashMap<Loaded, SourceId>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     /// Where the files of each closure come from.
     origins: Vec<Option<Origin>>,
@@ -163,14 +163,14 @@ impl SourceSet {
     /// digest says, or what `content` says.
     pub fn of_stored(
         sources: &[Source],
-        is_used: impl Fn(usize) -> bool,
+        is_used: impl Fn(SourceId) -> bool,
         mut content: impl FnMut(Digest) -> Result<Vec<u8>, CompileError>,
     ) -> Result<Self, CompileError> {
         let mut files: HashMap<Digest, Arc<File>> = HashMap::new();
         let mut closures = Vec::new();
         for (index, source) in sources.iter().enumerate() {
             let mut closure = Vec::new();
-            let used = if is_used(index) { &source.files[..] } else { &[] };
+            let used = if is_used(SourceId(index)) { &source.files[..] } else { &[] };
             for StagedFile { path, digest, .. } in used {
                 let file = match files.get(digest) {
                     Some(file) => Arc::clone(file),
@@ -197,19 +197,19 @@ impl SourceSet {
 
     /// Bytes of a source with all it includes.
     #[must_use]
-    pub fn closure_size(&self, source: usize) -> usize {
-        self.closures[source].iter().map(|(_, file)| file.bytes.len()).sum()
+    pub fn closure_size(&self, source: SourceId) -> usize {
+        self.closures[source.0].iter().map(|(_, file)| file.bytes.len()).sum()
     }
 
     /// The files of a source's closure: staged path and content.
     #[must_use]
-    pub fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
-        let files = self.closures[source].iter();
+    pub fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
+        let files = self.closures[source.0].iter();
         files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()
     }
 
     /// Loads the closure of `real`, to be laid out at `staged`, and gives its
-    /// index. Includes are looked up beside the includer, then in the include
+    /// id. Includes are looked up beside the includer, then in the include
     /// directories, then by name in `dirs`; what is in none of them is left
     /// to the compiler, as its own headers are.
     ///
@@ -223,7 +223,7 @@ impl SourceSet {
         language: Language,
         include_dirs: &[PathBuf],
         dirs: Option<&SourceDirs>,
-    ) -> Result<usize, Problem> {
+    ) -> Result<SourceId, Problem> {
         let (from, to) = (real.to_owned(), staged.to_owned());
         let request = (from, to, language, include_dirs.to_vec(), dirs.is_some());
         if let Some(index) = self.loaded.get(&request) {
@@ -280,7 +280,7 @@ impl SourceSet {
         let depth = Path::new(staged).components().count();
         let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
         self.origins.push(Some(Origin { root, include_dirs: include_dirs.to_vec() }));
-        let index = self.sources.len() - 1;
+        let index = SourceId(self.sources.len() - 1);
         self.loaded.insert(request, index);
         Ok(index)
     }
@@ -299,8 +299,8 @@ impl SourceSet {
 
     /// What lies among the sources where a compiler looks that runs in the
     /// staged directory: the answer that it would have there.
-    pub(crate) fn answer(&self, source: usize, below: &Path, digests: &FileDigests) -> Answer {
-        let Some(origin) = &self.origins[source] else { return Answer::Absent };
+    pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
+        let Some(origin) = &self.origins[source.0] else { return Answer::Absent };
         let path = origin.path(below);
         match fs::metadata(&path) {
             Err(_) => Answer::Absent,
@@ -314,15 +314,15 @@ impl SourceSet {
     }
 
     /// The file of a closure that is laid out at a path.
-    pub(crate) fn staged(&self, source: usize, path: &Path) -> Option<Answer> {
-        let files = self.closures[source].iter();
+    pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<Answer> {
+        let files = self.closures[source.0].iter();
         let file = files.clone().find(|(staged, _)| path == Path::new(staged))?;
         Some(Answer::File { digest: file.1.digest, real: None })
     }
 
     /// Whether answers about the sources, seen from the staged directory,
     /// would be the same now.
-    pub(crate) fn hold(&self, source: usize, answers: &Answers, digests: &FileDigests) -> bool {
+    pub(crate) fn hold(&self, source: SourceId, answers: &Answers, digests: &FileDigests) -> bool {
         answers.iter().all(|(below, answer)| self.answer(source, below, digests) == *answer)
     }
 
@@ -332,11 +332,11 @@ impl SourceSet {
     /// [`CompileError::Io`] where it can't be read or written.
     pub(crate) fn stage_more(
         &self,
-        source: usize,
+        source: SourceId,
         below: &Path,
         dir: &Path,
     ) -> Result<Answer, CompileError> {
-        let Some(origin) = &self.origins[source] else { return Ok(Answer::Absent) };
+        let Some(origin) = &self.origins[source.0] else { return Ok(Answer::Absent) };
         let (real, staged) = (origin.path(below), dir.join(below));
         if real.is_dir() {
             fs::create_dir_all(&staged).map_err(CompileError::io("create", &staged))?;
@@ -361,10 +361,10 @@ impl SourceSet {
     ///
     /// # Errors
     /// [`CompileError::Io`] where they can't be written.
-    pub fn stage(&self, source: usize, dir: &Path) -> Result<(), CompileError> {
-        let planned = &self.sources[source];
+    pub fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
+        let planned = &self.sources[source.0];
         let same = planned.files.iter().map(|file| file.same_as.as_deref());
-        for ((staged, file), same) in self.closures[source].iter().zip(same) {
+        for ((staged, file), same) in self.closures[source.0].iter().zip(same) {
             let path = dir.join(staged);
             let parent = path.parent().unwrap_or(dir);
             fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
@@ -383,12 +383,12 @@ impl SourceSet {
 }
 
 impl SourceFiles for SourceSet {
-    fn files(&self, source: usize) -> Vec<(&str, &[u8])> {
+    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
         self.files(source)
     }
 
-    fn is_absent(&self, source: usize, below: &Path) -> bool {
-        let origin = self.origins[source].as_ref();
+    fn is_absent(&self, source: SourceId, below: &Path) -> bool {
+        let origin = self.origins[source.0].as_ref();
         origin.is_none_or(|origin| fs::metadata(origin.path(below)).is_err())
     }
 }
@@ -464,8 +464,8 @@ mod tests {
         dir
     }
 
-    fn paths(set: &SourceSet, index: usize) -> Vec<&str> {
-        set.sources()[index].files.iter().map(|file| file.path.as_str()).collect()
+    fn paths(set: &SourceSet, index: SourceId) -> Vec<&str> {
+        set.sources()[index.0].files.iter().map(|file| file.path.as_str()).collect()
     }
 
     #[test]
@@ -485,7 +485,7 @@ mod tests {
         let real = dir.path().join("cl/a.cl");
         let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, None).unwrap();
         assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "i1/t.h"]);
-        assert_eq!(set.sources()[index].include_dirs, ["i1"]);
+        assert_eq!(set.sources()[index.0].include_dirs, ["i1"]);
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
         assert!(stage.path().join("i1/t.h").is_file());
@@ -505,8 +505,8 @@ mod tests {
         let mut set = SourceSet::default();
         let index = set.load(real, "a.cpp", Language::Hip, &[], Some(&dirs)).unwrap();
         assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
-        assert_eq!(set.sources()[index].include_dirs, ["."]);
-        let nearer = &set.sources()[index].files[2];
+        assert_eq!(set.sources()[index.0].include_dirs, ["."]);
+        let nearer = &set.sources()[index.0].files[2];
         assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
         assert_eq!(dirs.find("none.cl").unwrap(), None);
         assert!(matches!(dirs.find("v.hpp"), Err(Problem::AmbiguousSource { .. })));
@@ -523,7 +523,7 @@ mod tests {
         let mut set = SourceSet::default();
         let real = dir.path().join("proj/k/k.cl");
         let index = set.load(&real, "k/k.cl", Language::OpenclC, &[], None).unwrap();
-        let c = set.sources()[index].files.iter().find(|file| file.path == "c.h").unwrap();
+        let c = set.sources()[index.0].files.iter().find(|file| file.path == "c.h").unwrap();
         assert_eq!(c.digest, Digest::of(&fs::read(dir.path().join("other/c.h")).unwrap()));
     }
 
@@ -538,7 +538,7 @@ mod tests {
         };
         let (first, second) = (load("i1"), load("i2"));
         assert_eq!(first, load("i1"));
-        assert_ne!(set.sources()[first].digest(), set.sources()[second].digest());
+        assert_ne!(set.sources()[first.0].digest(), set.sources()[second.0].digest());
     }
 
     #[test]
@@ -568,8 +568,8 @@ mod tests {
         for (name, language) in [("a.cl", Language::OpenclC), ("b.s", Language::Assembly)] {
             set.load(&dir.path().join(name), name, language, &[], None).unwrap();
         }
-        assert_eq!(paths(&set, 0), ["a.cl", "c.inc"]);
-        assert_eq!(paths(&set, 1), ["b.s", "c.inc", "d.inc"]);
+        assert_eq!(paths(&set, SourceId(0)), ["a.cl", "c.inc"]);
+        assert_eq!(paths(&set, SourceId(1)), ["b.s", "c.inc", "d.inc"]);
     }
 
     #[test]
@@ -578,14 +578,17 @@ mod tests {
         let mut set = SourceSet::default();
         let include = [dir.path().join("i")];
         let real = dir.path().join("a.cl");
-        set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
-        let known: HashMap<Digest, Vec<u8>> =
-            set.files(0).into_iter().map(|(_, text)| (Digest::of(text), text.to_vec())).collect();
+        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        let known: HashMap<Digest, Vec<u8>> = set
+            .files(index)
+            .into_iter()
+            .map(|(_, text)| (Digest::of(text), text.to_vec()))
+            .collect();
         let again =
             SourceSet::of_stored(set.sources(), |_| true, |digest| Ok(known[&digest].clone()))
                 .unwrap();
-        assert_eq!(again.files(0), set.files(0));
-        assert_eq!(again.closure_size(0), set.closure_size(0));
+        assert_eq!(again.files(index), set.files(index));
+        assert_eq!(again.closure_size(index), set.closure_size(index));
         let other = SourceSet::of_stored(set.sources(), |_| true, |_| Ok(b"2".to_vec()));
         assert!(matches!(other, Err(CompileError::ForeignSource(_))));
         for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {
@@ -630,7 +633,7 @@ mod tests {
         let mut set = SourceSet::default();
         let real = dir.path().join("a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &[], None).unwrap();
-        let files = &set.sources()[index].files;
+        let files = &set.sources()[index.0].files;
         let same: Vec<_> = files.iter().map(|file| file.same_as.as_deref()).collect();
         assert_eq!(same, [None, None, Some("x.h"), None]);
         let stage = tempfile::tempdir().unwrap();

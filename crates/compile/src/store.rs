@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gfxpack_launch::{Command, Drivers};
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
 use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
@@ -56,7 +56,7 @@ pub struct ObjectStore {
     below: Option<PathBuf>,
     /// Whether each known set of answers would be given now: of those about
     /// sources, for each source.
-    hold: Mutex<HashMap<(Digest, Option<usize>), bool>>,
+    hold: Mutex<HashMap<(Digest, Option<SourceId>), bool>>,
     /// Sets of answers that are surely on disk.
     written: Mutex<HashSet<Digest>>,
     /// Shared by all builds.
@@ -69,7 +69,7 @@ pub struct Now<'a> {
     /// The file system.
     pub looks: &'a Looks<'a>,
     /// The plan's sources, and which is the job's.
-    pub source: Option<(&'a SourceSet, usize)>,
+    pub source: Option<(&'a SourceSet, SourceId)>,
     /// What names what the job's driver would run, if that is known.
     pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
 }

@@ -15,6 +15,7 @@ use crate::remote::RemoteContext;
 use crate::runner::{Outcome, Runner};
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
+use gfxpack_model::JobId;
 use gfxpack_process::Cancel;
 
 /// How many jobs may run on this machine besides its own workers'.
@@ -67,7 +68,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) store: &'a ObjectStore,
     pub(crate) schedule: Schedule<'a>,
-    pub(crate) preparations: &'a [Vec<usize>],
+    pub(crate) preparations: &'a [Vec<JobId>],
     pub(crate) gate: Gate<'a>,
     pub(crate) local: &'a LocalContext<'a>,
     /// Workers of this machine; those with higher numbers are elsewhere.
@@ -137,7 +138,7 @@ impl WorkerPool<'_> {
     /// What becomes of a job, and who made its object.
     fn run<'r>(
         &self,
-        index: usize,
+        index: JobId,
         runner: &'r mut dyn Runner,
         spare: &'r mut Local<'_>,
         sender: &Sender,
@@ -150,7 +151,7 @@ impl WorkerPool<'_> {
                 }
                 let _slot =
                     self.slots.take(self.context.cancel).ok_or(CompileError::Interrupted)?;
-                let memory = usual_memory(self.context.plan.jobs[index].language);
+                let memory = usual_memory(self.context.plan[index].language);
                 let leave = self.gate.enter(self.context.cancel, || Some(((), memory)));
                 let _leave = leave.ok_or(CompileError::Interrupted)?;
                 Ok((spare.run(index)?, spare))
@@ -162,12 +163,12 @@ impl WorkerPool<'_> {
     fn one(
         &self,
         worker: usize,
-        index: usize,
+        index: JobId,
         runner: &mut dyn Runner,
         spare: &mut Local<'_>,
         sender: &Sender,
     ) -> Result<(), CompileError> {
-        let job = &self.context.plan.jobs[index];
+        let job = &self.context.plan[index];
         let report = |event, object| {
             // Nobody listens once the build is given up.
             sender.send(Ok(Done { event, object })).ok();
@@ -182,7 +183,7 @@ impl WorkerPool<'_> {
                 let size = object.bytes.len() as u64;
                 // A build may be killed at any time: what it leaves was made
                 // by the compiler that it is kept for.
-                self.context.toolchains[job.toolchain].check_identity(job.language)?;
+                self.context.toolchains[job.toolchain.0].check_identity(job.language)?;
                 let about = About::of(job);
                 let info =
                     self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
@@ -195,7 +196,7 @@ impl WorkerPool<'_> {
             }
             Outcome::Failed(Refusal { failure, rests_on }) => {
                 if let Some(rests_on) = rests_on {
-                    self.context.toolchains[job.toolchain].check_identity(job.language)?;
+                    self.context.toolchains[job.toolchain.0].check_identity(job.language)?;
                     self.store.insert_refusal(job.digest, &failure, &About::of(job), &rests_on)?;
                 }
                 report(Event::Failed { job: index, run, failure }, None);

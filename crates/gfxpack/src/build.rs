@@ -10,7 +10,7 @@ use gfxpack_compile::{
 };
 use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, KernelKey, Target};
+use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_package::sums;
 use gfxpack_plan::plan;
 use serde_json::json;
@@ -122,7 +122,7 @@ fn run(
             &prepared.cache.digests,
             &summary,
         );
-        let read = |job: usize| prepared.cache.store.read(plan.jobs[job].digest);
+        let read = |job: JobId| prepared.cache.store.read(plan[job].digest);
         let failures = summary.failures.iter();
         let objects = Objects {
             known: summary
@@ -158,9 +158,9 @@ pub(crate) struct Objects<'a> {
     /// By job: SHA-256 and size; `None` where it failed.
     pub(crate) known: Vec<Option<(Digest, u64)>>,
     /// Jobs that have none, with the reason.
-    pub(crate) failed: HashMap<usize, String>,
+    pub(crate) failed: HashMap<JobId, String>,
     /// Reads a job's.
-    pub(crate) read: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
+    pub(crate) read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
 }
 
 /// Makes the kdbs of a plan out of objects, wherever those were made.
@@ -185,7 +185,7 @@ impl Assembly<'_> {
         let plan = &prepared.plan;
         let progress = Mutex::new(progress);
         let mut made = Vec::new();
-        for (index, kdb) in plan.kdbs.iter().enumerate() {
+        for (id, kdb) in (0..).map(KdbId).zip(&plan.kdbs) {
             let path = self.out.join("kdb").join(kdb.target.kdb_file_name());
             let failed = |row: &plan::Row| objects.failed.get(&row.job);
             let mut missing: Vec<(KernelKey, String)> = kdb
@@ -198,26 +198,26 @@ impl Assembly<'_> {
                 .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
             missing.sort();
             let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-            let origin = Origin::of(prepared, index);
+            let origin = Origin::of(prepared, id);
             let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
-            let recipe = self.recipe(index, &missing, objects);
+            let recipe = self.recipe(id, &missing, objects);
             if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
-                progress.lock().expect("no panic inside").unchanged(plan, index, kernels);
+                progress.lock().expect("no panic inside").unchanged(plan, id, kernels);
                 made.push(MadeKdb { target, path, kernels, missing, origin });
                 continue;
             }
-            let size = |row: &plan::Row| objects.known[row.job].map_or(0, |(_, size)| size);
+            let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
             let sized: Vec<Row<'_>> =
                 rows.iter().map(|row| Row { key: &row.key, size: size(row) }).collect();
             let report = |done: gfxpack_kdb::Progress| {
                 let mut progress = progress.lock().expect("no panic inside");
-                progress.assembled(plan, index, done.rows, done.total);
+                progress.assembled(plan, id, done.rows, done.total);
             };
             let mut write_options = WriteOptions::default();
             write_options.progress = Some(&report);
             write_options.blob = form.blob.into();
             write_options.layout = form.kdb_layout.into();
-            let origins = form.provenance.then(|| Provenance::of(plan, index));
+            let origins = form.provenance.then(|| Provenance::of(plan, id));
             let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
             write_options.origin = Some(&origin_of);
             let object = |position: usize| {
@@ -243,7 +243,7 @@ impl Assembly<'_> {
     /// What decides a kdb's bytes; none where more does than can be said.
     fn recipe(
         &self,
-        kdb: usize,
+        kdb: KdbId,
         missing: &[(KernelKey, String)],
         objects: &Objects<'_>,
     ) -> Option<Recipe> {
@@ -251,13 +251,13 @@ impl Assembly<'_> {
             return None;
         }
         let plan = &self.prepared.plan;
-        let slot = format!("kdb {}", plan.kdbs[kdb].target.kdb_file_name());
+        let slot = format!("kdb {}", plan[kdb].target.kdb_file_name());
         let form = format!("{:?} {:?}", self.form.blob, self.form.kdb_layout);
         // A job's digest does not tell of the system's headers: the object does.
-        let rows = &plan.kdbs[kdb].rows;
+        let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
-                let object = objects.known[row.job];
+                let object = objects.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();

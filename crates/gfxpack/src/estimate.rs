@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use gfxpack_model::JobId;
+
 /// So many of the jobs to come are laid out one by one, which matters towards
 /// the end; the others fill the workers evenly.
 const LAID_OUT: usize = 256;
@@ -24,10 +26,10 @@ pub(crate) struct Estimator {
     /// By number: a map would take several times the memory of a million jobs.
     jobs: Vec<Option<Job>>,
     /// Job numbers in the order in which they will start.
-    queue: Vec<usize>,
+    queue: Vec<JobId>,
     /// All before this one have been started.
     first_waiting: usize,
-    running: HashMap<usize, Duration>,
+    running: HashMap<JobId, Duration>,
     classes: Vec<Class>,
     ended: usize,
     /// While jobs waited: workers' seconds spent on jobs, and in all.
@@ -78,16 +80,16 @@ impl Class {
 }
 
 impl Estimator {
-    /// These jobs will start in this order: number, class (a small number),
+    /// These jobs will start in this order: id, class (a small number),
     /// expected time.
     pub(crate) fn queued(
         &mut self,
         workers: usize,
-        jobs: impl IntoIterator<Item = (usize, usize, Duration)>,
+        jobs: impl IntoIterator<Item = (JobId, usize, Duration)>,
         now: Duration,
     ) {
         *self = Self { workers: workers.max(1), last: now, ..Self::default() };
-        for (number, class, expected) in jobs {
+        for (job, class, expected) in jobs {
             let expected = expected.as_secs_f64();
             if self.classes.len() <= class {
                 self.classes.resize(class + 1, Class::default());
@@ -96,32 +98,32 @@ impl Estimator {
             known.total += expected;
             known.waiting += expected;
             known.jobs += 1;
-            self.queue.push(number);
-            if self.jobs.len() <= number {
-                self.jobs.resize(number + 1, None);
+            self.queue.push(job);
+            if self.jobs.len() <= job.0 {
+                self.jobs.resize(job.0 + 1, None);
             }
             let class = u8::try_from(class).expect("there are few classes");
-            self.jobs[number] = Some(Job { class, expected, started: false });
+            self.jobs[job.0] = Some(Job { class, expected, started: false });
         }
     }
 
     /// A job's compiler was started.
-    pub(crate) fn started(&mut self, number: usize, now: Duration) {
+    pub(crate) fn started(&mut self, id: JobId, now: Duration) {
         self.advance(now);
-        let Some(Some(job)) = self.jobs.get_mut(number) else { return };
+        let Some(Some(job)) = self.jobs.get_mut(id.0) else { return };
         job.started = true;
         self.classes[usize::from(job.class)].waiting -= job.expected;
-        self.running.insert(number, now);
+        self.running.insert(id, now);
         while self.queue.get(self.first_waiting).is_some_and(|&next| self.job(next).started) {
             self.first_waiting += 1;
         }
     }
 
     /// A job ended, well or not.
-    pub(crate) fn ended(&mut self, number: usize, now: Duration) {
+    pub(crate) fn ended(&mut self, id: JobId, now: Duration) {
         self.advance(now);
-        let Some(started) = self.running.remove(&number) else { return };
-        let job = self.job(number);
+        let Some(started) = self.running.remove(&id) else { return };
+        let job = self.job(id);
         let keep = 1.0 - 1.0 / (MEMORY_ROUNDS * self.workers as f64);
         let class = &mut self.classes[usize::from(job.class)];
         class.done += job.expected;
@@ -131,8 +133,8 @@ impl Estimator {
     }
 
     /// A job that was queued.
-    fn job(&self, number: usize) -> Job {
-        self.jobs[number].expect("only what was queued is started")
+    fn job(&self, id: JobId) -> Job {
+        self.jobs[id.0].expect("only what was queued is started")
     }
 
     /// How much of the expected work is done, from 0 to 1.
@@ -154,8 +156,8 @@ impl Estimator {
         let mut free: Vec<f64> = self
             .running
             .iter()
-            .map(|(number, started)| {
-                let job = self.job(*number);
+            .map(|(id, started)| {
+                let job = self.job(*id);
                 let ran = now.saturating_sub(*started).as_secs_f64();
                 let needs = job.expected * scales[usize::from(job.class)];
                 if ran < needs { needs - ran } else { ran * OVERDUE }
@@ -165,7 +167,7 @@ impl Estimator {
         let mut rest: f64 =
             self.classes.iter().zip(&scales).map(|(class, scale)| class.waiting * scale).sum();
         let waiting = self.queue[self.first_waiting..].iter();
-        let waiting = waiting.map(|number| self.job(*number)).filter(|job| !job.started);
+        let waiting = waiting.map(|id| self.job(*id)).filter(|job| !job.started);
         for job in waiting.take(LAID_OUT) {
             let needs = job.expected * scales[usize::from(job.class)];
             rest -= needs;
@@ -250,20 +252,21 @@ mod tests {
     ) -> Vec<(f64, f64, f64)> {
         let mut estimator = Estimator::default();
         let queue = jobs.iter().enumerate();
-        let queue = queue.map(|(number, (class, expected))| (number, *class, seconds(*expected)));
+        let queue =
+            queue.map(|(number, (class, expected))| (JobId(number), *class, seconds(*expected)));
         estimator.queued(workers, queue, Duration::ZERO);
         let (mut running, mut next, mut now) = (Vec::<(f64, usize)>::new(), 0, 0.0);
         let mut predicted = Vec::new();
         loop {
             while running.len() < at_once && next < jobs.len() {
-                estimator.started(next, seconds(now));
+                estimator.started(JobId(next), seconds(now));
                 running.push((now + real(next), next));
                 next += 1;
             }
             running.sort_by(|a, b| b.0.total_cmp(&a.0));
             let Some((end, number)) = running.pop() else { break };
             now = end;
-            estimator.ended(number, seconds(now));
+            estimator.ended(JobId(number), seconds(now));
             predicted.push((now, estimator.left(seconds(now)).unwrap().as_secs_f64()));
         }
         assert_eq!(estimator.fraction(), 1.0);
@@ -338,13 +341,13 @@ mod tests {
 
     #[test]
     fn nothing_is_said_without_evidence_and_an_overdue_job_is_not_free() {
-        let mut estimator = Estimator::default();
+        let (mut estimator, first, second) = (Estimator::default(), JobId(7), JobId(9));
         assert_eq!(estimator.left(Duration::ZERO), None);
-        estimator.queued(2, [(7, 0, seconds(1.0)), (9, 0, seconds(1.0))], Duration::ZERO);
+        estimator.queued(2, [(first, 0, seconds(1.0)), (second, 0, seconds(1.0))], Duration::ZERO);
         assert_eq!(estimator.left(seconds(0.5)), None);
-        estimator.started(7, Duration::ZERO);
-        estimator.started(9, Duration::ZERO);
-        estimator.ended(7, seconds(1.0));
+        estimator.started(first, Duration::ZERO);
+        estimator.started(second, Duration::ZERO);
+        estimator.ended(first, seconds(1.0));
         assert_eq!(estimator.fraction(), 0.5);
         let left = estimator.left(seconds(30.0)).unwrap();
         assert!(left >= seconds(3.0), "{left:?}");

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use gfxpack_compile::Failure;
+use gfxpack_model::JobId;
 
 /// Kernels that failed alike.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub(crate) struct Group {
     /// The first failure.
     pub(crate) example: Failure,
     /// Jobs, in the order in which they failed.
-    pub(crate) jobs: Vec<usize>,
+    pub(crate) jobs: Vec<JobId>,
 }
 
 impl Group {
@@ -34,7 +35,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// Adds a failure; gives its group, and how many were in it before.
-    pub(crate) fn add(&mut self, job: usize, failure: &Failure) -> (usize, usize) {
+    pub(crate) fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
         let reason = told_reason(&failure.output);
         let message = failure.kind.to_string();
         let normal = reason.map(normalised).unwrap_or_default();
@@ -144,7 +145,7 @@ mod tests {
     /// Whether the compiler's words tell one reason.
     fn alike(a: &str, b: &str) -> bool {
         let mut groups = Groups::default();
-        let pair = [a, b].map(|output| groups.add(0, &refused(output)).0);
+        let pair = [a, b].map(|output| groups.add(JobId(0), &refused(output)).0);
         pair[0] == pair[1]
     }
 
@@ -184,7 +185,7 @@ mod tests {
         }
         let mut groups = Groups::default();
         let crash = failure(FailureKind::Crashed(11), "error: x");
-        assert_ne!(groups.add(0, &crash).0, groups.add(1, &refused("error: x")).0);
+        assert_ne!(groups.add(JobId(0), &crash).0, groups.add(JobId(1), &refused("error: x")).0);
     }
 
     #[test]
@@ -192,9 +193,9 @@ mod tests {
         let mut groups = Groups::default();
         for job in 0..1000 {
             let words = format!("k{job}.cl:{job}:1: error: too many registers ({job})\nmore {job}");
-            assert_eq!(groups.add(job, &refused(&words)), (0, job));
+            assert_eq!(groups.add(JobId(job), &refused(&words)), (0, job));
         }
-        groups.add(1000, &failure(FailureKind::NoOutput, ""));
+        groups.add(JobId(1000), &failure(FailureKind::NoOutput, ""));
         let [many, silent] = groups.list() else { panic!("{groups:?}") };
         assert_eq!(many.jobs.len(), 1000);
         assert_eq!(many.title(), "k0.cl:0:1: error: too many registers (0)");
@@ -207,7 +208,7 @@ mod tests {
         for words in
             ["error:", "/", "':error:'", "é/ü error: ö", "a//b error: 0x", "=/=/ error: 'ß/'"]
         {
-            Groups::default().add(0, &refused(words));
+            Groups::default().add(JobId(0), &refused(words));
         }
     }
 }

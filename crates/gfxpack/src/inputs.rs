@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, Target, processors, relative_path};
+use gfxpack_model::{KernelKey, SourceId, Target, ToolchainId, processors, relative_path};
 use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
@@ -83,7 +83,7 @@ pub(crate) fn read(
     let mut reader = Reader {
         requests: targets
             .into_iter()
-            .map(|target| TargetRequest { target, toolchain: 0, keys: Vec::new() })
+            .map(|target| TargetRequest { target, toolchain: ToolchainId(0), keys: Vec::new() })
             .collect(),
         sources: SourceSet::default(),
         library: Library::default(),
@@ -259,7 +259,7 @@ impl Reader {
             let problem = Problem::MissingPath(missing.display().to_string());
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
-        let mut indices: HashMap<PathBuf, Option<usize>> = HashMap::new();
+        let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
@@ -349,8 +349,8 @@ impl Reader {
             .par_iter()
             .map(|key| arguments::words(key.language, key.options()).err())
             .collect();
-        let mut checked: Vec<Option<Result<usize, Reason>>> = vec![None; keys.len()];
-        let mut sources: HashMap<&Path, Result<usize, Reason>> = HashMap::new();
+        let mut checked: Vec<Option<Result<SourceId, Reason>>> = vec![None; keys.len()];
+        let mut sources: HashMap<&Path, Result<SourceId, Reason>> = HashMap::new();
         let mut told = vec![false; none.len()];
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
@@ -426,8 +426,8 @@ impl Reader {
         &mut self,
         key: &'k KeyRequest,
         dirs: &SourceDirs,
-        sources: &mut HashMap<&'k Path, Result<usize, Reason>>,
-    ) -> Result<usize, Reason> {
+        sources: &mut HashMap<&'k Path, Result<SourceId, Reason>>,
+    ) -> Result<SourceId, Reason> {
         if let Some(known) = sources.get(&*key.source) {
             return known.clone();
         }
@@ -466,7 +466,7 @@ impl Reader {
         }
         let sources = self.sources.sources();
         for request in &mut self.requests {
-            request.keys.retain(|(_, index)| !left_out.contains_key(&sources[*index].name));
+            request.keys.retain(|(_, index)| !left_out.contains_key(&sources[index.0].name));
         }
         for keys in self.unbuildable.values_mut() {
             keys.retain(|Unbuilt { key, .. }| {

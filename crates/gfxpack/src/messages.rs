@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
+use gfxpack_model::{JobId, KdbId};
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ impl<'a> Messages<'a> {
         body["start_milliseconds"] = milliseconds(start);
     }
 
-    fn ended(&mut self, body: &mut Value, job: usize) {
+    fn ended(&mut self, body: &mut Value, job: JobId) {
         let now = self.now();
         self.estimator.ended(job, now);
         body["left_milliseconds"] = self.estimator.left(now).map_or(Value::Null, milliseconds);
@@ -47,8 +48,8 @@ fn milliseconds(duration: Duration) -> Value {
     (duration.as_millis() as u64).into()
 }
 
-fn describe(plan: &Plan, job: usize) -> Value {
-    let job = &plan.jobs[job];
+fn describe(plan: &Plan, job: JobId) -> Value {
+    let job = &plan[job];
     json!({
         "job": job.digest, "kernel_name": job.key.kernel_name,
         "kernel_args": job.key.kernel_args, "target": job.target_id, "language": job.language,
@@ -56,7 +57,7 @@ fn describe(plan: &Plan, job: usize) -> Value {
 }
 
 /// A job that failed, and why.
-fn failed(plan: &Plan, job: usize, failure: &Failure) -> Value {
+fn failed(plan: &Plan, job: JobId, failure: &Failure) -> Value {
     let mut body = describe(plan, job);
     body["reason"] = failure.kind.name().into();
     body["message"] = failure.kind.to_string().into();
@@ -100,9 +101,9 @@ impl Progress for Messages<'_> {
             Event::Warning { message } => output.warn(message),
             Event::Queued { workers, jobs } => {
                 let now = self.now();
-                let queue = jobs.iter().map(|(job, expected)| {
-                    (*job, language_class(plan.jobs[*job].language), *expected)
-                });
+                let queue = jobs
+                    .iter()
+                    .map(|(job, expected)| (*job, language_class(plan[*job].language), *expected));
                 self.estimator.queued(*workers, queue, now);
                 let expected: Duration = jobs.iter().map(|(_, expected)| *expected).sum();
                 output.message(
@@ -115,7 +116,7 @@ impl Progress for Messages<'_> {
                 );
             }
             Event::Prepared { job, run, duration, usage } => {
-                let job = &plan.jobs[*job];
+                let job = &plan[*job];
                 let mut body = json!({
                     "what": PREPARED, "language": job.language, "target": job.target_id,
                 });
@@ -150,9 +151,9 @@ impl Progress for Messages<'_> {
         }
     }
 
-    fn assembled(&mut self, _plan: &Plan, _kdb: usize, _rows: u64, _total: u64) {}
+    fn assembled(&mut self, _plan: &Plan, _kdb: KdbId, _rows: u64, _total: u64) {}
 
-    fn unchanged(&mut self, _plan: &Plan, _kdb: usize, _rows: u64) {}
+    fn unchanged(&mut self, _plan: &Plan, _kdb: KdbId, _rows: u64) {}
 
     fn finish(&mut self, _kept: bool) {}
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, SourceSet, for_plan};
-use gfxpack_model::{Language, TargetId};
+use gfxpack_model::{Language, TargetId, ToolchainId};
 use gfxpack_plan::InputError;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::kernel_package::SourceLicense;
@@ -94,7 +94,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
         languages.entry(request.target.id()).or_default().extend(used);
     }
     let mut chosen: Vec<Toolchain> = Vec::new();
-    let mut indices: BTreeMap<TargetId, usize> = BTreeMap::new();
+    let mut indices: BTreeMap<TargetId, ToolchainId> = BTreeMap::new();
     for (id, languages) in &languages {
         let toolchain = toolchains.choose(id, languages)?;
         let known = chosen.iter().position(|known| known.is(&toolchain));
@@ -102,7 +102,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> anyhow::Result<Ve
             chosen.push(toolchain);
             chosen.len() - 1
         });
-        indices.insert((*id).clone(), index);
+        indices.insert((*id).clone(), ToolchainId(index));
     }
     for request in &mut read.requests {
         request.toolchain = indices[request.target.id()];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{CompileError, Event, Failure};
-use gfxpack_model::Language;
+use gfxpack_model::{JobId, KdbId, Language};
 use gfxpack_plan::plan::Plan;
 use gfxpack_toolchain::ToolchainError;
 
@@ -28,9 +28,9 @@ pub(crate) trait Progress: Send {
     /// Something happened to a job.
     fn event(&mut self, plan: &Plan, event: &Event);
     /// Rows of a kdb were written.
-    fn assembled(&mut self, plan: &Plan, kdb: usize, rows: u64, total: u64);
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64);
     /// A kdb lies there from an earlier run as it would be made now.
-    fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64);
+    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64);
     /// Everything is done, or was given up; what was compiled is `kept` or
     /// thrown away.
     fn finish(&mut self, kept: bool);
@@ -95,9 +95,9 @@ impl Count {
                 (self.compiled, self.failed) = (0, 0);
             }
             Event::Queued { workers, jobs } => {
-                let queue = jobs.iter().map(|(job, expected)| {
-                    (*job, language_class(plan.jobs[*job].language), *expected)
-                });
+                let queue = jobs
+                    .iter()
+                    .map(|(job, expected)| (*job, language_class(plan[*job].language), *expected));
                 self.estimator.queued(*workers, queue, now);
             }
             Event::Warning { .. } | Event::Prepared { .. } => {}
@@ -147,9 +147,9 @@ impl FailureTexts {
     }
 
     /// What to say of one as it happens.
-    fn one(&mut self, plan: &Plan, job: usize, failure: &Failure) -> Option<String> {
+    fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
         let (_, before) = self.groups.add(job, failure);
-        let mut text = format!("failed to compile `{}`: {}", plan.jobs[job].key, failure.kind);
+        let mut text = format!("failed to compile `{}`: {}", plan[job].key, failure.kind);
         if before == 0 {
             for line in failure.output.lines() {
                 text.push_str("\n    ");
@@ -274,7 +274,7 @@ impl Progress for Lines<'_> {
             Event::Warning { message } => self.output.warn(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
-                    self.output.say(&format!("compiled {}", plan.jobs[*job].key));
+                    self.output.say(&format!("compiled {}", plan[*job].key));
                 }
                 self.step();
             }
@@ -287,15 +287,15 @@ impl Progress for Lines<'_> {
         }
     }
 
-    fn assembled(&mut self, plan: &Plan, kdb: usize, rows: u64, total: u64) {
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
         if rows == total {
-            let name = plan.kdbs[kdb].target.kdb_file_name();
+            let name = plan[kdb].target.kdb_file_name();
             self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
         }
     }
 
-    fn unchanged(&mut self, plan: &Plan, kdb: usize, rows: u64) {
-        let name = plan.kdbs[kdb].target.kdb_file_name();
+    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64) {
+        let name = plan[kdb].target.kdb_file_name();
         self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
     }
 

@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gfxpack_kdb::Origin;
+use gfxpack_model::{JobId, KdbId, SourceId};
 use gfxpack_plan::plan::Plan;
 
 /// The program's name and version.
 pub(crate) const GENERATOR: &str = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
 
-/// The origins of one kdb's rows, by their source's place in the plan.
-pub(crate) struct Provenance(BTreeMap<usize, Arc<Origin>>);
+/// The origins of one kdb's rows, by their source.
+pub(crate) struct Provenance(BTreeMap<SourceId, Arc<Origin>>);
 
 impl Provenance {
     /// What the plan says of one of its kdbs.
-    pub(crate) fn of(plan: &Plan, kdb: usize) -> Self {
-        let kdb = &plan.kdbs[kdb];
-        let toolchain = &plan.toolchains[kdb.toolchain];
+    pub(crate) fn of(plan: &Plan, kdb: KdbId) -> Self {
+        let kdb = &plan[kdb];
+        let toolchain = &plan[kdb.toolchain];
         let mut origins = BTreeMap::new();
         for row in &kdb.rows {
-            let index = plan.jobs[row.job].source;
+            let index = plan[row.job].source;
             origins.entry(index).or_insert_with(|| {
-                let source = &plan.sources[index];
+                let source = &plan[index];
                 Arc::new(Origin {
                     generator: GENERATOR.to_owned(),
                     compiler: toolchain.identity.clone(),
@@ -35,7 +36,7 @@ impl Provenance {
     }
 
     /// The origin of what a job makes.
-    pub(crate) fn of_job(&self, plan: &Plan, job: usize) -> Option<Arc<Origin>> {
-        self.0.get(&plan.jobs[job].source).cloned()
+    pub(crate) fn of_job(&self, plan: &Plan, job: JobId) -> Option<Arc<Origin>> {
+        self.0.get(&plan[job].source).cloned()
     }
 }

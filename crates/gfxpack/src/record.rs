@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_model::{Digest, KernelKey, Target};
+use gfxpack_model::{Digest, KdbId, KernelKey, SourceId, Target};
 use gfxpack_package::sbom::{self, Making, Tool};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
@@ -171,13 +171,13 @@ fn library_of(prepared: &Prepared, target: &Target) -> Library {
 
 impl Origin {
     /// What is known of one of the plan's kdbs before it is built.
-    pub(crate) fn of(prepared: &Prepared, kdb: usize) -> Self {
+    pub(crate) fn of(prepared: &Prepared, kdb: KdbId) -> Self {
         let (plan, licenses) = (&prepared.plan, &prepared.library.licenses);
-        let rows = plan.kdbs[kdb].rows.iter();
-        let used: BTreeSet<usize> = rows.map(|row| plan.jobs[row.job].source).collect();
+        let rows = plan[kdb].rows.iter();
+        let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
         let mut sources: Vec<Source> = used
             .into_iter()
-            .map(|index| (index, &plan.sources[index]))
+            .map(|index| (index, &plan[index]))
             .map(|(index, source)| Source {
                 name: source.name.clone(),
                 digest: source.digest(),
@@ -194,10 +194,10 @@ impl Origin {
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
-        let toolchain = &plan.toolchains[plan.kdbs[kdb].toolchain];
+        let toolchain = &plan[plan[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
-            library: Some(library_of(prepared, &plan.kdbs[kdb].target))
+            library: Some(library_of(prepared, &plan[kdb].target))
                 .filter(|library| *library != Library::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
@@ -345,12 +345,12 @@ impl Entry {
 
 /// The supplied constants that a kdb's objects were made with: those for its
 /// processor, and the code object version's where a key asks for that.
-fn supplied(plan: &Plan, kdb: usize) -> Vec<Supplied> {
-    let kdb = &plan.kdbs[kdb];
-    let toolchain = &plan.toolchains[kdb.toolchain];
+fn supplied(plan: &Plan, kdb: KdbId) -> Vec<Supplied> {
+    let kdb = &plan[kdb];
+    let toolchain = &plan[kdb.toolchain];
     let gfx = kdb.target.id().processor();
     let asks = |row: &Row| {
-        let arguments = &plan.jobs[row.job].arguments;
+        let arguments = &plan[row.job].arguments;
         arguments.iter().any(|word| word == "-mcode-object-version=6")
     };
     let of_target = toolchain.supplied.iter().filter(|constant| match &constant.gfx {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
+use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
 use gfxpack_process::{Cancel, End, Moment, read_sealed, run, touch, write_sealed};
 use gfxpack_toolchain::Toolchain;
@@ -45,7 +45,7 @@ pub struct DriverCommands {
 pub type Direct = (Defines, Arc<DriverCommands>);
 
 /// What a driver treats alike: toolchain, program and language.
-type Kind = (usize, Program, Language);
+type Kind = (ToolchainId, Program, Language);
 
 /// What a driver would run for a key, if it can be told.
 type Answer = Option<Arc<DriverCommands>>;
@@ -129,7 +129,7 @@ impl<'a> Drivers<'a> {
         command: &Command<'_>,
         defines: &[Vec<Define>],
     ) -> Answer {
-        let toolchain = &self.toolchains[key.toolchain];
+        let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
             let (commands, answers) = self.ask_for(key, command, defines)?;
@@ -195,7 +195,7 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        let program = self.toolchains[key.toolchain].program(key.program);
+        let program = self.toolchains[key.toolchain.0].program(key.program);
         same.then(|| (general, self.answers(record, program, &scratch, since)))
     }
 
@@ -251,7 +251,7 @@ impl<'a> Drivers<'a> {
         words: &[&str],
         input: &str,
     ) -> Result<DriverAnswer, LaunchError> {
-        let toolchain = &self.toolchains[key.toolchain];
+        let toolchain = &self.toolchains[key.toolchain.0];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);
         fs::create_dir_all(parent).map_err(LaunchError::io("create", parent))?;

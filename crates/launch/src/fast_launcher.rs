@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
+use gfxpack_model::JobId;
 use gfxpack_process::Usage;
 
 use crate::drivers::Direct;
@@ -29,7 +30,7 @@ pub struct FastLauncher<'a> {
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
     /// The precompiled headers that were made, by a command's id.
-    made: RwLock<HashMap<usize, UsedHeader>>,
+    made: RwLock<HashMap<JobId, UsedHeader>>,
 }
 
 impl<'a> FastLauncher<'a> {
@@ -53,7 +54,7 @@ impl<'a> FastLauncher<'a> {
 }
 
 impl Launcher for FastLauncher<'_> {
-    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
         if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
     }
 

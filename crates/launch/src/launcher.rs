@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use gfxpack_model::compiler::Program;
 use gfxpack_model::words::Words;
-use gfxpack_model::{Language, TargetId};
+use gfxpack_model::{JobId, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{KeptAnswers, Record, Unwatched};
 use gfxpack_process::{End, Output, Usage};
 
@@ -19,7 +19,7 @@ pub trait Launcher: Sync {
     /// Groups of commands, by their ids, each of which is worth preparing
     /// before its commands are run; the largest first. No command is in two,
     /// most may be in none.
-    fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+    fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
         Vec::new()
     }
 
@@ -44,10 +44,10 @@ pub trait Launcher: Sync {
 /// What is compiled, how, and by which compiler.
 #[derive(Debug, Clone, Copy)]
 pub struct Command<'a> {
-    /// Tells the command from all others of a build.
-    pub id: usize,
+    /// The job that it is of.
+    pub id: JobId,
     /// The compiler's number among the toolchains of the build.
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// The driver that takes the arguments.
     pub program: Program,
     /// What the source is written in.
@@ -55,7 +55,7 @@ pub struct Command<'a> {
     /// What the object is for.
     pub target: &'a TargetId,
     /// The source's number, as [`SourceFiles`] knows it.
-    pub source: usize,
+    pub source: SourceId,
     /// The driver's arguments as they are planned, the path of the staged
     /// source last. Where the output goes is not among them.
     pub arguments: &'a Words,
@@ -135,9 +135,9 @@ impl Run {
 /// The files of sources, for those who look into them before a compiler does.
 pub trait SourceFiles: Sync + fmt::Debug {
     /// A source's staged files: paths below the stage, with their contents.
-    fn files(&self, source: usize) -> Vec<(&str, &[u8])>;
+    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])>;
 
     /// Whether nothing is at a path, as seen from the stage, in the directories
     /// that the source was staged from.
-    fn is_absent(&self, source: usize, path: &Path) -> bool;
+    fn is_absent(&self, source: SourceId, path: &Path) -> bool;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gfxpack_model::ToolchainId;
 use gfxpack_process::Cancel;
 use gfxpack_process::preload::{self, Environment};
 use gfxpack_toolchain::Toolchain;
@@ -28,11 +29,11 @@ impl<'a> Session<'a> {
         Self { drivers, environments, time_limit, cancel }
     }
 
-    pub(crate) fn toolchain(&self, index: usize) -> &'a Toolchain {
-        &self.drivers.toolchains()[index]
+    pub(crate) fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {
+        &self.drivers.toolchains()[toolchain.0]
     }
 
-    pub(crate) fn environment(&self, toolchain: usize) -> &Environment {
-        &self.environments[toolchain]
+    pub(crate) fn environment(&self, toolchain: ToolchainId) -> &Environment {
+        &self.environments[toolchain.0]
     }
 }

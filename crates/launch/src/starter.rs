@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use gfxpack_model::ToolchainId;
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{Cancel, End, Output, Program, run};
 
@@ -71,7 +72,7 @@ impl<'a> Starter<'a> {
     /// temporary files.
     pub(crate) fn run(
         &self,
-        toolchain: usize,
+        toolchain: ToolchainId,
         words: Vec<OsString>,
         (directory, temp_dir): (&Path, &Path),
         record: Option<&Recorder>,

@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use gfxpack_model::Language;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::compiler::is_of_clock;
+use gfxpack_model::{Language, ToolchainId};
 use serde::{Deserialize, Serialize};
 
 use crate::launcher::Command;
@@ -22,7 +22,7 @@ const SYMBOL: &str = "--defsym";
 /// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CommandKey {
-    pub(crate) toolchain: usize,
+    pub(crate) toolchain: ToolchainId,
     pub(crate) program: Program,
     pub(crate) language: Language,
     pub(crate) extension: String,
@@ -264,6 +264,8 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::{JobId, SourceId};
+
     use super::*;
 
     const PRINTED: &str = concat!(
@@ -325,7 +327,7 @@ mod tests {
         let key = |words: &[&str]| {
             let arguments = words.iter().copied().collect();
             let (program, language) = (Program::Clang, Language::Hip);
-            let (id, toolchain, source) = (0, 0, 0);
+            let (id, toolchain, source) = (JobId(0), ToolchainId(0), SourceId(0));
             CommandKey::of(&Command {
                 id,
                 toolchain,

@@ -1,6 +1,6 @@
 //! What every other crate talks about, as values: GPU targets and processors,
-//! kernel keys, languages, digests, code objects, command lines, packages and
-//! where they are installed.
+//! kernel keys, languages, digests, ids, code objects, command lines, packages
+//! and where they are installed.
 //!
 //! This crate knows no file system, no process, no environment and no clock,
 //! and depends on no other crate of gfxpack. The feature `serde` makes the
@@ -10,6 +10,7 @@ pub mod code_object;
 pub mod compiler;
 pub mod date;
 pub mod digest;
+mod ids;
 mod install_layout;
 mod key;
 #[cfg(feature = "serde")]
@@ -24,6 +25,7 @@ mod target;
 pub mod words;
 
 pub use digest::Digest;
+pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;
 pub use key::{KernelKey, KeyError, Language};
 pub use target::{Target, TargetError, TargetId};

@@ -1,13 +1,15 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Index, Range};
 use std::sync::Arc;
 
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::words::{Frames, Words};
-use gfxpack_model::{Digest, KernelKey, Language, Target, TargetId};
+use gfxpack_model::{
+    Digest, JobId, KdbId, KernelKey, Language, SourceId, Target, TargetId, ToolchainId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments;
@@ -101,9 +103,9 @@ pub struct Job {
     /// The target that the object must be for.
     pub target_id: TargetId,
     /// Index into [`Plan::sources`].
-    pub source: usize,
+    pub source: SourceId,
     /// Index into [`Plan::toolchains`].
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// Which of its programs.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
@@ -116,7 +118,7 @@ pub struct KdbPlan {
     /// Which devices it serves.
     pub target: Target,
     /// Index into [`Plan::toolchains`]: what all its rows are compiled with.
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// Keys in canonical order, each with its index into [`Plan::jobs`].
     pub rows: Vec<Row>,
 }
@@ -127,7 +129,7 @@ pub struct Row {
     /// The key.
     pub key: Arc<KernelKey>,
     /// Index into [`Plan::jobs`].
-    pub job: usize,
+    pub job: JobId,
 }
 
 /// Everything a build will do.
@@ -150,9 +152,9 @@ pub struct TargetRequest {
     /// Which devices.
     pub target: Target,
     /// Index into [`Plan::toolchains`].
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// The keys.
-    pub keys: Vec<(Arc<KeyRequest>, usize)>,
+    pub keys: Vec<(Arc<KeyRequest>, SourceId)>,
 }
 
 /// How many keys' commands are held beside the plan.
@@ -177,18 +179,18 @@ pub fn plan(
 ) -> Result<Plan, InputError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
     let mut jobs: Vec<Job> = Vec::new();
-    let mut by_digest: HashMap<Digest, usize> = HashMap::new();
+    let mut by_digest: HashMap<Digest, JobId> = HashMap::new();
     let mut kdbs = Vec::new();
     let mut frames = Frames::default();
     for request in requests {
-        let toolchain = &toolchains[request.toolchain];
+        let toolchain = &toolchains[request.toolchain.0];
         let mut rows = Vec::with_capacity(request.keys.len());
         // In parts, so that what several targets have in common is held twice
         // for a moment only.
         for keys in request.keys.chunks(KEYS_AT_ONCE) {
             let commands = on_all_processors(keys, |(key, source)| {
-                let digest = source_digests[*source];
-                command(key, &sources[*source], digest, toolchain, request.target.id(), clock)
+                let digest = source_digests[source.0];
+                command(key, &sources[source.0], digest, toolchain, request.target.id(), clock)
             });
             for ((key, source), command) in keys.iter().zip(commands) {
                 let Command { digest, program, arguments, own } = command?;
@@ -207,7 +209,7 @@ pub fn plan(
                         program,
                         arguments,
                     });
-                    jobs.len() - 1
+                    JobId(jobs.len() - 1)
                 });
                 rows.push(Row { key: Arc::clone(&key.key), job });
             }
@@ -317,12 +319,37 @@ pub(crate) fn plan_digest(kdbs: impl ExactSizeIterator<Item = Digest>) -> Digest
     Hasher::new("gfxpack plan 1").list(kdbs).finish()
 }
 
+/// Each list by its own ids, so that none is taken for another's.
+macro_rules! index {
+    ($($id:ident => $list:ident: $item:ty,)*) => {$(
+        impl Index<$id> for Plan {
+            type Output = $item;
+
+            fn index(&self, id: $id) -> &$item {
+                &self.$list[id.0]
+            }
+        }
+    )*};
+}
+
+index! {
+    JobId => jobs: Job,
+    SourceId => sources: Source,
+    ToolchainId => toolchains: PlanToolchain,
+    KdbId => kdbs: KdbPlan,
+}
+
 impl Plan {
+    /// Every job's id, in their order.
+    pub fn job_ids(&self) -> impl ExactSizeIterator<Item = JobId> + use<> {
+        (0..self.jobs.len()).map(JobId)
+    }
+
     /// The identity of all that the plan makes: which objects under which
     /// keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        plan_digest((0..self.kdbs.len()).map(|kdb| self.kdb_digest(kdb)))
+        plan_digest((0..self.kdbs.len()).map(|kdb| self.kdb_digest(KdbId(kdb))))
     }
 
     /// The identity of one kdb, by its index.
@@ -330,10 +357,10 @@ impl Plan {
     /// # Panics
     /// Where there is no such kdb.
     #[must_use]
-    pub fn kdb_digest(&self, kdb: usize) -> Digest {
-        let kdb = &self.kdbs[kdb];
+    pub fn kdb_digest(&self, kdb: KdbId) -> Digest {
+        let kdb = &self[kdb];
         let keys = kdb.rows.iter().map(|row| &*row.key);
-        kdb_digest(&kdb.target, keys, kdb.rows.iter().map(|row| self.jobs[row.job].digest))
+        kdb_digest(&kdb.target, keys, kdb.rows.iter().map(|row| self[row.job].digest))
     }
 }
 
@@ -382,8 +409,8 @@ mod tests {
             .iter()
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
-                toolchain: 0,
-                keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
+                toolchain: ToolchainId(0),
+                keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
             })
             .collect();
         plan(vec![toolchain(compiler)], vec![source(source_text)], &requests, &clock()).unwrap()
@@ -403,15 +430,15 @@ mod tests {
         let keys = parse_keys("k", text).unwrap().requests;
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
-            toolchain,
-            keys: keys.iter().map(|key| (Arc::new(key.clone()), 0)).collect(),
+            toolchain: ToolchainId(toolchain),
+            keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
         };
         let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
         let toolchains = vec![toolchain(b"old"), toolchain(b"new")];
         let plan = plan(toolchains, vec![source(b"s")], &requests, &clock()).unwrap();
-        let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain).collect();
+        let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain.0).collect();
         assert_eq!(used, [0, 1]);
-        assert_eq!(plan.kdbs[1].toolchain, 1);
+        assert_eq!(plan.kdbs[1].toolchain, ToolchainId(1));
         // Which place a toolchain has in the list is no part of any identity.
         let (toolchains, request) = (vec![toolchain(b"new")], [request("gfx1100", 0)]);
         let alone = super::plan(toolchains, vec![source(b"s")], &request, &clock());

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use gfxpack_model::{Digest, KernelKey, Language};
+use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId};
 use gfxpack_plan::plan::Plan;
 use serde::Deserialize;
 
@@ -66,8 +66,8 @@ impl KnownCosts {
     }
 
     /// What each job of a plan is expected to take, in microseconds.
-    pub fn of_plan(&self, plan: &Plan, closure_size: impl Fn(usize) -> usize) -> Vec<u64> {
-        let all: Vec<usize> = (0..plan.jobs.len()).collect();
+    pub fn of_plan(&self, plan: &Plan, closure_size: impl Fn(SourceId) -> usize) -> Vec<u64> {
+        let all: Vec<JobId> = plan.job_ids().collect();
         let expected = self.costs.expect(plan, &all, closure_size);
         expected.iter().map(|expected| expected.time.as_micros() as u64).collect()
     }

@@ -104,7 +104,7 @@ impl Recipe {
         toolchain: ToolchainSource,
     ) -> Option<Action> {
         let values = TemplateValues {
-            input: &context.plan.sources[job.source].main,
+            input: &context.plan[job.source].main,
             defines,
             output: Path::new(OBJECT),
             deps_file: Path::new(DEPS),
@@ -120,7 +120,7 @@ impl Recipe {
             lines.push(shlex::try_join(words?).ok()?);
         }
         let arguments = ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into();
-        let digest = context.toolchains[job.toolchain].digest;
+        let digest = context.toolchains[job.toolchain.0].digest;
         Some(Action {
             arguments,
             directory: SOURCE_DIR,
@@ -148,11 +148,11 @@ impl<'a> Tree<'a> {
         let mut tree = Self {
             context,
             job,
-            toolchain: &context.toolchains[job.toolchain],
+            toolchain: &context.toolchains[job.toolchain.0],
             files: BTreeMap::new(),
             directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
         };
-        let source = &context.plan.sources[job.source];
+        let source = &context.plan[job.source];
         for (path, bytes) in context.sources.files(job.source) {
             let path = format!("{SOURCE_DIR}/{path}");
             let (digest, size) = (Digest::of(bytes), bytes.len() as u64);

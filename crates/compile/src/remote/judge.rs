@@ -76,7 +76,7 @@ impl Elsewhere<'_> {
             places = places.with(Place::Covered, beside(name));
         }
         if self.toolchain == ToolchainSource::Installed {
-            let toolchain = &self.context.toolchains[self.job.toolchain];
+            let toolchain = &self.context.toolchains[self.job.toolchain.0];
             for path in toolchain.covered_paths(self.job.language) {
                 places = places.with(Place::Covered, path);
             }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use gfxpack_launch::DriverCommands;
+use gfxpack_model::{JobId, SourceId};
 use gfxpack_process::{Moment, Usage};
 
 use super::action::Recipe;
@@ -19,7 +20,7 @@ use crate::runner::{Outcome, Runner};
 use crate::store::RestsOn;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
-type Recipes = HashMap<(usize, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
+type Recipes = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
 
 /// What the workers elsewhere share.
 pub(crate) struct RemoteContext<'a> {
@@ -43,10 +44,10 @@ impl<'a> RemoteContext<'a> {
 
     fn recipe(
         &self,
-        index: usize,
+        index: JobId,
         commands: &Arc<DriverCommands>,
     ) -> Result<Option<Arc<Recipe>>, CompileError> {
-        let job = &self.context.plan.jobs[index];
+        let job = &self.context.plan[index];
         // Drivers keep their command lists: an address is one for good.
         let key = (job.source, Arc::as_ptr(commands) as usize);
         let slot = {
@@ -77,9 +78,9 @@ impl Runner for Remote<'_> {
         false
     }
 
-    fn run(&mut self, index: usize) -> Result<Outcome, CompileError> {
+    fn run(&mut self, index: JobId) -> Result<Outcome, CompileError> {
         let RemoteContext { workers, context, .. } = self.remote;
-        let job = &context.plan.jobs[index];
+        let job = &context.plan[index];
         let Some((defines, commands)) = context.direct(job) else {
             return Ok(Outcome::Here(None));
         };

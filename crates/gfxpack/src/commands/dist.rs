@@ -95,7 +95,7 @@ pub(crate) fn run(
     let beyond = Beyond::of(args)?;
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     for (index, toolchain) in prepared.toolchains.iter().enumerate() {
-        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain == index);
+        let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain.0 == index);
         let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
         output.say(&format!("using {} for {}", toolchain.identity(), targets.join(", ")));
     }

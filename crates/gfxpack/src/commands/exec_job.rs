@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use gfxpack_compile::{Cancel, ExecutorOptions, Shortcuts};
+use gfxpack_model::KdbId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::Shard;
 use gfxpack_plan::stored::Jobs;
@@ -54,7 +55,7 @@ struct Silent;
 
 impl Progress for Silent {
     fn event(&mut self, _: &Plan, _: &gfxpack_compile::Event) {}
-    fn assembled(&mut self, _: &Plan, _: usize, _: u64, _: u64) {}
-    fn unchanged(&mut self, _: &Plan, _: usize, _: u64) {}
+    fn assembled(&mut self, _: &Plan, _: KdbId, _: u64, _: u64) {}
+    fn unchanged(&mut self, _: &Plan, _: KdbId, _: u64) {}
     fn finish(&mut self, _kept: bool) {}
 }

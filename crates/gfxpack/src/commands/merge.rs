@@ -3,6 +3,7 @@
 use std::fs;
 
 use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_model::JobId;
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
@@ -40,7 +41,7 @@ pub(crate) fn run(
     fs::create_dir_all(&kdb_dir).map_err(fail::io("create", &kdb_dir))?;
     let outputs = prepared.cache.outputs(&args.out)?;
     let plan = &prepared.plan;
-    let read = |job: usize| merged.read(plan, job);
+    let read = |job: JobId| merged.read(plan, job);
     let objects = Objects { known: merged.known(), failed: merged.failed.clone(), read: &read };
     let assembly = Assembly {
         prepared: &prepared,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, SourceId};
 use gfxpack_plan::InputError;
 use gfxpack_plan::plan::{Job, Plan};
 use rayon::prelude::*;
@@ -92,12 +92,13 @@ fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
     let objects = dir.join("objects");
     fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
     for source in 0..prepared.plan.sources.len() {
-        prepared.sources.stage(source, &dir.join(format!("source-{source}")))?;
+        prepared.sources.stage(SourceId(source), &dir.join(format!("source-{source}")))?;
     }
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
-        let command = prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments);
-        let (source, digest) = (job.source, job.digest);
+        let command =
+            prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments);
+        let (source, digest) = (job.source.0, job.digest);
         writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
             .expect("writing to a string");
     }
@@ -168,7 +169,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     for kdb in &plan.kdbs {
         let mut languages: BTreeMap<String, usize> = BTreeMap::new();
         for row in &kdb.rows {
-            *languages.entry(plan.jobs[row.job].language.to_string()).or_default() += 1;
+            *languages.entry(plan[row.job].language.to_string()).or_default() += 1;
         }
         let languages: Vec<String> =
             languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
@@ -193,7 +194,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     if commands {
         for job in &plan.jobs {
             output.data(
-                &prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments),
+                &prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments),
             );
         }
     }

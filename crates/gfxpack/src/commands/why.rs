@@ -38,7 +38,7 @@ pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::R
     let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
     let current = current.without_writing();
     for (kdb, row) in found.iter().take(MAX_KEYS) {
-        let job = &plan.jobs[row.job];
+        let job = &plan[row.job];
         let id = kdb.target.id();
         let history = histories
             .entry(id.to_string())
@@ -98,9 +98,9 @@ fn message(
         "target": kdb.target, "job": job.digest, "state": state, "changes": changes,
         "nearest": nearest,
         "covers": {
-            "compiler": prepared.plan.toolchains[job.toolchain].identity,
+            "compiler": prepared.plan[job.toolchain].identity,
             "toolchain": files, "program": job.program, "arguments": job.arguments,
-            "sources": prepared.plan.sources[job.source].files, "system_files": system,
+            "sources": prepared.plan[job.source].files, "system_files": system,
         },
     })
 }
@@ -144,14 +144,17 @@ fn print(
         "compiler",
         &format!(
             "{}: {} programs and libraries, {} device libraries, {} headers",
-            prepared.plan.toolchains[job.toolchain].identity,
+            prepared.plan[job.toolchain].identity,
             count(What::Compiler),
             count(What::DeviceLibrary),
             count(What::Header)
         ),
     );
-    line("command", &prepared.toolchains[job.toolchain].command_line(job.program, &job.arguments));
-    for (number, file) in prepared.plan.sources[job.source].files.iter().enumerate() {
+    line(
+        "command",
+        &prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments),
+    );
+    for (number, file) in prepared.plan[job.source].files.iter().enumerate() {
         let label = if number == 0 { "sources" } else { "" };
         line(label, &format!("{} {}", file.digest, file.path));
     }

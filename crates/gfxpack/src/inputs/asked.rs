@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_miopen::{Sources, is_left_out_by_debian};
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::{KernelKey, Language, SourceId};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::{Location, Problem, arguments};
 
@@ -18,8 +18,8 @@ use crate::output::counted;
 /// Where a key's source is.
 #[derive(Debug, Clone)]
 enum Place {
-    /// Loaded, by its number.
-    Loaded(usize),
+    /// Loaded.
+    Loaded(SourceId),
     /// Nowhere.
     Absent,
     /// It is not to be compiled, since Debian leaves it out.

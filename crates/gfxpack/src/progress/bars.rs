@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
+use gfxpack_model::{JobId, KdbId};
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -21,7 +22,7 @@ pub(super) struct Bars<'a> {
     targets: Vec<ProgressBar>,
     /// By job: the targets whose kdbs want it.
     wanted: Vec<Vec<usize>>,
-    in_flight: Vec<usize>,
+    in_flight: Vec<JobId>,
     count: Count,
     failures: FailureTexts,
     /// When the build will probably be done; the bar reads it as it is drawn.
@@ -39,8 +40,9 @@ impl<'a> Bars<'a> {
         let mut targets = Vec::new();
         for (index, kdb) in plan.kdbs.iter().enumerate() {
             for row in &kdb.rows {
-                if wanted[row.job].last() != Some(&index) && !wanted[row.job].contains(&index) {
-                    wanted[row.job].push(index);
+                let wanted = &mut wanted[row.job.0];
+                if wanted.last() != Some(&index) && !wanted.contains(&index) {
+                    wanted.push(index);
                 }
             }
             let jobs = wanted.iter().filter(|targets| targets.last() == Some(&index)).count();
@@ -77,8 +79,8 @@ impl<'a> Bars<'a> {
         }
     }
 
-    fn advance(&self, job: usize) {
-        for &target in &self.wanted[job] {
+    fn advance(&self, job: JobId) {
+        for &target in &self.wanted[job.0] {
             self.targets[target].inc(1);
         }
     }
@@ -88,7 +90,7 @@ impl<'a> Bars<'a> {
             .in_flight
             .iter()
             .take(4)
-            .map(|&job| plan.jobs[job].key.source_name().unwrap_or_default())
+            .map(|&job| plan[job].key.source_name().unwrap_or_default())
             .collect();
         *self.end.lock().expect("no panic inside") =
             self.count.left().map(|left| Instant::now() + left);
@@ -105,13 +107,13 @@ impl<'a> Bars<'a> {
         }
     }
 
-    fn tell(&mut self, plan: &Plan, job: usize, failure: &Failure) {
+    fn tell(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
         if let Some(text) = self.failures.one(plan, job, failure) {
             self.multi.suspend(|| self.output.stderr(&text));
         }
     }
 
-    fn ended(&mut self, job: usize) {
+    fn ended(&mut self, job: JobId) {
         self.in_flight.retain(|&other| other != job);
         self.advance(job);
     }
@@ -149,8 +151,8 @@ impl Progress for Bars<'_> {
         self.show(plan);
     }
 
-    fn assembled(&mut self, _plan: &Plan, kdb: usize, rows: u64, total: u64) {
-        let bar = &self.targets[kdb];
+    fn assembled(&mut self, _plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
+        let bar = &self.targets[kdb.0];
         bar.set_message(if rows == total {
             format!("kdb done: {}", counted(total, "kernel"))
         } else {
@@ -158,8 +160,8 @@ impl Progress for Bars<'_> {
         });
     }
 
-    fn unchanged(&mut self, _plan: &Plan, kdb: usize, rows: u64) {
-        self.targets[kdb].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
+    fn unchanged(&mut self, _plan: &Plan, kdb: KdbId, rows: u64) {
+        self.targets[kdb.0].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
     }
 
     fn finish(&mut self, kept: bool) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
-use gfxpack_model::{Language, TargetId};
+use gfxpack_model::{JobId, Language, TargetId};
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ impl Micros {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
     /// One of them.
-    pub(crate) job: usize,
+    pub(crate) job: JobId,
     pub(crate) worker: usize,
     pub(crate) start: Duration,
     pub(crate) duration: Duration,
@@ -93,11 +93,11 @@ pub(crate) struct Facts {
     pub(crate) begun: Instant,
     pub(crate) workers: usize,
     /// Those that ran.
-    pub(crate) jobs: BTreeMap<usize, Fact>,
+    pub(crate) jobs: BTreeMap<JobId, Fact>,
     /// Sizes of the objects that the store had.
-    cached: BTreeMap<usize, u64>,
+    cached: BTreeMap<JobId, u64>,
     /// Those that an earlier run saw refused.
-    refused: BTreeSet<usize>,
+    refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
@@ -194,7 +194,7 @@ impl Facts {
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
         let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
         let mut all = Sum::default();
-        let of = |job: &usize| (&plan.jobs[*job].target_id, plan.jobs[*job].language);
+        let of = |job: &JobId| (&plan[*job].target_id, plan[*job].language);
         for (job, fact) in &self.jobs {
             groups.entry(of(job)).or_default().add(fact);
             all.add(fact);
@@ -224,7 +224,7 @@ impl Facts {
             .list()
             .iter()
             .map(|group| {
-                let first = group.jobs.first().map(|job| &plan.jobs[*job].key);
+                let first = group.jobs.first().map(|job| &plan[*job].key);
                 json!({
                     "count": group.jobs.len(), "kind": group.example.kind.name(),
                     "message": group.message, "reason": group.reason, "example": first,

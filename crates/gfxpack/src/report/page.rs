@@ -51,7 +51,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             Ended::Compiled => -1,
             Ended::Failed(group) => group.into(),
         };
-        let job = &plan.jobs[*job];
+        let job = &plan[*job];
         let output = fact.output();
         let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
         rows.push(json!([
@@ -75,8 +75,8 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
         .iter()
         .map(|one| {
             json!({
-                "what": PREPARED, "language": plan.jobs[one.job].language,
-                "target": plan.jobs[one.job].target_id, "worker": one.worker,
+                "what": PREPARED, "language": plan[one.job].language,
+                "target": plan[one.job].target_id, "worker": one.worker,
                 "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
                 "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
             })

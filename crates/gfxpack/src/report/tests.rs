@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::words::Words;
-use gfxpack_model::{Digest, KernelKey, Language};
+use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use serde_json::{Value, json};
 
@@ -44,8 +44,8 @@ fn plan(jobs: usize) -> Plan {
             }),
             language: languages[kind].0,
             target_id: target.parse().unwrap(),
-            source: kind,
-            toolchain: 0,
+            source: SourceId(kind),
+            toolchain: ToolchainId(0),
             program: Program::Hipcc,
             arguments: Words::default(),
         }
@@ -95,13 +95,17 @@ fn facts(plan: &Plan) -> Facts {
             };
             let (kind, output) = (FailureKind::Refused(1), words);
             Event::Failed {
-                job,
+                job: JobId(job),
                 run,
                 failure: Failure { kind, output, duration, usage, site: Site::Here },
             }
         } else {
             let size = 4096 + job as u64;
-            Event::Finished { job, run, built: Built { size, duration, usage, site: Site::Here } }
+            Event::Finished {
+                job: JobId(job),
+                run,
+                built: Built { size, duration, usage, site: Site::Here },
+            }
         });
     }
     facts
@@ -273,9 +277,9 @@ fn what_kernels_share_takes_its_place_among_them() {
     let (first, then) = (run(Duration::ZERO), run(second));
     facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
-    facts.event(&Event::Prepared { job: 0, run: first, duration: second, usage });
+    facts.event(&Event::Prepared { job: JobId(0), run: first, duration: second, usage });
     let built = Built { size: 5000, duration: second, usage, site: Site::Here };
-    facts.event(&Event::Finished { job: 0, run: then, built });
+    facts.event(&Event::Finished { job: JobId(0), run: then, built });
     let script = "
         const tip = (share) => {
             const { left, top, width } = byId('lanes').getBoundingClientRect();
@@ -320,7 +324,7 @@ fn words_from_a_build_are_only_words() {
             usage,
             site: Site::Here,
         };
-        facts.event(&Event::Failed { job, run, failure });
+        facts.event(&Event::Failed { job: JobId(job), run, failure });
     }
     let script = "
         all('details').forEach((one) => (one.open = true));
@@ -378,7 +382,7 @@ fn a_warm_and_an_interrupted_build_have_a_page_too() {
     let plan = plan(10);
     let mut warm = Facts::new();
     warm.event(&Event::Looked {
-        cached: (0..10).map(|job| (job, 1000)).collect(),
+        cached: (0..10).map(|job| (JobId(job), 1000)).collect(),
         refused: Vec::new(),
     });
     let script = "done({
@@ -392,7 +396,7 @@ fn a_warm_and_an_interrupted_build_have_a_page_too() {
     assert!(seen["tiles"].to_string().contains("From the cache10100 %"), "{}", seen["tiles"]);
     assert!(seen["rows"].as_u64() > Some(2));
     let mut stopped = facts(&self::plan(4));
-    stopped.jobs.retain(|job, _| *job < 3);
+    stopped.jobs.retain(|job, _| job.0 < 3);
     let (seen, state) = open(&page_of(&stopped, &plan, Some("interrupted")), &[], script);
     assert_eq!(state, "ready");
     assert_eq!(seen["error"], "The build ended early: interrupted");
@@ -446,7 +450,7 @@ fn much_output_is_cut_and_every_failure_is_there() {
         let (kind, duration, usage) =
             (FailureKind::Refused(1), Duration::from_secs(1), Usage::default());
         facts.event(&Event::Failed {
-            job,
+            job: JobId(job),
             run,
             failure: Failure { kind, output, duration, usage, site: Site::Here },
         });

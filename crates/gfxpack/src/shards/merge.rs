@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use gfxpack_compile::{CompileError, ObjectStore};
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
 
@@ -101,7 +101,7 @@ pub(crate) struct Merged {
     /// By job: the shard that has it, with the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
     /// Jobs without an object, with the reason.
-    pub(crate) failed: HashMap<usize, String>,
+    pub(crate) failed: HashMap<JobId, String>,
     /// What was passed over, in words.
     pub(crate) warnings: Vec<String>,
 }
@@ -181,11 +181,11 @@ impl Merged {
                     merged.jobs[index] = Some((*place, *sha256, *size));
                 }
                 Some((_, Ended { result: Err(reason), .. })) => {
-                    merged.failed.insert(index, reason.clone());
+                    merged.failed.insert(JobId(index), reason.clone());
                 }
                 None => {
                     nowhere.push(index);
-                    merged.failed.insert(index, "its shard was not there".to_owned());
+                    merged.failed.insert(JobId(index), "its shard was not there".to_owned());
                 }
             }
         }
@@ -210,9 +210,9 @@ impl Merged {
     }
 
     /// Reads a job's object, which must be the one that its manifest says.
-    pub(crate) fn read(&self, plan: &Plan, job: usize) -> Result<Vec<u8>, CompileError> {
-        let digest = plan.jobs[job].digest;
-        let (place, sha256, _) = self.jobs[job].ok_or(CompileError::CorruptObject(digest))?;
+    pub(crate) fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
+        let digest = plan[job].digest;
+        let (place, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
         self.shards[place as usize].2.read_known(digest, sha256)
     }
 

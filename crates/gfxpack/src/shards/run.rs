@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use gfxpack_compile::{
     Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
 };
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{Ended, JobState};
 use gfxpack_toolchain::ToolchainError;
@@ -44,9 +44,9 @@ enum Known {
 #[derive(Default)]
 struct Pass {
     /// Objects that were there.
-    cached: Vec<usize>,
-    compiled: Vec<usize>,
-    failed: BTreeMap<usize, Failure>,
+    cached: Vec<JobId>,
+    compiled: Vec<JobId>,
+    failed: BTreeMap<JobId, Failure>,
 }
 
 impl Run<'_> {
@@ -70,8 +70,8 @@ impl Run<'_> {
         let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
-        for (index, known) in known.into_iter().enumerate() {
-            let job = plan.jobs[index].digest;
+        for (index, known) in plan.job_ids().zip(known) {
+            let job = plan[index].digest;
             match known {
                 Known::Made => {
                     ended.push(self.made(index, JobState::Cached)?);
@@ -85,7 +85,7 @@ impl Run<'_> {
             }
         }
         let mut first = self.pass(&to_do, 1, Some(&there), progress, facts)?;
-        let again: Vec<usize> = first
+        let again: Vec<JobId> = first
             .failed
             .iter()
             .filter(|(_, failure)| is_tried_again(failure))
@@ -105,7 +105,7 @@ impl Run<'_> {
             }
         }
         for (index, failure) in &first.failed {
-            let job = plan.jobs[*index].digest;
+            let job = plan[*index].digest;
             let (state, reason) = (failure.kind.state(), failure.kind.to_string());
             ended.push(Ended { job, state, result: Err(reason) });
         }
@@ -134,8 +134,8 @@ impl Run<'_> {
     }
 
     /// Keeps the compiler's words, and spares the next run the question.
-    fn note(&self, index: usize, failure: &Failure) -> anyhow::Result<()> {
-        let job = &self.prepared.plan.jobs[index];
+    fn note(&self, id: JobId, failure: &Failure) -> anyhow::Result<()> {
+        let job = &self.prepared.plan[id];
         let note = Note {
             state: failure.kind.state(),
             key: KernelKey::clone(&job.key),
@@ -147,8 +147,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn made(&self, index: usize, state: JobState) -> anyhow::Result<Ended> {
-        let job = self.prepared.plan.jobs[index].digest;
+    fn made(&self, id: JobId, state: JobState) -> anyhow::Result<Ended> {
+        let job = self.prepared.plan[id].digest;
         let info = self.outbox.store.info(job).ok_or(CompileError::CorruptObject(job))?;
         self.outbox.forget(job);
         Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
@@ -156,11 +156,11 @@ impl Run<'_> {
 
     /// Takes back what was handed on, where nobody knows which compiler made it.
     fn disown(&self, pass: &Pass) {
-        let jobs = &self.prepared.plan.jobs;
-        pass.compiled.iter().for_each(|&job| self.outbox.store.remove(jobs[job].digest));
+        let plan = &self.prepared.plan;
+        pass.compiled.iter().for_each(|&job| self.outbox.store.remove(plan[job].digest));
         for &job in pass.failed.keys() {
-            self.outbox.forget(jobs[job].digest);
-            self.outbox.store.remove(jobs[job].digest);
+            self.outbox.forget(plan[job].digest);
+            self.outbox.store.remove(plan[job].digest);
         }
     }
 
@@ -168,16 +168,16 @@ impl Run<'_> {
     /// tried again are not told yet.
     fn pass(
         &self,
-        jobs: &[usize],
+        jobs: &[JobId],
         more_time: u32,
-        there: Option<&[usize]>,
+        there: Option<&[JobId]>,
         progress: &mut dyn Progress,
         facts: &mut Facts,
     ) -> anyhow::Result<Pass> {
         let Prepared { plan, sources, toolchains, cache, .. } = self.prepared;
         let cancel = self.cancel.child();
         let mut pass = Pass::default();
-        let mut left: Vec<usize> = jobs.to_vec();
+        let mut left: Vec<JobId> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);
         let options = ExecutorOptions { time_limit, ..self.options.clone() };
         for turn in 0..=REPAIRS {
@@ -191,9 +191,9 @@ impl Run<'_> {
                 options: &options,
                 cancel: &cancel,
             };
-            let mut lost: HashSet<usize> = HashSet::new();
+            let mut lost: HashSet<JobId> = HashSet::new();
             let mut error: Option<anyhow::Error> = None;
-            let adopt = |job: usize| self.outbox.store.adopt(&cache.store, plan.jobs[job].digest);
+            let adopt = |job: JobId| self.outbox.store.adopt(&cache.store, plan[job].digest);
             // Ends the run, and the first one is told.
             let fail = |done: anyhow::Result<()>, error: &mut Option<anyhow::Error>| {
                 if let Err(io) = done {
@@ -202,7 +202,7 @@ impl Run<'_> {
                 }
             };
             let summary = executor.run(&mut |event| {
-                let adopted: Vec<(usize, _)> = match &event {
+                let adopted: Vec<(JobId, _)> = match &event {
                     Event::Looked { cached, .. } => {
                         cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
                     }
@@ -226,11 +226,8 @@ impl Run<'_> {
                         }
                         // A repair goes on with what was told before.
                         let Some(there) = there.filter(|_| turn == 0) else { return };
-                        let size = |job: usize| {
-                            self.outbox
-                                .store
-                                .info(plan.jobs[job].digest)
-                                .map_or(0, |info| info.size)
+                        let size = |job: JobId| {
+                            self.outbox.store.info(plan[job].digest).map_or(0, |info| info.size)
                         };
                         let there = there.iter().map(|job| (*job, size(*job)));
                         let cached = cached.into_iter().chain(there).collect();
@@ -273,7 +270,7 @@ impl Run<'_> {
             left = lost.into_iter().collect();
             left.sort_unstable();
         }
-        Err(CompileError::CorruptObject(plan.jobs[left[0]].digest).into())
+        Err(CompileError::CorruptObject(plan[left[0]].digest).into())
     }
 }
 

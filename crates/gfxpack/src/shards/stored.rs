@@ -7,7 +7,7 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, SourceSet, for_plan};
-use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
@@ -54,8 +54,8 @@ pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<Abo
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     fs::create_dir_all(dir).map_err(fail::io("create", dir))?;
     let sources = read.sources.sources().to_vec();
-    for (index, source) in sources.iter().enumerate() {
-        for (staged, (_, bytes)) in source.files.iter().zip(read.sources.files(index)) {
+    for (id, source) in (0..).map(SourceId).zip(&sources) {
+        for (staged, (_, bytes)) in source.files.iter().zip(read.sources.files(id)) {
             let path = file(dir, staged.digest);
             if !path.exists() {
                 replace(&path, bytes).map_err(fail::io("write", &path))?;
@@ -160,8 +160,8 @@ impl Stored {
     }
 
     /// Bytes of a source with all it includes.
-    pub(crate) fn closure_size(&self, source: usize) -> usize {
-        let files = self.header.sources[source].files.iter();
+    pub(crate) fn closure_size(&self, source: SourceId) -> usize {
+        let files = self.header.sources[source.0].files.iter();
         let size = |digest| file(&self.dir, digest).metadata().map_or(0, |meta| meta.len());
         files.map(|staged| size(staged.digest) as usize).sum()
     }
@@ -189,7 +189,7 @@ impl Stored {
         toolchains: Vec<Toolchain>,
         cache: Cache,
     ) -> anyhow::Result<Prepared> {
-        let used: HashSet<usize> = plan.jobs.iter().map(|job| job.source).collect();
+        let used: HashSet<SourceId> = plan.jobs.iter().map(|job| job.source).collect();
         let sources = SourceSet::of_stored(
             &plan.sources,
             |source| used.contains(&source),
@@ -224,18 +224,18 @@ impl Stored {
     ) -> anyhow::Result<Vec<Toolchain>> {
         let mut found = cache.toolchains(search, cancel)?;
         let mut chosen = Vec::new();
-        for (index, wanted) in self.header.toolchains.iter().enumerate() {
-            let languages = self.languages(index).into_values().flatten().collect();
+        for (id, wanted) in (0..).map(ToolchainId).zip(&self.header.toolchains) {
+            let languages = self.languages(id).into_values().flatten().collect();
             match found.with_digest(wanted.toolchain.digest, &languages)? {
                 Some(toolchain) => chosen.push(toolchain),
-                None => return Err(self.differs(index, &mut found, cache)),
+                None => return Err(self.differs(id, &mut found, cache)),
             }
         }
         Ok(chosen)
     }
 
     /// What a toolchain compiles: languages by target.
-    fn languages(&self, toolchain: usize) -> BTreeMap<TargetId, BTreeSet<Language>> {
+    fn languages(&self, toolchain: ToolchainId) -> BTreeMap<TargetId, BTreeSet<Language>> {
         let mut languages: BTreeMap<TargetId, BTreeSet<Language>> = BTreeMap::new();
         let groups = self.header.groups.iter().filter(|group| group.toolchain == toolchain);
         for group in groups {
@@ -246,10 +246,10 @@ impl Stored {
 
     /// That a toolchain of the plan is not here, and how the one that would
     /// be taken instead is another one.
-    fn differs(&self, index: usize, found: &mut Toolchains<'_>, cache: &Cache) -> anyhow::Error {
-        let wanted = &self.header.toolchains[index];
+    fn differs(&self, id: ToolchainId, found: &mut Toolchains<'_>, cache: &Cache) -> anyhow::Error {
+        let wanted = &self.header.toolchains[id.0];
         let here = self
-            .languages(index)
+            .languages(id)
             .iter()
             .next()
             .and_then(|(id, languages)| found.choose(id, languages).ok());

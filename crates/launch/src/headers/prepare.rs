@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Language, relative_path};
+use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle};
 use gfxpack_process::{Moment, Output, Usage};
 use tempfile::TempDir;
@@ -64,15 +64,15 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 
 /// Commands of one compiler whose sources begin with the same headers.
 struct Group {
-    toolchain: usize,
+    toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
     headers: Vec<String>,
     members: Vec<Member>,
 }
 
 struct Member {
-    id: usize,
-    source: usize,
+    id: JobId,
+    source: SourceId,
     defines: Vec<Define>,
     macros: BTreeSet<String>,
 }
@@ -94,13 +94,13 @@ impl UsedHeader {
 
 /// The commands, by their ids, that headers may pay for: those of one compiler
 /// and target together, the largest group first.
-pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
-    let mut found: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
+    let mut found: BTreeMap<(ToolchainId, String), Vec<JobId>> = BTreeMap::new();
     for command in commands.iter().filter(|command| command.language == Language::Hip) {
         let key = (command.toolchain, command.target.to_string());
         found.entry(key).or_default().push(command.id);
     }
-    let mut found: Vec<Vec<usize>> = found.into_values().collect();
+    let mut found: Vec<Vec<JobId>> = found.into_values().collect();
     found.sort_by_key(|group| Reverse(group.len()));
     found
 }
@@ -131,7 +131,7 @@ impl<'a> Headers<'a> {
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
-    ) -> Result<(Vec<(usize, UsedHeader)>, Usage), LaunchError> {
+    ) -> Result<(Vec<(JobId, UsedHeader)>, Usage), LaunchError> {
         let mut made = Vec::new();
         for group in self.by_headers(commands) {
             made.extend(self.headers_of(group)?);
@@ -142,7 +142,7 @@ impl<'a> Headers<'a> {
     fn by_headers<'c>(&self, commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut by_key: HashMap<(CommandTemplate, Vec<String>), usize> = HashMap::new();
-        let mut preambles: HashMap<(usize, Vec<String>), Preamble> = HashMap::new();
+        let mut preambles: HashMap<(SourceId, Vec<String>), Preamble> = HashMap::new();
         for (command, (defines, commands)) in commands {
             let Some(template) = commands.list.first().and_then(header_command) else { continue };
             let defines = defines.concat();
@@ -193,7 +193,7 @@ impl<'a> Headers<'a> {
     /// Headers for as many of a group's commands as can be: one for those that
     /// define nothing the headers know, one for every other set of such
     /// macros, and for the rest one of the driver's own header alone.
-    fn headers_of(&mut self, group: Group) -> Result<Vec<(usize, UsedHeader)>, LaunchError> {
+    fn headers_of(&mut self, group: Group) -> Result<Vec<(JobId, UsedHeader)>, LaunchError> {
         let dirs = group.commands.list.first().map(own_dirs).unwrap_or_default();
         let mut served = Vec::new();
         let mut rest = group.members;
@@ -228,9 +228,9 @@ impl<'a> Headers<'a> {
         header: &Arc<PrecompiledHeader>,
         members: Vec<Member>,
         dirs: &[PathBuf],
-        served: &mut Vec<(usize, UsedHeader)>,
+        served: &mut Vec<(JobId, UsedHeader)>,
     ) -> Vec<Member> {
-        let mut hiding: HashMap<usize, Option<Arc<KeptAnswers>>> = HashMap::new();
+        let mut hiding: HashMap<SourceId, Option<Arc<KeptAnswers>>> = HashMap::new();
         let mut others = Vec::new();
         for member in members {
             let claims = Claims { defines: &member.defines, macros: &member.macros };
@@ -253,7 +253,7 @@ impl<'a> Headers<'a> {
     fn not_hiding(
         &self,
         header: &PrecompiledHeader,
-        source: usize,
+        source: SourceId,
         dirs: &[PathBuf],
     ) -> Option<Arc<KeptAnswers>> {
         let sources = self.options.sources;
@@ -268,7 +268,7 @@ impl<'a> Headers<'a> {
     /// A header that was kept, or a new one where so many commands pay for it.
     fn header(
         &mut self,
-        index: usize,
+        index: ToolchainId,
         (commands, headers): (&[CommandTemplate], &[String]),
         defines: Vec<Define>,
         members: &[Member],
@@ -309,7 +309,7 @@ impl<'a> Headers<'a> {
     /// Makes a header and tries it.
     fn new_header(
         &mut self,
-        index: usize,
+        index: ToolchainId,
         commands: &[CommandTemplate],
         recipe: &Recipe,
     ) -> Result<Option<PrecompiledHeader>, LaunchError> {
@@ -325,7 +325,7 @@ impl<'a> Headers<'a> {
         let made = match record {
             Ok(record) if output.ok() => {
                 let dir = looks.real(scratch.path());
-                let places = places[index].of(Language::Hip).with_stage(&dir);
+                let places = places[index.0].of(Language::Hip).with_stage(&dir);
                 let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
                 let places = dirs
                     .filter(|dir| dir.is_absolute())
@@ -354,7 +354,7 @@ impl<'a> Headers<'a> {
     /// Whether a small kernel's object is the same with the header.
     fn same_both_ways(
         &mut self,
-        toolchain: usize,
+        toolchain: ToolchainId,
         commands: &[CommandTemplate],
         recipe: &Recipe,
         header: &PrecompiledHeader,
@@ -389,7 +389,7 @@ impl<'a> Headers<'a> {
     /// Runs a program in a directory of its own.
     fn run(
         &mut self,
-        toolchain: usize,
+        toolchain: ToolchainId,
         words: Vec<OsString>,
         dir: &Path,
         record: Option<&Recorder>,

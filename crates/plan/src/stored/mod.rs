@@ -8,7 +8,7 @@ mod write;
 
 use gfxpack_model::compiler::Program;
 use gfxpack_model::words::Words;
-use gfxpack_model::{Digest, Language, Target, TargetId};
+use gfxpack_model::{Digest, JobId, Language, SourceId, Target, TargetId, ToolchainId};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{PlanToolchain, Source};
@@ -65,9 +65,9 @@ pub struct Group {
     /// The target that objects must be for.
     pub target_id: TargetId,
     /// Index into [`Header::sources`].
-    pub source: usize,
+    pub source: SourceId,
     /// Index into [`Header::toolchains`].
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// Which of its programs.
     pub program: Program,
     /// Arguments before those that the key's options are.
@@ -82,7 +82,7 @@ pub struct StoredKdb {
     /// Which devices it serves.
     pub target: Target,
     /// Index into [`Header::toolchains`].
-    pub toolchain: usize,
+    pub toolchain: ToolchainId,
     /// Its rows, in canonical order.
     pub rows: Vec<Rows>,
 }
@@ -92,9 +92,9 @@ pub struct StoredKdb {
 #[serde(untagged)]
 pub enum Rows {
     /// From this job on, so many, under their own keys.
-    Run(usize, usize),
+    Run(JobId, usize),
     /// This job under a key that is not its own: name and arguments.
-    Other(usize, String, String),
+    Other(JobId, String, String),
 }
 
 /// Why a stored plan can't be used.

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use gfxpack_model::words::{Frame, Words};
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
 use super::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
@@ -138,15 +138,15 @@ fn damaged(reason: &str) -> StoredError {
 
 fn check_indices<A>(header: &Header<A>) -> Result<(), StoredError> {
     let groups = header.groups.iter().all(|group| {
-        group.source < header.sources.len() && group.toolchain < header.toolchains.len()
+        group.source.0 < header.sources.len() && group.toolchain.0 < header.toolchains.len()
     });
     let rows = header.kdbs.iter().all(|kdb| {
-        kdb.toolchain < header.toolchains.len()
+        kdb.toolchain.0 < header.toolchains.len()
             && kdb.rows.iter().all(|rows| match rows {
                 Rows::Run(first, count) => {
-                    first.checked_add(*count).is_some_and(|end| end <= header.jobs)
+                    first.0.checked_add(*count).is_some_and(|end| end <= header.jobs)
                 }
-                Rows::Other(job, ..) => *job < header.jobs,
+                Rows::Other(job, ..) => job.0 < header.jobs,
             })
     });
     if groups && rows { Ok(()) } else { Err(damaged("it refers to what is not in it")) }
@@ -187,8 +187,8 @@ impl<'a> Reader<'a> {
         let own = arguments::words(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
         let arguments = Words::framed(&self.frames[number], own.iter(), &key);
-        let compiler = self.toolchains[group.toolchain].toolchain.digest_for(group.language);
-        let source = self.sources[group.source];
+        let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
+        let source = self.sources[group.source.0];
         if plan::job_digest(compiler, group.program, &arguments, source) != digest {
             return Err(damaged(&format!("job `{digest}` is not what its digest says")));
         }
@@ -210,9 +210,10 @@ fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError
         let mut rows: Vec<Row> = Vec::new();
         for stored in &kdb.rows {
             match stored {
-                Rows::Run(first, count) => rows.extend(
-                    (*first..first + count).map(|job| Row { key: Arc::clone(&jobs[job].key), job }),
-                ),
+                Rows::Run(JobId(first), count) => {
+                    let run = (*first..first + count).map(JobId);
+                    rows.extend(run.map(|job| Row { key: Arc::clone(&jobs[job.0].key), job }));
+                }
                 Rows::Other(job, name, args) => rows.push(Row {
                     key: Arc::new(KernelKey {
                         kernel_name: name.clone(),

@@ -53,7 +53,7 @@ fn requests(reversed: bool) -> Vec<TargetRequest> {
                 })
                 .collect();
             let parsed = parse_keys("k", &lines.join("\n")).unwrap();
-            keys.extend(parsed.requests.into_iter().map(|key| (Arc::new(key), number)));
+            keys.extend(parsed.requests.into_iter().map(|key| (Arc::new(key), SourceId(number))));
         }
         if reversed {
             keys.reverse();
@@ -62,7 +62,7 @@ fn requests(reversed: bool) -> Vec<TargetRequest> {
     };
     let request = |target: &str, gfx: &str| TargetRequest {
         target: target.parse().unwrap(),
-        toolchain: 0,
+        toolchain: ToolchainId(0),
         keys: keys(gfx),
     };
     vec![
@@ -109,7 +109,7 @@ fn planned() -> Plan {
     plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0)).unwrap()
 }
 
-fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, usize)> {
+fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, SourceId)> {
     let mut jobs: Vec<_> = plan
         .jobs
         .iter()
@@ -166,6 +166,14 @@ fn some_jobs_are_part_of_all() {
 }
 
 #[test]
+fn rows_and_groups_refer_by_plain_numbers() {
+    let (header, _) = stored(false);
+    let group = serde_json::to_string(&header.groups[0]).unwrap();
+    assert!(group.contains(r#""source":0,"toolchain":0,"#), "{group}");
+    assert_eq!(serde_json::to_string(&Rows::Run(JobId(1), 2)).unwrap(), "[1,2]");
+}
+
+#[test]
 fn nothing_that_was_changed_is_read() {
     let (header, lines) = stored(false);
     let text = String::from_utf8(lines).unwrap();
@@ -190,11 +198,11 @@ fn nothing_that_was_changed_is_read() {
     };
     change(&|header| header.format = 3);
     change(&|header| header.groups[0].after = Words::from_iter(["another"]));
-    change(&|header| header.groups[0].source = 9);
+    change(&|header| header.groups[0].source = SourceId(9));
     change(&|header| header.groups.clear());
     change(&|header| header.toolchains[0].toolchain.digest = Digest::of(b"x"));
     change(&|header| header.sources[1].files[0].digest = Digest::of(b"x"));
-    change(&|header| header.kdbs[0].rows.push(Rows::Run(1, usize::MAX)));
+    change(&|header| header.kdbs[0].rows.push(Rows::Run(JobId(1), usize::MAX)));
     // What says which rows a kdb has is read with the kdbs alone.
     let mut header = header.clone();
     header.kdbs[0].rows.pop();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::{Digest, JobId, KernelKey, SourceId};
 use sha2::{Digest as _, Sha256};
 
 use super::{Group, Rows, StoredKdb};
@@ -66,15 +66,22 @@ pub fn write_jobs(
     let mut kdbs = Vec::new();
     let mut kdb_digests = Vec::new();
     for request in requests {
-        let toolchain = &toolchains[request.toolchain];
-        let mut order: Vec<&(Arc<KeyRequest>, usize)> = request.keys.iter().collect();
+        let toolchain = &toolchains[request.toolchain.0];
+        let mut order: Vec<&(Arc<KeyRequest>, SourceId)> = request.keys.iter().collect();
         order.sort_by(|(a, _), (b, _)| a.key.cmp(&b.key));
         let mut numbers: Vec<u32> = Vec::with_capacity(order.len());
         let mut rows = Vec::new();
         for keys in order.chunks(KEYS_AT_ONCE) {
             let commands = plan::on_all_processors(keys, |(key, source)| {
-                let digest = source_digests[*source];
-                plan::command(key, &sources[*source], digest, toolchain, request.target.id(), clock)
+                let digest = source_digests[source.0];
+                plan::command(
+                    key,
+                    &sources[source.0],
+                    digest,
+                    toolchain,
+                    request.target.id(),
+                    clock,
+                )
             });
             for ((key, source), command) in keys.iter().copied().zip(commands) {
                 let plan::Command { digest, program, arguments, own } = command?;
@@ -99,7 +106,8 @@ pub fn write_jobs(
                         number
                     }
                 };
-                add(&mut rows, number as usize, &key.key, &jobs[number as usize].1);
+                let job = JobId(number as usize);
+                add(&mut rows, job, &key.key, &jobs[job.0].1);
                 numbers.push(number);
             }
         }
@@ -119,13 +127,13 @@ pub fn write_jobs(
 }
 
 /// Adds a row, to the last run of rows where it continues that.
-fn add(rows: &mut Vec<Rows>, job: usize, key: &KernelKey, own: &KernelKey) {
+fn add(rows: &mut Vec<Rows>, job: JobId, key: &KernelKey, own: &KernelKey) {
     if key != own {
         rows.push(Rows::Other(job, key.kernel_name.clone(), key.kernel_args.clone()));
         return;
     }
     match rows.last_mut() {
-        Some(Rows::Run(first, count)) if *first + *count == job => *count += 1,
+        Some(Rows::Run(first, count)) if first.0 + *count == job.0 => *count += 1,
         _ => rows.push(Rows::Run(job, 1)),
     }
 }
