@@ -350,6 +350,20 @@ fn assembly_that_reads_a_file_outside_of_the_sources_is_refused() {
 }
 
 #[test]
+fn what_a_wrapper_in_bash_compiles_is_kept() {
+    let project = Project::new();
+    project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+    // Without a terminal and with one, bash looks for its own.
+    project.add_compiler("#!/bin/bash\nexec hipcc \"$@\"\n");
+    for compiled in [1, 0] {
+        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--message-format", "json"];
+        let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
+        assert_eq!(run.expect_code(0).of_type("build-finished")[0]["compiled"], compiled);
+    }
+}
+
+#[test]
 fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
     let project = Project::new();
     let root = project.path().display().to_string();

@@ -259,6 +259,7 @@ fn attempt(
         Err(error) => return Err(error.into()),
     };
     *spent = spent.then(run.usage);
+    let mut unknown = None;
     let rests_on = match judge::judge(context, job, stage, &place, &run, since, fresh)? {
         Judged::Again => return Ok(Attempt::Again),
         Judged::AgainAfter(changed) => {
@@ -270,11 +271,15 @@ fn attempt(
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
         Judged::RestsOn(rests_on) => Ok(Some(rests_on)),
         Judged::Unknown(reason) => {
-            context.unwatched(job, &reason);
+            unknown = Some(reason);
             Ok(None)
         }
     };
-    Ok(Attempt::Done(Box::new(ended(context, job, run, rests_on, &place)?)))
+    let done = ended(context, job, run, rests_on, &place)?;
+    if let (Ok(_), Some(reason)) = (&done, unknown) {
+        context.unwatched(job, &reason);
+    }
+    Ok(Attempt::Done(Box::new(done)))
 }
 
 /// What a run made, or why it made nothing, by how it ended and what it was

@@ -79,17 +79,15 @@ impl Stage {
         Ok(true)
     }
 
-    /// Lays out what a compiler looked for; whether it is there now.
-    fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
+    /// Lays out what a compiler looked for, if it is there still.
+    fn add(&self, sources: &SourceSet, below: &Path) -> Result<(), CompileError> {
         // Held so that each file is read once, whoever asks.
         let mut more = self.more.lock().expect("no panic inside");
-        match sources.stage_more(self.source, below, &self.dir)? {
-            Answer::Absent => Ok(false),
-            answer => {
-                more.entry(tidy_below(below)).or_insert(answer);
-                Ok(true)
-            }
+        let answer = sources.stage_more(self.source, below, &self.dir)?;
+        if answer != Answer::Absent {
+            more.entry(tidy_below(below)).or_insert(answer);
         }
+        Ok(())
     }
 }
 
@@ -208,8 +206,13 @@ impl Asked {
         self.changed = self.changed.take().or(changed);
         for (below, asked) in asked {
             if asked.found {
-                let answer = stage.more(context.sources, &below);
-                self.sources.extend(answer.map(|answer| (below.clone(), answer)));
+                if let Some(answer) = stage.more(context.sources, &below) {
+                    // By way of `..`, another file may lie there.
+                    if context.sources.is_other(stage.source, &below, &answer, context.digests) {
+                        self.reads.get_or_insert(below.clone());
+                    }
+                    self.sources.insert((below.clone(), answer));
+                }
             }
             if asked.absent {
                 self.take_absent(context, stage, below, asked.found)?;
@@ -230,6 +233,8 @@ impl Asked {
             // It came while the compiler ran.
             Answer::Absent if found => self.again = true,
             Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),
+            // What is no file can't be laid out.
+            Answer::Other => drop(self.reads.get_or_insert(below)),
             // A directory on the way there is judged by what it holds.
             answer if tidy_below(&below).starts_with("..") => {
                 let tidy = tidy_below(&below);
@@ -239,7 +244,10 @@ impl Asked {
                     self.reads.get_or_insert(tidy);
                 }
             }
-            _ => self.again |= stage.add(context.sources, &below)?,
+            _ => {
+                stage.add(context.sources, &below)?;
+                self.again = true;
+            }
         }
         Ok(())
     }
@@ -349,8 +357,9 @@ fn untold(
     if job.language == Language::Assembly {
         return Ok(None);
     }
-    let listed = match fs::read_to_string(place.deps_file) {
-        Ok(text) => depfile_paths(&text),
+    let listed = match fs::read(place.deps_file) {
+        // A name that is no text is none that was seen, either.
+        Ok(text) => depfile_paths(&String::from_utf8_lossy(&text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CompileError::io("read", place.deps_file)(error)),
     };

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_launch::SourceFiles;
@@ -120,11 +120,10 @@ impl Origin {
     /// directory.
     fn path(&self, below: &Path) -> PathBuf {
         let mut parts = below.components();
-        let number = parts
-            .next()
-            .and_then(|first| first.as_os_str().to_str()?.strip_prefix('i')?.parse::<usize>().ok());
-        match number.and_then(|number| self.include_dirs.get(number)) {
-            Some(dir) => dir.join(parts.as_path()),
+        let first = parts.next();
+        let mut roots = (0..self.include_dirs.len()).map(include_root);
+        match roots.position(|root| first == Some(Component::Normal(root.as_ref()))) {
+            Some(number) => self.include_dirs[number].join(parts.as_path()),
             None => self.root.join(below),
         }
     }
@@ -311,6 +310,24 @@ impl SourceSet {
             },
             Ok(_) => Answer::Other,
         }
+    }
+
+    /// Whether what is laid out at a path with `..` in it is not what lies
+    /// there among the sources. Where sources are found by name, they are laid
+    /// out as they name each other.
+    pub(crate) fn is_other(
+        &self,
+        source: SourceId,
+        below: &Path,
+        laid_out: &Answer,
+        digests: &FileDigests,
+    ) -> bool {
+        let by_name = self.sources[source.0].include_dirs.iter().any(|dir| dir == ".");
+        let leads_back = below.components().any(|part| part == Component::ParentDir);
+        leads_back
+            && !by_name
+            && self.origins[source.0].is_some()
+            && self.answer(source, below, digests) != *laid_out
     }
 
     /// The file of a closure that is laid out at a path.
@@ -620,6 +637,26 @@ mod tests {
         let more = |below: &str| set.stage_more(index, Path::new(below), stage.path()).unwrap();
         assert_eq!((more("k/bits"), more("k/gone")), (file(b"1"), Answer::Absent));
         assert_eq!(fs::read(stage.path().join("k/bits")).unwrap(), b"1");
+    }
+
+    #[test]
+    fn what_lies_elsewhere_by_way_of_the_directory_above_is_another_file() {
+        let dir = tree(&[
+            ("a.cl", "#include \"x.h\"\n"),
+            ("x.h", "1"),
+            ("deep/x.h", "2"),
+            ("deep/inc/y.h", ""),
+            ("sub/y.h", ""),
+        ]);
+        let mut set = SourceSet::default();
+        let include = [dir.path().join("deep/inc")];
+        let real = dir.path().join("a.cl");
+        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        let digests = FileDigests::in_memory();
+        let laid_out = set.staged(index, Path::new("x.h")).unwrap();
+        let is_other = |below: &str| set.is_other(index, Path::new(below), &laid_out, &digests);
+        assert!(is_other("i0/../x.h"));
+        assert!(!is_other("sub/../x.h"));
     }
 
     #[test]

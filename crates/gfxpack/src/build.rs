@@ -122,7 +122,15 @@ fn run(
             &prepared.cache.digests,
             &summary,
         );
-        let read = |job: JobId| prepared.cache.store.read(plan[job].digest);
+        // Another build with other files beside its sources may have put an
+        // object of its own into the same place.
+        let read = |job: JobId| {
+            let (store, digest) = (&prepared.cache.store, plan[job].digest);
+            match &summary.objects[job.0] {
+                Some(object) => store.read_known(digest, object.sha256),
+                None => store.read(digest),
+            }
+        };
         let failures = summary.failures.iter();
         let objects = Objects {
             known: summary

@@ -30,6 +30,9 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) since: Moment,
 }
 
+/// What is sent beside the sources and named by the toolchain's digest.
+const COVERED: [&str; 3] = ["bin", "lib", "files"];
+
 /// Answers about the system, and about the sources.
 type Both = (Answers, Answers);
 
@@ -54,6 +57,17 @@ impl Elsewhere<'_> {
             let below = ask.path.strip_prefix(stage).ok().map(tidy_below);
             let left = below.filter(|below| below.starts_with(".."));
             let ask = match left {
+                // There is nothing there of what lies above the sources here.
+                Some(below) if ask.is_absent() && !is_sent(&below) => {
+                    self.take(
+                        Judgement::AbsentInStage(below),
+                        stage,
+                        &sent,
+                        &mut system,
+                        &mut sources,
+                    )?;
+                    continue;
+                }
                 Some(below) => Ask { path: tidy(stage, &below), ..ask.clone() },
                 None => ask.clone(),
             };
@@ -72,7 +86,7 @@ impl Elsewhere<'_> {
         let mut places = Places::new(stage.to_owned())
             .with(Place::Scratch, stage.join(SCRATCH))
             .with(Place::Readable, tidy(stage, Path::new(SYSTEM)));
-        for name in ["bin", "lib", "files"] {
+        for name in COVERED {
             places = places.with(Place::Covered, beside(name));
         }
         if self.toolchain == ToolchainSource::Installed {
@@ -148,6 +162,13 @@ impl Elsewhere<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a path, seen from the staged directory, lies where something else
+/// than sources was sent to.
+fn is_sent(below: &Path) -> bool {
+    let covered = |name: &&str| below.starts_with(Path::new("..").join(name));
+    below.starts_with(SYSTEM) || COVERED.iter().any(covered)
 }
 
 /// A path seen from a directory, with the steps up taken.

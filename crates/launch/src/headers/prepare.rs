@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
-use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle};
+use gfxpack_process::watch::{
+    Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle, tidy_below,
+};
 use gfxpack_process::{Moment, Output, Usage};
 use tempfile::TempDir;
 
@@ -259,7 +261,10 @@ impl<'a> Headers<'a> {
         let sources = self.options.sources;
         let paths: Vec<PathBuf> = header.hiding(dirs).collect();
         let staged = sources.files(source);
-        let is_staged = |path: &PathBuf| staged.iter().any(|(name, _)| path == Path::new(name));
+        let is_staged = |path: &PathBuf| {
+            let path = tidy_below(path);
+            staged.iter().any(|(name, _)| path == Path::new(name))
+        };
         let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
         none.then(|| Arc::new(Answers::of_relative(answers).to_kept()))

@@ -451,10 +451,14 @@ PUBLIC void _Exit(int status) {
 }
 
 PUBLIC int chdir(const char *path) {
-    int on = enter_start();
+    int asks = enter();
+    int on = asks || enter_start();
     int done = (int)RAW(SYS_chdir, path, 0, 0, 0, 0);
     if (on) {
         int before = errno;
+        /* Whether it is there; it is named from the directory before. */
+        if (asks)
+            put(&EVENT(.kind = KIND_ACCESS, .error = done < 0 ? before : 0, .first = path));
         put_directory(KIND_DIRECTORY, 0);
         errno = before;
         leave();

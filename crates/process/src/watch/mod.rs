@@ -25,6 +25,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, StatVfsMountFlags, fallocate, memfd_create, statvfs};
+use rustix::process::{Resource, getrlimit};
 use tempfile::TempPath;
 
 pub use answers::{Answer, Answers, KeptAnswers, Query};
@@ -42,6 +43,8 @@ use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 /// hipcc with everything of the C++ library, is a hundredth of it. It takes
 /// no more memory than what is written.
 pub const RECORD_LIMIT: u64 = 16 << 20;
+/// What tells a process where its open files lie.
+const OWN_FILES: &str = "/proc/self/fd";
 
 /// What is wanted of a record, and what its run may do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,9 +96,17 @@ impl Recorder {
     /// An empty record.
     ///
     /// # Errors
-    /// Where the system has no files in memory, or a path that may be written
-    /// or read is not there.
+    /// Where the system has no files in memory or no /proc, files may not get as
+    /// large as a record may, or a path that may be written or read is not
+    /// there.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
+        // Whoever makes a file larger than it may be is killed; and a process
+        // finds out by /proc where its files lie.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < RECORD_LIMIT)
+            || !Path::new(OWN_FILES).exists()
+        {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
         let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
         let readable: Option<Vec<PathBuf>> = options.readable.map(real).transpose()?;

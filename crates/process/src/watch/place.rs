@@ -50,6 +50,8 @@ enum Harmless {
     Look,
     /// That, and what a link holds.
     Readlink,
+    /// Anything that fails.
+    Failure,
     /// Anything.
     Any,
 }
@@ -61,8 +63,10 @@ enum Harmless {
 ///
 /// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
 /// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
-const HARMLESS: [(&str, Harmless); 5] = [
+const HARMLESS: [(&str, Harmless); 6] = [
     ("/dev/null", Harmless::Any),
+    // Tried by every bash, which may well have no terminal.
+    ("/dev/tty", Harmless::Failure),
     ("/proc/self/exe", Harmless::Readlink),
     ("/proc/self/fd", Harmless::Look),
     ("/proc/self/fd/*", Harmless::Readlink),
@@ -202,6 +206,7 @@ fn is_harmless(ask: &Ask) -> bool {
         named
             && match harmless {
                 Harmless::Any => true,
+                Harmless::Failure => ask.error.is_some(),
                 Harmless::Look => looks(&ask.what),
                 Harmless::Readlink => looks(&ask.what) || matches!(ask.what, What::Readlink(_)),
             }

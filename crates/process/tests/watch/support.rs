@@ -279,7 +279,8 @@ impl Trace<'_> {
             "lstat" => ("lstat", 0),
             "newfstatat" | "statx" if paths[0].as_os_str().is_empty() => return,
             "newfstatat" | "statx" => (if nofollow { "lstat" } else { "stat" }, 0),
-            "access" | "faccessat" | "faccessat2" => ("access", 0),
+            // It is told like a question whether the directory is there.
+            "access" | "faccessat" | "faccessat2" | "chdir" => ("access", 0),
             "readlink" | "readlinkat" => ("readlink", 0),
             "statfs" => ("statfs", 0),
             "unlink" | "unlinkat" | "rmdir" => ("remove", 0),
@@ -291,13 +292,6 @@ impl Trace<'_> {
                 ("change", 0)
             }
             "utime" | "utimes" | "utimensat" | "futimesat" => ("change", 0),
-            "chdir" => {
-                if !failed {
-                    state.directory = state.directory.join(&paths[0]);
-                    state.directory = fs::canonicalize(&state.directory).unwrap();
-                }
-                return;
-            }
             "execve" | "execveat" => ("execute", 0),
             "getcwd" | "write" | "read" | "pread64" | "pwrite64" | "getdents64" | "writev" => {
                 return;
@@ -307,6 +301,9 @@ impl Trace<'_> {
         let descriptor = rest.split(',').next().unwrap().trim();
         assert!(descriptor.parse::<u32>().is_err() || paths[at].is_absolute(), "{name}({rest}");
         let path = state.directory.join(&paths[at]);
+        if name == "chdir" && !failed {
+            state.directory = fs::canonicalize(&path).unwrap();
+        }
         if !is_descriptor(&path) && (self.all || class != Class::Other) {
             *self.calls.entry((kind, path, !failed)).or_default() += 1;
         }
