@@ -205,14 +205,13 @@ impl Asked {
         self.writes = self.writes.take().or(writes);
         self.changed = self.changed.take().or(changed);
         for (below, asked) in asked {
-            if asked.found {
-                if let Some(answer) = stage.more(context.sources, &below) {
-                    // By way of `..`, another file may lie there.
-                    if context.sources.is_other(stage.source, &below, &answer, context.digests) {
-                        self.reads.get_or_insert(below.clone());
-                    }
-                    self.sources.insert((below.clone(), answer));
+            let laid_out = || stage.more(context.sources, &below);
+            if let Some(answer) = asked.found.then(laid_out).flatten() {
+                // By way of `..`, another file may lie there.
+                if context.sources.is_other(stage.source, &below, &answer, context.digests) {
+                    self.reads.get_or_insert(below.clone());
                 }
+                self.sources.insert((below.clone(), answer));
             }
             if asked.absent {
                 self.take_absent(context, stage, below, asked.found)?;
