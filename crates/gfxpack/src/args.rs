@@ -32,11 +32,7 @@ pub(crate) use harvest::{
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 pub(crate) use problems::ProblemsCommand;
-#[cfg(feature = "remote-cache")]
-pub(crate) use remote::CacheUpload;
-#[cfg(feature = "remote")]
-pub(crate) use remote::RemoteToolchain;
-pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
+pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
     Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, SYSFS, Which,

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
 use gfxpack_debian::Proxies;
 
+use crate::fail::{self, Result};
+
 /// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.
 /// 2025-01-01T00:00:00Z.
@@ -109,11 +111,11 @@ impl Environment {
     }
 
     /// Seconds since the epoch for every time stamp in what is built.
-    pub(crate) fn epoch(&self) -> anyhow::Result<u64> {
+    pub(crate) fn epoch(&self) -> Result<u64> {
         match &self.source_date_epoch {
             None => Ok(DEFAULT_EPOCH),
             Some(text) => text.parse().map_err(|_| {
-                crate::fail::usage(
+                fail::usage(
                     format!("failed to read SOURCE_DATE_EPOCH `{text}`"),
                     "it is a number of seconds since 1970, as `date +%s` prints it",
                 )
@@ -122,11 +124,11 @@ impl Environment {
     }
 
     /// Bytes that the cache may have after a build, if there is a limit.
-    pub(crate) fn cache_size(&self) -> anyhow::Result<Option<u64>> {
+    pub(crate) fn cache_size(&self) -> Result<Option<u64>> {
         let Some(text) = &self.cache_size else { return Ok(None) };
         let size = crate::quantity::parse_size(text);
         size.map(Some).map_err(|_| {
-            crate::fail::usage(
+            fail::usage(
                 format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),
                 "write a number with its unit, B, kB, MB, GB or TB: 20GB",
             )

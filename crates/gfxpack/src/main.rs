@@ -2,36 +2,15 @@
 //! terminal, and turns what happened into an exit code.
 
 mod args;
-mod asking;
-mod build;
-mod cache;
 mod commands;
-mod destination;
 mod environment;
-mod estimate;
 mod fail;
-mod failures;
-mod finding;
-mod inputs;
-mod messages;
-mod missing_from;
+mod options;
 mod output;
-mod outputs;
-mod packages;
-mod perfdb;
-mod prepare;
+mod prepared;
 mod progress;
-mod provenance;
 mod quantity;
-mod record;
-mod remote;
-mod report;
-mod repository;
-mod shards;
-mod signing;
-mod tools;
-mod unbuildable;
-mod writers;
+mod tuning_findings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -52,7 +31,7 @@ fn main() -> ExitCode {
     let output = output::Output::new(&args.common);
     // A panic is a defect; Rust's own exit code for it means something else here.
     let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));
-    let result = catch_unwind(run).unwrap_or_else(|_| Err(fail::defect()));
+    let result = catch_unwind(run).unwrap_or(Err(fail::Failure::Defect));
     let finished = output.finish().map_err(fail::io("write", Path::new("stdout")));
     match result.and(finished) {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
+pub(crate) use gfxpack_pipeline::text::{counted, display as shown, size};
+
 use crate::args::{Common, MessageFormat, When};
 
 /// Version of the JSON messages.
@@ -156,6 +158,15 @@ impl Output {
         }
     }
 
+    /// The same, above the bars if there are any.
+    pub(crate) fn warn_above(&self, line: &str) {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match drawn {
+            Some(bar) => bar.suspend(|| self.warn(line)),
+            None => self.warn(line),
+        }
+    }
+
     /// What ended the program.
     pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
         if self.json {
@@ -185,12 +196,6 @@ pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
-/// A path in a message, which is UTF-8: with U+FFFD for what is not, as people
-/// are shown it.
-pub(crate) fn shown(path: impl AsRef<Path>) -> String {
-    path.as_ref().display().to_string()
-}
-
 /// Text out of somebody's file on a terminal, which does as it is told.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control)
@@ -209,29 +214,6 @@ fn escaped(text: &str, is_harm: impl Fn(char) -> bool) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// `1 kernel`, `2 kernels`.
-pub(crate) fn counted(number: impl TryInto<u64>, what: &str) -> String {
-    match number.try_into().unwrap_or(u64::MAX) {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
-}
-
-/// `1.2 MB`, in powers of ten.
-pub(crate) fn size(bytes: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 999.95 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", units[unit])
-}
-
 #[cfg(test)]
 mod tests {
     #[test]
@@ -239,17 +221,5 @@ mod tests {
         assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
         assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
         assert_eq!(super::harmless_lines("1 |\ta\n\r\u{9b}1m"), "1 |\ta\n\\r\\u{9b}1m");
-    }
-
-    #[test]
-    fn what_there_is_one_of_is_singular() {
-        let counts = [0_usize, 1, 2].map(|count| super::counted(count, "kernel"));
-        assert_eq!(counts, ["0 kernels", "1 kernel", "2 kernels"]);
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
-        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
     }
 }

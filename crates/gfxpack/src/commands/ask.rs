@@ -7,18 +7,20 @@ use std::path::Path;
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::Uses;
 use gfxpack_model::KernelKey;
+use gfxpack_pipeline::ask::{self, Asked};
+use gfxpack_pipeline::asked_facts::library_in_words;
+use gfxpack_pipeline::destination::Destination;
+use gfxpack_pipeline::inputs;
+use gfxpack_pipeline::options::processes;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Ask;
-use crate::asking::{self, Asked};
-use crate::build;
-use crate::cache;
-use crate::destination::Destination;
 use crate::environment::Environment;
-use crate::fail;
-use crate::inputs;
+use crate::fail::{self, Result};
+use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted, shown, to_file};
+use crate::progress::Reporter;
 
 /// One key: a line of the list.
 #[derive(Serialize)]
@@ -51,7 +53,7 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     if args.asking.problems.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -66,10 +68,17 @@ pub(crate) fn run(
         ));
     }
     let targets = inputs::distinct(&args.target)?;
-    let jobs = build::processes(args.jobs);
-    let cache = cache::dir(&args.cache, environment)?;
-    let asked = asking::run(&args.asking, &targets, jobs, &cache, environment, cancel, output)?;
-    asking::report_failures(&asked, output);
+    let jobs = processes(args.jobs);
+    let reporter = Reporter::new(output, None);
+    let ask = ask::Ask {
+        problems: &args.asking.problems,
+        library: &library_options(&args.asking.library, environment),
+        targets: &targets,
+        jobs,
+        cache: &cache_dir(&args.cache, environment).directory()?,
+    };
+    let asked = ask.run(cancel, &reporter)?;
+    ask::report_failures(&asked, &reporter);
     let lines = lines(&asked);
     match to_file(args.out.as_ref()) {
         Some(out) => write(out, &lines)?,
@@ -82,8 +91,8 @@ pub(crate) fn run(
     }
     report(&asked, lines.len(), args.out.as_deref(), output);
     let hint = "each is named above; the list has the keys of the others";
-    match asking::failed(&asked, hint) {
-        Some(outcome) => Err(outcome.into()),
+    match ask::failed(&asked, hint) {
+        Some(error) => Err(error.into()),
         None => Ok(()),
     }
 }
@@ -116,7 +125,7 @@ fn lines(asked: &Asked) -> Vec<Line<'_>> {
     lines
 }
 
-fn write(out: &Path, lines: &[Line<'_>]) -> anyhow::Result<()> {
+fn write(out: &Path, lines: &[Line<'_>]) -> Result {
     let mut text = Vec::new();
     for line in lines {
         serde_json::to_writer(&mut text, line)?;
@@ -139,7 +148,7 @@ fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {
     let problems = counted(asked.problems.len(), "problem");
     output.say(&format!(
         "{}: {} for {problems}",
-        asking::library_in_words(&asked.facts),
+        library_in_words(&asked.facts),
         counted(keys, "key")
     ));
 }

@@ -1,14 +1,14 @@
 //! `cache stats|gc|verify`: what the cache holds, and keeping it in order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, Limits, ObjectStore, OldStore};
 use serde_json::{Value, json};
 
-use crate::args::CacheCommand;
-use crate::cache;
+use crate::args::{CacheCommand, CacheDir};
 use crate::environment::Environment;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, shown, size};
 
 /// Runs a `cache` sub-command.
@@ -17,15 +17,15 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     match command {
         CacheCommand::Stats { dir } => {
-            let dir = cache::dir(dir, environment)?;
+            let dir = cache_dir(dir, environment).directory()?;
             stats(&dir, environment.cache_size()?, output);
             Ok(())
         }
         CacheCommand::Gc { dir, max_size, max_age, old, dry_run } => {
-            let dir = cache::existing(dir, environment)?;
+            let dir = existing(dir, environment)?;
             let size = max_size.map_or_else(|| environment.cache_size(), |size| Ok(Some(size)))?;
             if size.is_none() && max_age.is_none() && !old {
                 return Err(fail::usage(
@@ -40,10 +40,22 @@ pub(crate) fn run(
             gc(&dir, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
         }
         CacheCommand::Verify { dir } => {
-            let dir = cache::existing(dir, environment)?;
+            let dir = existing(dir, environment)?;
             verify(&dir, cancel, output)
         }
     }
+}
+
+/// The cache's directory, which must exist.
+fn existing(args: &CacheDir, environment: &Environment) -> Result<PathBuf> {
+    let dir = cache_dir(args, environment).directory()?;
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    Err(fail::usage(
+        format!("failed to find the cache `{}`", dir.display()),
+        "the first build makes it; --cache-dir names another one",
+    ))
 }
 
 fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
@@ -83,10 +95,10 @@ fn listed(old: &OldStore) -> Value {
 }
 
 /// Removes the stores of earlier versions.
-fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> anyhow::Result<()> {
+fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
     for one in ObjectStore::open_to_look(dir).old() {
         if !dry_run && !one.remove()? {
-            return Err(Outcome::InUse.into());
+            return Err(Failure::InUse);
         }
         let mut body = listed(&one);
         body["dry_run"] = dry_run.into();
@@ -99,8 +111,8 @@ fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn gc(dir: &Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
-    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Outcome::InUse)?;
+fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
+    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Failure::InUse)?;
     let body = json!({
         "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
@@ -120,7 +132,7 @@ fn gc(dir: &Path, limits: &Limits, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> Result {
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
@@ -138,5 +150,5 @@ fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    Err(Outcome::Damaged(damaged.len()).into())
+    Err(Failure::Damaged(damaged.len()))
 }

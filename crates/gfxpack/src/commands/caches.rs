@@ -10,7 +10,7 @@ use gfxpack_caches::{Cache, Clearing, Entry, Kept, NAMES, Place, RemoveError, Sc
 use serde_json::{Value, json};
 
 use crate::environment;
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, shown, size};
 use crate::quantity::parse_age;
 
@@ -74,7 +74,7 @@ pub(crate) enum Shell {
 }
 
 /// Runs a `caches` sub-command.
-pub(crate) fn run(command: &Caches, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let surroundings = environment::surroundings();
     match command {
         Caches::List { chosen, entries } => {
@@ -228,7 +228,7 @@ fn clear(
     dry_run: bool,
     yes: bool,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let asked = std::io::stdin().is_terminal() && !output.json;
     if !dry_run && !yes && !asked {
         return Err(fail::usage(
@@ -307,7 +307,7 @@ fn tell_kept(cache: &Cache, entry: &Entry, why: &Kept, output: &Output) {
 }
 
 /// Asks on the terminal.
-fn confirmed(sum: &str, output: &Output) -> anyhow::Result<bool> {
+fn confirmed(sum: &str, output: &Output) -> Result<bool> {
     output.stderr(&format!("remove {sum}? [y/N]"));
     let mut answer = String::new();
     std::io::stdin()

@@ -8,11 +8,11 @@ use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
 
 use crate::args::{Detect, Hardware, SYSFS, Which};
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::Output;
 
 /// Prints devices or package names; none of them where there is no GPU.
-pub(crate) fn run(args: &Detect, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     let detection = detect(&args.hardware, &Environment::read())?;
     for device in &detection.devices {
         print(device, args, output);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Detect, output: &Output) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Where the sysfs that was named is none.
-pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> anyhow::Result<Detection> {
+pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<Detection> {
     // A container may have none of its own.
     if hardware.sysfs != Path::new(SYSFS) && !hardware.sysfs.is_dir() {
         return Err(fail::usage(

@@ -14,11 +14,11 @@ use serde_json::json;
 
 use super::lookup;
 use crate::args::{Doctor, MaxObject};
-use crate::fail::Outcome;
+use crate::fail::{Failure, Result};
 use crate::output::Output;
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result {
     let environment = Environment::read();
     let mut checks = Checks { output, max_object: args.asked.max_object, problems: 0 };
     let targets = hardware::check(args, &environment, &mut checks)?;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> anyhow
     files::check(&places, &targets, args.deep, &mut checks);
     user::check(&places, &mut checks);
     databases::check(&environment, &places, &targets, &mut checks);
-    if checks.problems > 0 { Err(Outcome::Unwell(checks.problems).into()) } else { Ok(()) }
+    if checks.problems > 0 { Err(Failure::Unwell(checks.problems)) } else { Ok(()) }
 }
 
 /// How bad it is.

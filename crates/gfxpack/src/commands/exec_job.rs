@@ -3,19 +3,18 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, ExecutorOptions, Shortcuts};
-use gfxpack_model::KdbId;
-use gfxpack_plan::plan::Plan;
+use gfxpack_compile::{Cancel, Shortcuts};
+use gfxpack_pipeline::options::{BuildOptions, KdbForm};
+use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_pipeline::shards::stored::Stored;
+use gfxpack_pipeline::shards::{build, job};
 use gfxpack_plan::shard::Shard;
-use gfxpack_plan::stored::Jobs;
 
 use crate::args::ExecJob;
 use crate::environment::Environment;
+use crate::fail::Result;
+use crate::options::{cache_options, search};
 use crate::output::Output;
-use crate::prepare::{self, Purpose};
-use crate::progress::Progress;
-use crate::report::Facts;
-use crate::shards::{Outbox, Run, Stored, build, say_refused};
 
 /// Runs the job, unless its object or the compiler's refusal is there.
 pub(crate) fn run(
@@ -23,39 +22,43 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
-    let cache = prepare::open_cache(&args.cache, environment, Purpose::Build)?;
-    let search = prepare::search(&args.toolchain, environment);
-    let stored = Stored::open(&args.plan)?;
-    let prepared = stored.prepare(&Jobs::One(args.job), cache, &search, cancel)?;
-    let outbox = Outbox::open(&args.out)?;
-    let run = Run {
-        prepared: &prepared,
-        outbox: &outbox,
-        options: ExecutorOptions {
-            jobs: 1,
-            time_limit: Duration::from_secs(args.timeout),
-            cache_dir: prepared.cache.scratch.clone(),
-            shortcuts: Shortcuts::default(),
-            remote: None,
-            shared: None,
-            retry_refused: false,
-            admitted: args.allow_read.clone(),
-        },
-        cancel,
-        output,
+) -> Result {
+    let options = BuildOptions {
+        out: args.out.clone(),
+        jobs: Some(1),
+        timeout: Duration::from_secs(args.timeout),
+        allow_partial: false,
+        form: KdbForm::default(),
+        report: None,
+        shortcuts: Shortcuts::default(),
+        allow_read: args.allow_read.clone(),
+        retry_refused: false,
+        remote: None,
+        shared_cache: None,
     };
-    let ended = run.run(&mut Silent, &mut Facts::new())?;
-    say_refused(&outbox, args.job, output);
-    build::outcome(&ended, Shard::new(1, 1).expect("one of one"))
+    let cache = cache_options(&args.cache, environment)?;
+    let search = search(&args.toolchain, environment);
+    let stored = Stored::open(&args.plan)?;
+    let built =
+        job::run(stored, args.job, &cache, &search, &options, cancel, &Notes(output.clone()))?;
+    if let Some(note) = &built.refusal {
+        output.stderr(&format!(
+            "failed to compile `{}`: {}\n{}",
+            note.key,
+            note.reason,
+            note.output.trim_end()
+        ));
+    }
+    Ok(build::outcome(&built.ended, Shard::new(1, 1).expect("one of one"))?)
 }
 
 /// Whoever starts a process for each job shows progress itself.
-struct Silent;
+struct Notes(Output);
 
-impl Progress for Silent {
-    fn event(&mut self, _: &Plan, _: &gfxpack_compile::Event) {}
-    fn assembled(&mut self, _: &Plan, _: KdbId, _: u64, _: u64) {}
-    fn unchanged(&mut self, _: &Plan, _: KdbId, _: u64) {}
-    fn finish(&mut self, _kept: bool) {}
+impl Progress for Notes {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Note(text) = event {
+            self.0.say(text);
+        }
+    }
 }

@@ -12,13 +12,14 @@ use serde_json::json;
 
 use super::{kdb, lookup};
 use crate::args::{Explain, MaxObject};
+use crate::fail::Result;
 use crate::output::{Output, shown};
 
 /// Kernel names that are shown where none is the one asked for.
 const NAMES: usize = 3;
 
 /// Explains; the kernel may be there after all.
-pub(crate) fn run(args: &Explain, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Explain, output: &Output) -> Result {
     let environment = Environment::read();
     let config = lookup::config(&args.asked, &environment, output)?;
     let target = config.target.clone();

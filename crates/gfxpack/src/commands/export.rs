@@ -3,14 +3,17 @@
 use serde_json::json;
 
 use crate::args::Export;
+use crate::environment::Environment;
+use crate::fail::Result;
+use crate::options::search;
 use crate::output::{Output, shown};
-use crate::shards::ninja;
+use gfxpack_pipeline::shards::ninja;
 
 /// Writes what was asked for.
-pub(crate) fn run(export: &Export, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(export: &Export, environment: &Environment, output: &Output) -> Result {
     match export {
         Export::Ninja(args) => {
-            let jobs = ninja::write(args)?;
+            let jobs = ninja::write(&args.plan, &args.out, &search(&args.toolchain, environment))?;
             let file = args.out.join("build.ninja");
             output.message("exported", &json!({ "file": shown(&file), "jobs": jobs }));
             output.say(&format!(

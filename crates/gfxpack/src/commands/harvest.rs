@@ -17,9 +17,9 @@ use tempfile::{NamedTempFile, TempPath};
 
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
-use crate::destination::Destination;
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, shown, to_file};
+use gfxpack_pipeline::destination::Destination;
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -28,14 +28,14 @@ use crate::output::{Output, shown, to_file};
 const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
 
 /// Runs `harvest` or one of its sub-commands.
-pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> Result {
     match &args.command {
         None => keys(&args.keys, cancel, output),
         Some(HarvestCommand::Commands(args)) => commands(args, cancel, output),
     }
 }
 
-fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     let inputs = inputs(&args.sources)?;
     let bar = bar(&inputs, output);
     let read = |bytes| bar.add(bytes);
@@ -160,7 +160,7 @@ impl Sums {
     }
 }
 
-fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result {
     let found = gather_commands(&args.sources, cancel, output)?;
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
@@ -184,7 +184,7 @@ pub(super) fn gather_commands(
     sources: &Sources,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<Vec<Found>> {
+) -> Result<Vec<Found>> {
     let inputs = inputs(sources)?;
     let bar = bar(&inputs, output);
     let read = |bytes| bar.add(bytes);
@@ -212,9 +212,9 @@ pub(super) fn gather_commands(
 }
 
 /// Writes a script that its owner and everybody else may run.
-pub(super) fn executable(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn executable(path: &Path, text: &str) -> Result {
     let write = || -> std::io::Result<()> {
-        crate::record::replace(path, text.as_bytes())?;
+        gfxpack_pipeline::destination::replace(path, text.as_bytes())?;
         if std::fs::metadata(path)?.is_file() {
             std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
         }
@@ -237,7 +237,7 @@ struct Written {
 }
 
 impl Written {
-    fn create(path: &Path) -> anyhow::Result<Self> {
+    fn create(path: &Path) -> Result<Self> {
         let open = || match Destination::of(path)? {
             Destination::File(path) => {
                 let (file, temporary) = NamedTempFile::new_in(parent(&path))?.into_parts();
@@ -249,7 +249,7 @@ impl Written {
         Ok(Self { path, out: BufWriter::new(file), temporary })
     }
 
-    fn line(&mut self, record: &KeyRecord) -> anyhow::Result<()> {
+    fn line(&mut self, record: &KeyRecord) -> Result {
         let mut put = || -> std::io::Result<()> {
             serde_json::to_writer(&mut self.out, record)?;
             self.out.write_all(b"\n")
@@ -257,7 +257,7 @@ impl Written {
         put().map_err(fail::io("write", &self.path))
     }
 
-    fn finish(self) -> anyhow::Result<()> {
+    fn finish(self) -> Result {
         let Self { path, out, temporary } = self;
         let persist = || -> std::io::Result<()> {
             let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;

@@ -17,17 +17,13 @@ use serde_json::json;
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
-use crate::record;
+use gfxpack_pipeline::destination;
 
 /// Runs a `kdb` sub-command.
-pub(crate) fn run(
-    kdb: KdbCommand,
-    environment: &Environment,
-    output: &Output,
-) -> anyhow::Result<()> {
+pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {
     let KdbCommand { max_object: max, command } = kdb;
     match command {
         Kdb::Verify { files, target } => {
@@ -56,7 +52,7 @@ pub(crate) fn run(
                 error => {
                     error.iter().for_each(|error| output.warn(&format!("{error:#}")));
                     let hint = hints.into_iter().collect::<Vec<_>>().join("; ");
-                    Err(Outcome::Unverified { what: names.join(", "), hint }.into())
+                    Err(Failure::Unverified { what: names.join(", "), hint })
                 }
             }
         }
@@ -95,7 +91,7 @@ fn verify(
     max_object: MaxObject,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<Vec<FindingClass>> {
+) -> Result<Vec<FindingClass>> {
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
@@ -155,7 +151,7 @@ pub(crate) fn verify_options(max_object: MaxObject) -> VerifyOptions<'static> {
     options
 }
 
-fn info(file: &Path, max_object: MaxObject, output: &Output) -> anyhow::Result<()> {
+fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
     let reader = open(file, max_object)?;
     let (info, layout) = (reader.info()?, reader.layout().name());
     // Generator and compiler, with the number of their rows.
@@ -237,7 +233,7 @@ fn list(
     keys: bool,
     max_object: MaxObject,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     open(file, max_object)?.for_each_entry(|entry| {
         let text = entry.key.to_string();
         if output.is_broken() {
@@ -268,10 +264,10 @@ fn get(
     max_object: MaxObject,
     out: Option<&Path>,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let bytes = object::find(select, max_object)?;
     match out {
-        Some(path) => record::replace(path, &bytes).map_err(fail::io("write", path)),
+        Some(path) => destination::replace(path, &bytes).map_err(fail::io("write", path)),
         None => {
             output.bytes(&bytes);
             Ok(())

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion};
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, shown, size};
-use crate::record;
+use gfxpack_pipeline::destination;
 
 /// Tells who has the kernel, or why nobody has.
-pub(crate) fn run(args: &Lookup, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
     let environment = Environment::read();
     let mut config = config(&args.asked, &environment, output)?;
     if args.user_first {
@@ -37,23 +37,21 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> anyhow::Result<()> {
         output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
     }
     let Some(found) = answer.found else {
-        return Err(Outcome::NotFound { key: key.to_string(), target: target.to_string() }.into());
+        return Err(Failure::NotFound { key: key.to_string(), target: target.to_string() });
     };
     if !output.json {
         output.data(&in_words(&found));
     }
     match &args.out {
-        Some(path) => record::replace(path, &found.code_object).map_err(fail::io("write", path)),
+        Some(path) => {
+            destination::replace(path, &found.code_object).map_err(fail::io("write", path))
+        }
         None => Ok(()),
     }
 }
 
 /// How the cache is opened to answer this: silent, and only to look.
-pub(super) fn config(
-    asked: &Asked,
-    environment: &Environment,
-    output: &Output,
-) -> anyhow::Result<Config> {
+pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) -> Result<Config> {
     let target = match &asked.target {
         Some(target) => target.clone(),
         None => here(&asked.hardware, environment, output)?,
@@ -66,16 +64,12 @@ pub(super) fn config(
 }
 
 /// The usual places, or those given.
-pub(super) fn places(
-    asked: &Asked,
-    environment: &Environment,
-    output: &Output,
-) -> anyhow::Result<Places> {
+pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) -> Result<Places> {
     let mut places = Places::resolve(environment, &options(&asked.version, environment, output));
     if !asked.system_dir.is_empty() {
         let absolute =
             |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
-        let given = asked.system_dir.iter().map(absolute).collect::<anyhow::Result<Vec<_>>>()?;
+        let given = asked.system_dir.iter().map(absolute).collect::<Result<Vec<_>>>()?;
         places.system = Places::new(given, places.user.clone()).system;
     }
     Ok(places)
@@ -145,7 +139,7 @@ fn tell_version(newest: &str, there: &[String], above: &Path, output: &Output) {
 }
 
 /// This machine's first GPU.
-fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> anyhow::Result<Target> {
+fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> Result<Target> {
     let detection = detect::detect(hardware, environment)?;
     let first = detection.devices.first().ok_or_else(|| {
         fail::usage(

@@ -5,17 +5,19 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use crate::args::Args;
-use crate::{fail, record};
+use gfxpack_pipeline::destination;
+
+use crate::fail::{self, Result};
 
 /// Writes `gfxpack.1`, and `gfxpack-COMMAND.1` for every command.
-pub(crate) fn run(dir: &Path) -> anyhow::Result<()> {
+pub(crate) fn run(dir: &Path) -> Result {
     // Texts are wrapped by whoever shows the page, not by this terminal.
     let mut command = Args::command().term_width(0).disable_help_subcommand(true);
     command.build();
     pages(&command, "gfxpack", dir)
 }
 
-fn pages(command: &clap::Command, name: &str, dir: &Path) -> anyhow::Result<()> {
+fn pages(command: &clap::Command, name: &str, dir: &Path) -> Result {
     let version = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
     let page = clap_mangen::Man::new(command.clone().name(name.to_owned()))
         .title(name.to_uppercase())
@@ -25,7 +27,7 @@ fn pages(command: &clap::Command, name: &str, dir: &Path) -> anyhow::Result<()> 
     let mut text = Vec::new();
     let path = dir.join(format!("{name}.1"));
     page.render(&mut text).map_err(fail::io("write", &path))?;
-    record::replace(&path, &text).map_err(fail::io("write", &path))?;
+    destination::replace(&path, &text).map_err(fail::io("write", &path))?;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages(below, &format!("{name}-{}", below.get_name()), dir)?;
     }

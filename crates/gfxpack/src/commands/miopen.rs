@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{Library, LibrarySource, Sources};
+use gfxpack_pipeline::{destination, libmiopen};
 use serde_json::json;
 
 use crate::args::MiopenCommand;
-use crate::asking::library;
-use crate::cache;
 use crate::environment::Environment;
-use crate::fail;
+use crate::fail::{self, Result};
+use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted, shown};
-use crate::record;
+use crate::progress::Reporter;
 
 /// What stands before the pins.
 const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of Debian's archive by \
@@ -24,18 +24,19 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
-    let cache = cache::dir(&args.cache, environment)?;
+) -> Result {
+    let cache = cache_dir(&args.cache, environment).directory()?;
+    let mut options = library_options(&args.library, environment);
+    let reporter = Reporter::new(output, None);
     let library = match &args.lock {
-        None => library::locate(&args.library, &cache, environment, cancel, output)?,
+        None => libmiopen::locate(&options, &cache, cancel, &reporter)?,
         Some(file) => {
-            let lock = library::choose(&args.library, &cache, environment, cancel, output)?;
+            let lock = libmiopen::choose(&options, &cache, cancel, &reporter)?;
             let text = lock.text(COMMENT)?;
-            record::replace(file, text.as_bytes()).map_err(fail::io("write", file))?;
+            destination::replace(file, text.as_bytes()).map_err(fail::io("write", file))?;
             // What was written is what is used.
-            let mut pinned = args.library.clone();
-            pinned.miopen = Some(LibrarySource::Lock(file.clone()));
-            library::locate(&pinned, &cache, environment, cancel, output)?
+            options.source = Some(LibrarySource::Lock(file.clone()));
+            libmiopen::locate(&options, &cache, cancel, &reporter)?
         }
     };
     let sources = Sources::of(&library)?;
@@ -50,11 +51,7 @@ pub(crate) fn run(
 }
 
 /// Says what a library is.
-pub(crate) fn print(
-    library: &Library,
-    sources: Option<&Sources>,
-    output: &Output,
-) -> anyhow::Result<()> {
+pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
     output.message(

@@ -1,6 +1,7 @@
 //! The sub-commands, each a few steps over the crates below.
 
 mod ask;
+mod build_shard;
 mod cache;
 mod caches;
 mod detect;
@@ -32,17 +33,18 @@ mod wait;
 mod why;
 
 pub(crate) use caches::Caches;
-pub(crate) use perfdb::{Perfdb, check as check_perfdb};
+pub(crate) use perfdb::Perfdb;
 
 use clap::CommandFactory;
 use gfxpack_compile::Cancel;
 
 use crate::args::{Args, Command};
 use crate::environment::Environment;
+use crate::fail::Result;
 use crate::output::Output;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result {
     match args.command {
         Command::Dist(dist) => {
             let cancel = cancel_on_signal(output)?;
@@ -64,9 +66,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
             merge::run(&merge, environment, &cancel_on_signal(output)?, output)
         }
         Command::Status(status) => status::run(&status, output),
-        Command::Submit(submit) => submit::run(&submit, output),
+        Command::Submit(submit) => submit::run(&submit, environment, output),
         Command::Wait(wait) => wait::run(&wait, &cancel_on_signal(output)?, output),
-        Command::Export(export) => export::run(&export, output),
+        Command::Export(export) => export::run(&export, environment, output),
         Command::ExecJob(job) => {
             exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
         }
@@ -111,7 +113,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> any
 /// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
 /// once, and its compilers with it; what it leaves is swept up by the next
 /// build.
-pub(crate) fn cancel_on_signal(output: &Output) -> anyhow::Result<Cancel> {
+pub(crate) fn cancel_on_signal(output: &Output) -> Result<Cancel> {
     let cancel = Cancel::default();
     let (flag, output) = (cancel.clone(), output.clone());
     ctrlc::set_handler(move || {

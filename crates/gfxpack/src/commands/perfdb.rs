@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use gfxpack_model::Target;
-use gfxpack_tuning::{DatabaseName, Finding, Kind, MergeError, Severity};
+use gfxpack_tuning::{DatabaseName, Kind, MergeError};
 use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
-use crate::destination;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, shown};
+use crate::tuning_findings;
+use gfxpack_pipeline::destination;
 
 /// Solvers that `stats` shows unless it is to say more.
 const SHOWN: usize = 10;
@@ -56,7 +57,7 @@ pub(crate) enum Perfdb {
 }
 
 /// Runs a `perfdb` sub-command.
-pub(crate) fn run(command: &Perfdb, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(command: &Perfdb, output: &Output) -> Result {
     match command {
         Perfdb::Merge { inputs, out, any_device, keep_going } => {
             merge(inputs, out, *any_device, *keep_going, output)
@@ -72,7 +73,7 @@ fn merge(
     any_device: bool,
     keep_going: bool,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let mut out = out.to_owned();
     if out.is_dir() {
         let first = &inputs[0];
@@ -108,15 +109,12 @@ fn merge(
     Ok(())
 }
 
-fn lint(
-    files: &[PathBuf],
-    target: Option<&Target>,
-    strict: bool,
-    output: &Output,
-) -> anyhow::Result<()> {
+fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Output) -> Result {
     let mut unsound = Vec::new();
     for file in files {
-        let linted = gfxpack_tuning::lint(file, target, |finding| tell(file, &finding, output))?;
+        let linted = gfxpack_tuning::lint(file, target, |finding| {
+            tuning_findings::list(file, &finding, output)
+        })?;
         let (errors, warnings) = (linted.errors, linted.warnings);
         let body = json!({
             "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
@@ -133,23 +131,10 @@ fn lint(
     if unsound.is_empty() {
         return Ok(());
     }
-    Err(Outcome::Faulty(unsound.join(", ")).into())
+    Err(Failure::Faulty(unsound.join(", ")))
 }
 
-/// Tells a finding; a note only to those who want more.
-pub(crate) fn tell(file: &Path, finding: &Finding, output: &Output) {
-    let severity = severity_name(finding.severity);
-    let body = json!({
-        "file": shown(file), "line": finding.line, "severity": severity, "detail": finding.message,
-    });
-    output.message("perfdb-finding", &body);
-    if !output.json && (finding.severity > Severity::Note || output.verbose) {
-        let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-        output.data(&format!("{}{line}: {severity}: {}", file.display(), finding.message));
-    }
-}
-
-fn stats(file: &Path, output: &Output) -> anyhow::Result<()> {
+fn stats(file: &Path, output: &Output) -> Result {
     let name = DatabaseName::of(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
     let body = json!({
@@ -192,36 +177,4 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Perf => "performance",
         Kind::Find => "find",
     }
-}
-
-fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
-}
-
-/// The databases that stand in a package beside a kdb are checked before hours
-/// of compiling; what is wrong is told, and ends the run where it is an error.
-pub(crate) fn check(file: &Path, target: &Target, output: &Output) -> anyhow::Result<()> {
-    let linted = gfxpack_tuning::lint(file, Some(target), |finding| {
-        if output.json {
-            tell(file, &finding, output);
-        } else if finding.severity > Severity::Note {
-            let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-            let severity = severity_name(finding.severity);
-            output.stderr(&format!("{severity}: {}{line}: {}", file.display(), finding.message));
-        }
-    })?;
-    if linted.errors > 0 {
-        let name = file.display();
-        return Err(fail::usage(
-            format!("failed to ship `{name}`: {} errors", linted.errors),
-            format!(
-                "`gfxpack perfdb lint {name}` lists them; `perfdb merge --keep-going` leaves out what MIOpen can't read"
-            ),
-        ));
-    }
-    Ok(())
 }

@@ -7,7 +7,11 @@ use std::path::Path;
 
 use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
 use gfxpack_model::{Digest, SourceId};
-use gfxpack_plan::InputError;
+use gfxpack_pipeline::cache::Cache;
+use gfxpack_pipeline::inputs::Read;
+use gfxpack_pipeline::options::Purpose;
+use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
+use gfxpack_pipeline::shards::stored;
 use gfxpack_plan::plan::{Job, Plan};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -15,16 +19,12 @@ use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
-use crate::build;
-use crate::cache::Cache;
 use crate::environment::Environment;
-use crate::fail;
-use crate::inputs::{LeftOut, Read};
-use crate::missing_from::Share;
+use crate::fail::{self, Result};
+use crate::options::PlanArgs;
 use crate::output::{Output, counted, shown};
-use crate::prepare::{self, From, Gathered, Prepared, Purpose};
-use crate::shards::stored;
-use crate::unbuildable;
+use crate::prepared;
+use crate::progress::Reporter;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(
@@ -32,8 +32,8 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
-    let from = From {
+) -> Result {
+    let plan = PlanArgs {
         inputs: &args.inputs,
         toolchain: &args.toolchain,
         cache: &args.cache,
@@ -41,12 +41,13 @@ pub(crate) fn run(
         allow_partial: false,
         // What the commands name has to stay.
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        jobs: build::processes(None),
+        jobs: None,
     };
-    let gathered = match prepare::gather(&from, environment, cancel, output)? {
-        Ok(gathered) => gathered,
-        Err(shares) => {
-            tell_shares(&shares, output);
+    let reporter = Reporter::new(output, None);
+    let gathered = match prepare::gather(&plan.options(environment)?, cancel, &reporter)? {
+        Work::ToDo(gathered) => *gathered,
+        Work::NothingMissing(shares) => {
+            prepared::report_shares(&shares, output);
             return Ok(());
         }
     };
@@ -54,7 +55,7 @@ pub(crate) fn run(
         return store(gathered, dir, output);
     }
     let prepared = gathered.plan()?;
-    warn(&prepared, output);
+    prepared::report(&prepared, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
     }
@@ -68,11 +69,11 @@ pub(crate) fn run(
 }
 
 /// Stores the plan, and says in short what it is.
-fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> {
+fn store(gathered: Gathered, dir: &Path, output: &Output) -> Result {
     let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
-    warn_of(left_out, warnings, problems, output);
-    tell_shares(shares, output);
-    unbuildable::tell(unbuildable, output);
+    prepared::report_warnings(left_out, warnings, problems, output);
+    prepared::report_shares(shares, output);
+    prepared::report_unbuildable(unbuildable, output);
     let header = stored::write(dir, gathered)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
@@ -88,7 +89,7 @@ fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> 
 
 /// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
 /// job for a shell in DIR, which makes `objects/DIGEST.o`.
-fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
+fn stage(prepared: &Prepared, dir: &Path) -> Result {
     let objects = dir.join("objects");
     fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
     for source in 0..prepared.plan.sources.len() {
@@ -102,7 +103,8 @@ fn stage(prepared: &Prepared, dir: &Path) -> anyhow::Result<()> {
         writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
             .expect("writing to a string");
     }
-    Ok(write_atomic(&dir.join("commands"), &[lines.as_bytes()])?)
+    let path = dir.join("commands");
+    write_atomic(&path, &[lines.as_bytes()]).map_err(fail::io("write", &path))
 }
 
 #[derive(Serialize)]
@@ -111,35 +113,6 @@ struct Message<'a> {
     plan: &'a Plan,
     cached: &'a [bool],
     refused: &'a [bool],
-}
-
-/// What kdbs had already, by target.
-pub(crate) fn tell_shares(shares: &[Share], output: &Output) {
-    for Share { target, present, missing } in shares {
-        let body = json!({ "target": target, "present": present, "missing": missing });
-        output.message("missing-from", &body);
-        output.say(&match missing {
-            0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
-            _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
-        });
-    }
-}
-
-/// What is wrong without stopping a build.
-pub(crate) fn warn(prepared: &Prepared, output: &Output) {
-    warn_of(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
-    tell_shares(&prepared.shares, output);
-    unbuildable::tell(&prepared.unbuildable, output);
-}
-
-fn warn_of(left_out: &LeftOut, warnings: &[String], problems: &[InputError], output: &Output) {
-    for (source, reason) in left_out {
-        output.warn(&format!("left out `{source}`: {reason}"));
-    }
-    let problems = problems.iter().map(ToString::to_string);
-    for warning in warnings.iter().cloned().chain(problems) {
-        output.warn(&warning);
-    }
 }
 
 /// Prints a plan: a summary with one line a target, or with `commands` every

@@ -14,14 +14,14 @@ use gfxpack_miopen::{
 use serde_json::json;
 
 use crate::args::ProblemsCommand;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, shown, to_file};
 
 #[cfg(feature = "onnx")]
 pub(crate) use model::read_model;
 
 /// Runs `problems`.
-pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> Result {
     if args.list {
         return list(output);
     }
@@ -47,13 +47,13 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> a
     output.message("problems", &body);
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
-        return Err(Outcome::Unresolved(unresolved).into());
+        return Err(Failure::Unresolved(unresolved));
     }
     Ok(())
 }
 
 /// Refuses options that nothing of what is named takes.
-fn check(args: &ProblemsCommand) -> anyhow::Result<()> {
+fn check(args: &ProblemsCommand) -> Result {
     if !args.symbol.is_empty() && !args.names.iter().any(|name| is_model(name)) {
         return Err(fail::usage("failed to bind --symbol: no model is given", "name a MODEL.onnx"));
     }
@@ -81,7 +81,7 @@ fn add_model(
     _: &Cancel,
     _: &mut BTreeSet<Problem>,
     _: &Output,
-) -> anyhow::Result<usize> {
+) -> Result<usize> {
     Err(fail::usage(
         format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
         "build it with `cargo build --release --package gfxpack --features onnx`",
@@ -89,7 +89,7 @@ fn add_model(
 }
 
 /// The networks that are known.
-fn list(output: &Output) -> anyhow::Result<()> {
+fn list(output: &Output) -> Result {
     for network in network_names()? {
         let [channels, height, width] = network.input;
         let body = json!({
@@ -150,17 +150,14 @@ fn tell_file(file: &ProblemFile, output: &Output) {
 }
 
 /// Writes a line for each problem.
-fn write(
-    problems: &BTreeSet<Problem>,
-    args: &ProblemsCommand,
-    output: &Output,
-) -> anyhow::Result<()> {
+fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) -> Result {
     if let Some(path) = to_file(args.out.as_ref()) {
         let mut text = String::new();
         for problem in problems {
             writeln!(text, "MIOpenDriver {problem}").expect("a String takes all");
         }
-        return crate::record::replace(path, text.as_bytes()).map_err(fail::io("write", path));
+        return gfxpack_pipeline::destination::replace(path, text.as_bytes())
+            .map_err(fail::io("write", path));
     }
     for problem in problems {
         let line = problem.to_string();

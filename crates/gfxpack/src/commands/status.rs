@@ -1,23 +1,27 @@
 //! `status`: which shards are done, and which to run again.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use gfxpack_pipeline::error::in_full;
 use gfxpack_plan::shard::{Shard, ranges};
 use serde_json::json;
 
-use crate::args::{Missing, ShardsIn, Status};
+use crate::args::{Missing, Status};
+use crate::fail::Result;
+use crate::options::shard_dirs;
 use crate::output::Output;
-use crate::shards::slurm;
-use crate::shards::state::State;
+use gfxpack_pipeline::shards::slurm;
+use gfxpack_pipeline::shards::state::State;
 
 /// Prints the shards, or only the missing ones.
-pub(crate) fn run(args: &Status, output: &Output) -> anyhow::Result<()> {
-    let state = State::of(&args.shards)?;
+pub(crate) fn run(args: &Status, output: &Output) -> Result {
+    let state = State::read(&shard_dirs(&args.shards))?;
     for none in args.shards.dirs.iter().filter(|dir| !dir.is_dir()) {
         // Nothing was built into it yet, or it is misspelt.
         output.warn(&format!("there is no directory `{}`", none.display()));
     }
-    let active = active(&args.shards, output);
+    let active = active(&args.shards.dirs, output);
     if args.missing.is_some() && !output.json {
         state.strange.iter().for_each(|strange| output.warn(strange));
     }
@@ -26,12 +30,12 @@ pub(crate) fn run(args: &Status, output: &Output) -> anyhow::Result<()> {
 }
 
 /// Shards that a cluster still has; none where it can't be asked.
-pub(crate) fn active(args: &ShardsIn, output: &Output) -> BTreeMap<u32, String> {
+pub(crate) fn active(dirs: &[PathBuf], output: &Output) -> BTreeMap<u32, String> {
     let mut active = BTreeMap::new();
-    for submitted in args.dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
+    for submitted in dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
         match slurm::active(&submitted) {
             Ok(more) => active.extend(more),
-            Err(error) => output.warn(&format!("Slurm can't be asked: {error:#}")),
+            Err(error) => output.warn(&format!("Slurm can't be asked: {}", in_full(&error))),
         }
     }
     active

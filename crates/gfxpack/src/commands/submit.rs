@@ -7,32 +7,35 @@ use gfxpack_plan::shard::ranges;
 use serde_json::json;
 
 use super::status;
-use crate::args::{ShardsIn, SlurmArgs, Submit};
-use crate::fail;
+use crate::args::{SlurmArgs, Submit};
+use crate::environment::Environment;
+use crate::fail::{self, Result};
+use crate::options::slurm_options;
 use crate::output::Output;
-use crate::shards::build::read_costs;
-use crate::shards::state::State;
-use crate::shards::{Stored, slurm};
+use gfxpack_pipeline::options::ShardDirs;
+use gfxpack_pipeline::shards::build::read_costs;
+use gfxpack_pipeline::shards::state::State;
+use gfxpack_pipeline::shards::{slurm, stored::Stored};
 
 /// Submits to the engine that was asked for.
-pub(crate) fn run(submit: &Submit, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(submit: &Submit, environment: &Environment, output: &Output) -> Result {
     match submit {
-        Submit::Slurm(args) => slurm(args, output),
+        Submit::Slurm(args) => slurm(args, environment, output),
     }
 }
 
-fn slurm(args: &SlurmArgs, output: &Output) -> anyhow::Result<()> {
+fn slurm(args: &SlurmArgs, environment: &Environment, output: &Output) -> Result {
     let plan = Stored::open(&args.plan)?.digest();
     args.costs.as_deref().map(read_costs).transpose()?;
     fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    let shards = ShardsIn {
+    let shards = ShardDirs {
         dirs: vec![args.out.clone()],
         plan: Some(args.plan.clone()),
-        shards: NonZeroU32::new(args.shards.get()),
+        count: NonZeroU32::new(args.shards.get()),
     };
-    let state = State::of(&shards)?;
+    let state = State::read(&shards)?;
     let script = slurm::script_path(&args.out);
-    let written = slurm::write_script(args, &args.out)?;
+    let written = slurm::write_script(&slurm_options(args, environment))?;
     let verb = if written { "wrote" } else { "using" };
     output.say(&format!("{verb} {}", script.display()));
     // What is on its way must not be submitted twice: not knowing is an error.
@@ -41,7 +44,7 @@ fn slurm(args: &SlurmArgs, output: &Output) -> anyhow::Result<()> {
     });
     let active = match &known {
         Some(submitted) => slurm::active(submitted)?,
-        None if args.dry_run => status::active(&shards, output),
+        None if args.dry_run => status::active(&shards.dirs, output),
         None => Default::default(),
     };
     let to_submit: Vec<u32> =

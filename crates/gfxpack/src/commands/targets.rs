@@ -3,12 +3,14 @@
 use gfxpack_compile::Cancel;
 use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
+use gfxpack_pipeline::error::Error;
 use gfxpack_toolchain::{Listed, ToolchainError};
 use serde_json::json;
 
 use super::toolchains;
 use crate::args::Targets;
 use crate::environment::Environment;
+use crate::fail::{Failure, Result};
 use crate::output::Output;
 
 /// Lists all processors.
@@ -17,12 +19,16 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let listed = match toolchains::survey(&args.toolchain, &args.cache, environment, cancel) {
         Ok(listed) => Some(listed),
         // Without a compiler the list is still of use; one that was named must work.
         Err(error)
-            if !args.buildable && matches!(error.downcast_ref(), Some(ToolchainError::NoHipcc)) =>
+            if !args.buildable
+                && matches!(
+                    error,
+                    Failure::Pipeline(Error::Toolchain(ToolchainError::NoHipcc))
+                ) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None

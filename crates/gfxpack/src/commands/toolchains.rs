@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
 use gfxpack_miopen::{Library, LibraryError};
 use gfxpack_model::Language;
+use gfxpack_pipeline::error::in_full;
 use gfxpack_plan::arguments;
+use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::{Listed, Toolchain, Toolchains};
 use serde_json::{Value, json};
 
 use super::miopen;
 use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
 use crate::environment::Environment;
-use crate::fail;
+use crate::fail::Result;
+use crate::options::{cache_dir, search};
 use crate::output::{Output, shown};
-use crate::prepare;
 
 /// Lists all toolchains, in order of preference.
 pub(crate) fn run(
@@ -22,7 +24,7 @@ pub(crate) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     for (index, listed) in
         survey(&args.toolchain, &args.cache, environment, cancel)?.iter().enumerate()
     {
@@ -53,7 +55,7 @@ fn landlock() -> String {
 }
 
 /// The libMIOpen that is asked which kernels problems want.
-fn library(environment: &Environment, output: &Output) -> anyhow::Result<()> {
+fn library(environment: &Environment, output: &Output) -> Result {
     let found = Library::installed(environment.rocm_path.as_deref());
     if !output.json {
         output.data("");
@@ -64,7 +66,7 @@ fn library(environment: &Environment, output: &Output) -> anyhow::Result<()> {
             "libMIOpen: none is installed; `gfxpack miopen --miopen debian:sid` fetches Debian's",
         ),
         Err(LibraryError::NotInstalled { .. }) => {}
-        Err(error) => output.warn(&fail::in_full(&error)),
+        Err(error) => output.warn(&in_full(&error)),
     }
     Ok(())
 }
@@ -76,15 +78,15 @@ pub(crate) fn survey(
     cache: &CacheArgs,
     environment: &Environment,
     cancel: &Cancel,
-) -> anyhow::Result<Vec<Listed>> {
-    let scratch = fail::temporary_dir()?;
-    let cache = crate::cache::dir(&cache.dir, environment).ok();
+) -> Result<Vec<Listed>> {
+    let scratch = temporary_dir()?;
+    let cache = cache_dir(&cache.dir, environment).directory().ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {
         Some(dir) => FileDigests::open(&dir.join("file-digests.json")),
         None => FileDigests::in_memory(),
     };
-    let search = prepare::search(toolchain, environment);
+    let search = search(toolchain, environment);
     let cache = cache.as_deref().unwrap_or(scratch.path());
     let found = Toolchains::find(&search, &digests, (cache, true), cache, arguments::plain, cancel);
     let listed = found?.list()?;

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::harvest::{executable, gather_commands};
 use crate::args::{Tune, TuneCollect, TunePlan};
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, shown};
 
 /// Runs a sub-command of `tune`.
-pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> Result {
     match tune {
         Tune::Plan(args) => plan(args, cancel, output),
         Tune::Collect(args) => collect(args, output),
@@ -24,7 +24,7 @@ pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> anyhow::Resu
 }
 
 /// Writes `DIR/tune.sh`.
-fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
     let found = gather_commands(&args.sources, cancel, output)?;
     let wanted = |found: &&Found| args.all || found.command.is_tunable();
     let commands: Vec<DriverCommand> =
@@ -55,7 +55,7 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> anyhow::Result<()>
 }
 
 /// Writes a system's database for each that users' databases are for.
-fn collect(args: &TuneCollect, output: &Output) -> anyhow::Result<()> {
+fn collect(args: &TuneCollect, output: &Output) -> Result {
     if let Some(dir) = args.system.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(fail::usage(
             format!("failed to read `{}`: it is no directory", dir.display()),

@@ -7,10 +7,11 @@ use gfxpack_compile::CompileError;
 
 use super::status;
 use crate::args::Wait;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result, in_full};
+use crate::options::shard_dirs;
 use crate::output::Output;
-use crate::shards::slurm;
-use crate::shards::state::State;
+use gfxpack_pipeline::shards::slurm;
+use gfxpack_pipeline::shards::state::State;
 
 /// How often in a row the cluster may fail to answer: its controller may be
 /// starting anew.
@@ -19,7 +20,7 @@ const FAILURES: u32 = 30;
 const STEP: Duration = Duration::from_millis(200);
 
 /// Waits, then tells how the shards are.
-pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> Result {
     let submitted = args.shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
     let submitted = submitted.ok_or_else(|| {
         fail::usage(
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> anyhow::Resu
         match slurm::active(&submitted) {
             Ok(active) => {
                 failures = 0;
-                let state = State::of(&args.shards)?;
+                let state = State::read(&shard_dirs(&args.shards))?;
                 let now = (state.missing().len(), active.len());
                 if now != said {
                     said = now;
@@ -49,9 +50,9 @@ pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> anyhow::Resu
             }
             Err(error) if failures < FAILURES => {
                 failures += 1;
-                output.warn(&format!("Slurm can't be asked: {error:#}"));
+                output.warn(&format!("Slurm can't be asked: {}", in_full(&error)));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         for _ in 0..args.poll * 1000 / STEP.as_millis() as u64 {
             if cancel.is_cancelled() {
@@ -62,13 +63,13 @@ pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> anyhow::Resu
     }
 }
 
-fn outcome(state: &State) -> anyhow::Result<()> {
+fn outcome(state: &State) -> Result {
     let missing = state.missing();
     if !missing.is_empty() {
-        return Err(Outcome::ShardsMissing { missing, count: state.count }.into());
+        return Err(Failure::ShardsMissing { missing, count: state.count });
     }
     match state.refused() {
         0 => Ok(()),
-        refused => Err(Outcome::ShardsRefused(refused).into()),
+        refused => Err(Failure::ShardsRefused(refused)),
     }
 }

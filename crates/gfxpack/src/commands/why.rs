@@ -8,9 +8,9 @@ use gfxpack_compile::{
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, size};
-use crate::prepare::Prepared;
+use gfxpack_pipeline::prepare::Prepared;
 
 /// Keys that are explained in one run.
 const MAX_KEYS: usize = 20;
@@ -18,7 +18,7 @@ const MAX_KEYS: usize = 20;
 const MAX_CHANGES: usize = 10;
 
 /// Explains every key that contains the text.
-pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> Result {
     let plan = &prepared.plan;
     let rows = |kdb: &'_ KdbPlan| -> Vec<Row> {
         kdb.rows.iter().filter(|row| row.key.to_string().contains(text)).cloned().collect()

@@ -4,18 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gfxpack_kdb::Progress;
+pub(crate) use gfxpack_pipeline::progress::Unit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::SILENCE;
+use super::view::SILENCE;
 use crate::output::{Output, size};
-
-/// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Bytes,
-    Kernels,
-    Problems,
-}
 
 /// Shows how far a task is; any thread may move it.
 pub(crate) struct Bar {

@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::{JobId, KdbId};
+use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::{Count, FailureTexts, Progress, say_at_the_end};
-use crate::estimate::brief;
+use super::count::Count;
+use super::failure_texts::{FailureTexts, say_at_the_end};
+use super::view::BuildView;
 use crate::output::{Output, counted};
 
 /// Bars: one for everything, one per target, and the kernels in flight.
-pub(super) struct Bars<'a> {
-    output: &'a Output,
+pub(super) struct Bars {
+    output: Output,
     multi: MultiProgress,
     /// Counts milliseconds of expected work.
     all: ProgressBar,
@@ -29,8 +31,8 @@ pub(super) struct Bars<'a> {
     end: Arc<Mutex<Option<Instant>>>,
 }
 
-impl<'a> Bars<'a> {
-    pub(super) fn new(output: &'a Output, plan: &Plan, report: Option<&Path>) -> Self {
+impl Bars {
+    pub(super) fn new(output: &Output, plan: &Plan, report: Option<&Path>) -> Self {
         let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let mut wanted = vec![Vec::new(); plan.jobs.len()];
         let style = ProgressStyle::with_template("{prefix:>20} [{bar:30}] {pos}/{len} {msg}")
@@ -67,7 +69,7 @@ impl<'a> Bars<'a> {
         all.set_prefix("all");
         output.draws(Some(&all));
         Self {
-            output,
+            output: output.clone(),
             multi,
             all,
             targets,
@@ -119,7 +121,7 @@ impl<'a> Bars<'a> {
     }
 }
 
-impl Progress for Bars<'_> {
+impl BuildView for Bars {
     fn event(&mut self, plan: &Plan, event: &Event) {
         self.count.event(plan, event);
         match event {
@@ -168,7 +170,7 @@ impl Progress for Bars<'_> {
         self.all.disable_steady_tick();
         self.output.draws(None);
         // Above the bars, which stay as they are.
-        self.multi.suspend(|| say_at_the_end(self.output, &self.failures, &self.count, kept));
+        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, &self.count, kept));
         for bar in self.targets.iter().chain([&self.all]) {
             bar.abandon();
         }

@@ -9,6 +9,7 @@ use rustix::fs::Access;
 use super::Checks;
 use crate::args::Doctor;
 use crate::commands::detect;
+use crate::fail::Result;
 
 const ABOUT: &str = "device";
 /// What programs open to compute.
@@ -19,7 +20,7 @@ pub(super) fn check(
     args: &Doctor,
     environment: &Environment,
     checks: &mut Checks<'_>,
-) -> anyhow::Result<Vec<Target>> {
+) -> Result<Vec<Target>> {
     if let Some(target) = &args.asked.target {
         checks.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
         return Ok(vec![target.clone()]);

@@ -8,12 +8,12 @@ use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
-pub(super) fn inputs(sources: &Sources) -> anyhow::Result<Vec<Input>> {
+pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     if sources.paths.is_empty() && std::io::stdin().is_terminal() {
         return Err(fail::usage(
             "failed to start: nothing is given to harvest",
@@ -50,11 +50,7 @@ pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
 ///
 /// # Errors
 /// Where files could not be read, unless that is wanted.
-pub(super) fn tell_files(
-    files: &[FileReport],
-    keep_going: bool,
-    output: &Output,
-) -> anyhow::Result<()> {
+pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
     let mut unreadable: Vec<&FileReport> = Vec::new();
     for file in files {
         let skipped: Vec<Value> = file
@@ -106,5 +102,5 @@ pub(super) fn tell_files(
     let error = first.error.as_ref();
     let hint = error.map(HarvestError::hint).unwrap_or_default();
     let message = error.map(|error| fail::in_full(error)).unwrap_or_default();
-    Err(Outcome::Usage { message, hint: hint.to_owned() }.into())
+    Err(fail::usage(message, hint))
 }

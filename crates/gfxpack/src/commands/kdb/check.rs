@@ -7,15 +7,18 @@ use std::path::PathBuf;
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{AskEvent, AskOptions, CheckReport, Library, Problem, Uses, check};
 use gfxpack_model::{KernelKey, Target};
+use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::{ask, libmiopen, packages};
+use gfxpack_process::temporary_dir;
 use serde_json::json;
 
 use crate::args::{CheckKdb, MaxObject};
-use crate::asking::{self, library};
 use crate::environment::Environment;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
+use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted};
+use crate::progress::Reporter;
 use crate::progress::bar::{Bar, Unit};
-use crate::{build, cache, packages};
 
 /// So many missing kernels are shown with the nearest one that is there.
 const SHOWN: usize = 20;
@@ -31,7 +34,7 @@ pub(super) fn run(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     if args.asking.problems.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -44,17 +47,19 @@ pub(super) fn run(
             targets.insert(packages::target_of(file)?);
         }
     }
-    let cache = cache::dir(&args.cache, environment)?;
-    let (problems, ..) = asking::read(&args.asking.problems, cancel, output)?;
-    let library = library::locate(&args.asking.library, &cache, environment, cancel, output)?;
+    let cache = cache_dir(&args.cache, environment).directory()?;
+    let reporter = Reporter::new(output, None);
+    let options = library_options(&args.asking.library, environment);
+    let (problems, ..) = ask::read(&args.asking.problems, cancel, &reporter)?;
+    let library = libmiopen::locate(&options, &cache, cancel, &reporter)?;
     let checks = Checks {
         library: &library,
         problems: &problems,
         files: &args.files,
         without_source: &[],
-        databases: library::databases(&args.asking.library, &library)?,
-        uses: args.asking.library.uses.unwrap_or(Uses::ALL),
-        jobs: build::processes(args.jobs),
+        databases: libmiopen::databases(&options, &library)?,
+        uses: options.uses.unwrap_or(Uses::ALL),
+        jobs: processes(args.jobs),
         max_object,
     };
     checks.run(&targets, cancel, output)
@@ -78,18 +83,19 @@ impl Checks<'_> {
     /// Checks for each target, and reports what is missing.
     ///
     /// # Errors
-    /// [`Outcome::Unsound`] where anything is.
+    /// [`Failure::Unsound`] where anything is.
     pub(crate) fn run(
         &self,
         targets: &BTreeSet<Target>,
         cancel: &Cancel,
         output: &Output,
-    ) -> anyhow::Result<()> {
-        let probe = library::probe()?;
-        let scratch = fail::temporary_dir()?;
+    ) -> Result {
+        let probe = libmiopen::probe()?;
+        let scratch = temporary_dir()?;
         let mut incomplete = BTreeSet::new();
         let mut hint = None;
-        let exact = targets.iter().map(asking::exact).collect::<anyhow::Result<Vec<_>>>()?;
+        let exact =
+            targets.iter().map(ask::exact).collect::<gfxpack_pipeline::error::Result<Vec<_>>>()?;
         for target in exact.into_iter().flatten() {
             let mut options = AskOptions::new(target.clone(), &probe, scratch.path());
             options.databases.clone_from(&self.databases);
@@ -125,11 +131,10 @@ impl Checks<'_> {
             return Ok(());
         }
         let names: Vec<String> = incomplete.into_iter().collect();
-        Err(Outcome::Unverified {
+        Err(Failure::Unverified {
             what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
             hint: hint.unwrap_or(BUILD_IT).to_owned(),
-        }
-        .into())
+        })
     }
 
     fn report(

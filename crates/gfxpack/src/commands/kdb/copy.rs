@@ -7,10 +7,10 @@ use gfxpack_kdb::{CopyOptions, Layout, Lost, Part, Reader, Repaired, SplitBy, Wr
 use serde_json::json;
 
 use crate::args::ConflictArg;
-use crate::destination;
-use crate::fail::{self, Outcome};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, shown, size};
 use crate::progress::bar::{Bar, Unit};
+use gfxpack_pipeline::destination;
 
 /// Writes the union of kdbs.
 pub(super) fn merge(
@@ -20,7 +20,7 @@ pub(super) fn merge(
     options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     check_layout(out, options.layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
     output.building();
@@ -48,7 +48,7 @@ pub(super) fn convert(
     options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let layout = options.layout.or_else(|| Some(Reader::open(file).ok()?.layout()));
     check_layout(out, layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
@@ -80,7 +80,7 @@ pub(super) fn split(
     options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     output.building();
     let each = |part: &Part| {
         let body = json!({
@@ -113,7 +113,7 @@ pub(super) fn repair(
     options: &CopyOptions<'_>,
     cancel: &Cancel,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     check_layout(out, options.layout == Some(Layout::Dense))?;
     let real = destination::database(out)?;
     if is_same(file, out) {
@@ -164,7 +164,7 @@ pub(super) fn repair(
     said(out, &repaired.written, "saved", output);
     match what_is_lost(&repaired, log.as_deref()) {
         None => Ok(()),
-        Some((what, hint)) => Err(Outcome::Lost { file: shown(file), what, hint }.into()),
+        Some((what, hint)) => Err(Failure::Lost { file: shown(file), what, hint }),
     }
 }
 
@@ -244,7 +244,7 @@ fn said(out: &Path, written: &Written, more: &str, output: &Output) {
 }
 
 /// A user's kdb is written to by MIOpen, which can't insert through a view.
-fn check_layout(out: &Path, dense: bool) -> anyhow::Result<()> {
+fn check_layout(out: &Path, dense: bool) -> Result {
     if dense && out.extension().is_some_and(|extension| extension == "ukdb") {
         return Err(fail::usage(
             format!("failed to lay out `{}` densely: MIOpen writes to a user's kdb", out.display()),

@@ -6,7 +6,7 @@ use gfxpack_kdb::{Change, Entry, ReadError};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
-use crate::fail::Outcome;
+use crate::fail::{Failure, Result};
 use crate::output::{Output, shown};
 
 /// Prints every difference.
@@ -16,7 +16,7 @@ pub(super) fn run(
     exit_code: bool,
     max_object: MaxObject,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let found = gfxpack_kdb::diff(old, new, max_object.bytes, |change| {
         let (sign, kind, old, new) = match &change {
             Change::Added(new) => ('+', "added", None, Some(new)),
@@ -51,7 +51,7 @@ pub(super) fn run(
         found.added, found.removed, found.changed, found.same
     ));
     if exit_code && !found.is_none() {
-        return Err(Outcome::Differ(found.added + found.removed + found.changed).into());
+        return Err(Failure::Differ(found.added + found.removed + found.changed));
     }
     Ok(())
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
-use anyhow::Context;
 use gfxpack_model::{KernelKey, Language, code_object};
+use gfxpack_pipeline::cache::Cache;
+use gfxpack_pipeline::options::Purpose;
 use gfxpack_toolchain::Disassembler;
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
@@ -12,10 +14,10 @@ use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};
 use serde_json::{Value, json};
 
 use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
-use crate::cache::Cache;
 use crate::environment::Environment;
+use crate::fail::{self, Failure, Result};
+use crate::options::{cache_options, search};
 use crate::output::Output;
-use crate::{fail, prepare};
 
 /// Notes of a code object that hold what its kernels need: MessagePack since
 /// code object version 3, YAML in version 2.
@@ -33,7 +35,7 @@ const STT_AMDGPU_HSA_KERNEL: u8 = 10;
 ///
 /// # Errors
 /// Where the file can't be read, or does not have it.
-pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> anyhow::Result<Vec<u8>> {
+pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u8>> {
     let SelectObject { file, name, args } = select;
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
     let found = super::open(file, max_object)?.get(&key)?;
@@ -47,7 +49,7 @@ pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> anyhow::Resu
 }
 
 /// What is wrong with a code object that a kdb has.
-fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> anyhow::Error {
+fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> Failure {
     fail::usage(
         format!("failed to read the code object of `{}`: {error}", select.name),
         "`gfxpack kdb verify` says what else is wrong with the file",
@@ -62,12 +64,12 @@ pub(super) fn disasm(
     cache: &CacheArgs,
     environment: &Environment,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     let cancel = crate::commands::cancel_on_signal(output)?;
-    let search = prepare::search(args, environment);
-    let cache = Cache::open_to_look(cache, environment)?;
+    let search = search(args, environment);
+    let cache = Cache::open_for(&cache_options(cache, environment)?, Purpose::Look)?;
     let toolchain = cache.toolchains(&search, &cancel).and_then(|mut found| {
         // Any of them tells where LLVM is; that for assembly needs least.
         found.choose(&files[0].0, &BTreeSet::from([Language::Assembly]))
@@ -89,7 +91,7 @@ pub(super) fn disasm(
             output.data(&format!("# {} for {target}", select.name));
         }
         for line in lines {
-            let line = line.context("failed to read the disassembly")?;
+            let line = line.map_err(fail::io("read", Path::new("the disassembly")))?;
             let line = String::from_utf8_lossy(&line);
             if output.json {
                 output.message("line", &json!({ "target": target.to_string(), "text": line }));
@@ -105,11 +107,7 @@ pub(super) fn disasm(
 }
 
 /// Prints symbols and what kernels need.
-pub(super) fn symbols(
-    select: &SelectObject,
-    max_object: MaxObject,
-    output: &Output,
-) -> anyhow::Result<()> {
+pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Output) -> Result {
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {

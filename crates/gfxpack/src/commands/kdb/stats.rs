@@ -8,10 +8,10 @@ use gfxpack_kdb::{Layout, Stats, Sums};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
-use crate::record;
+use gfxpack_pipeline::destination;
 
 /// Prints the sums.
 pub(super) fn run(
@@ -20,7 +20,7 @@ pub(super) fn run(
     top: usize,
     max_object: MaxObject,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> Result {
     let to_stdout = html.is_some() && to_file(html).is_none();
     if to_stdout && output.json {
         return Err(fail::usage(
@@ -39,7 +39,7 @@ pub(super) fn run(
         let page = page::render(&name, &stats, &largest(&stats, usize::MAX));
         match to_file(html) {
             Some(path) => {
-                record::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
+                destination::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
                 output.say(&path.display().to_string());
             }
             None => output.bytes(page.as_bytes()),

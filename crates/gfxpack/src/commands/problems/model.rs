@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{data_types, layouts};
 use crate::args::ProblemsCommand;
-use crate::fail;
+use crate::fail::{self, Result};
 use crate::output::{Output, harmless};
 
 /// Address space of the process that reads a model: several times what the
@@ -40,7 +40,7 @@ pub(super) fn add(
     cancel: &Cancel,
     problems: &mut BTreeSet<Problem>,
     output: &Output,
-) -> anyhow::Result<usize> {
+) -> Result<usize> {
     let options = OnnxOptions {
         batches: args.batch.clone(),
         symbols: args.symbol.iter().cloned().collect(),
@@ -79,7 +79,7 @@ pub(super) fn add(
 }
 
 /// Has a process of its own read the model.
-fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> anyhow::Result<Answer> {
+fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> Result<Answer> {
     let program = Path::new("/proc/self/exe");
     #[expect(
         clippy::disallowed_methods,
@@ -121,7 +121,7 @@ fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> anyhow::Result<Ans
 }
 
 /// What is told of a process that came to no end.
-fn ended(name: &str, status: ExitStatus) -> anyhow::Error {
+fn ended(name: &str, status: ExitStatus) -> Failure {
     use std::os::unix::process::ExitStatusExt as _;
     // Which of its limits it was cannot be told: all end it by signals.
     let Some(signal) = status.signal() else { return fail::defect() };
@@ -136,7 +136,7 @@ fn ended(name: &str, status: ExitStatus) -> anyhow::Error {
 }
 
 /// `read-model`: reads a model within limits, for [`add`].
-pub(crate) fn read_model(model: &Path, output: &Output) -> anyhow::Result<()> {
+pub(crate) fn read_model(model: &Path, output: &Output) -> Result {
     // At the first limit of its time a process is asked to end, at the second
     // it is ended.
     for (resource, current, maximum) in [
@@ -164,7 +164,7 @@ pub(crate) fn read_model(model: &Path, output: &Output) -> anyhow::Result<()> {
         },
         Err(error) => {
             let hint = error.hint();
-            Answer::Failed { message: format!("{:#}", anyhow::Error::from(error)), hint }
+            Answer::Failed { message: format!("{:#}", Failure::from(error)), hint }
         }
     };
     output.data(&serde_json::to_string(&answer)?);

@@ -1,0 +1,58 @@
+//! `build --shard`: one shard of a stored plan.
+
+use gfxpack_compile::Cancel;
+use gfxpack_pipeline::options::ShardOptions;
+use gfxpack_pipeline::shards::build::{self, BuiltShard};
+use gfxpack_plan::shard::{JobState, Shard};
+use serde_json::json;
+
+use crate::args::Build;
+use crate::environment::Environment;
+use crate::fail::{self, Result};
+use crate::options::{build_options, cache_options, search};
+use crate::output::{Output, shown};
+use crate::progress::Reporter;
+
+/// Runs a shard.
+pub(super) fn run(
+    args: &Build,
+    shard: Shard,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    // clap asks for the plan only where nothing is given that excludes it.
+    let plan = args.stored.plan.clone().ok_or_else(|| {
+        fail::usage(
+            format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
+            "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \
+             inputs",
+        )
+    })?;
+    let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
+    let cache = cache_options(&args.cache, environment)?;
+    let search = search(&args.toolchain, environment);
+    let reporter = Reporter::new(output, args.report.as_deref());
+    let built = build::run(&options, &cache, &search, &build_options(args), cancel, &reporter)?;
+    summarise(&built, output);
+    Ok(build::outcome(&built.manifest.jobs, shard)?)
+}
+
+fn summarise(BuiltShard { manifest, file }: &BuiltShard, output: &Output) {
+    let states =
+        [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
+    let mut body = json!({
+        "shard": manifest.shard, "plan": manifest.plan, "file": shown(file), "jobs": manifest.jobs.len(),
+    });
+    let mut counts = Vec::new();
+    for state in states {
+        let count = manifest.count(state);
+        body[state.to_string()] = count.into();
+        if count > 0 {
+            counts.push(format!("{count} {state}"));
+        }
+    }
+    output.message("shard-finished", &body);
+    let counts = if counts.is_empty() { "no jobs".to_owned() } else { counts.join(", ") };
+    output.say(&format!("shard {} is done: {counts}: {}", manifest.shard, file.display()));
+}

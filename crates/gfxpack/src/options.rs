@@ -1,0 +1,202 @@
+//! From the command line and the environment to the pipeline's options.
+
+use std::time::Duration;
+
+use gfxpack_compile::Upload;
+use gfxpack_pipeline::options::{
+    BuildOptions, CacheOptions, InputOptions, KdbForm, LayoutChoice, LibraryOptions, PackageFormat,
+    PackageOptions, PrepareOptions, Purpose, RemoteOptions, ShardDirs, SharedCacheOptions,
+    processes,
+};
+use gfxpack_pipeline::shards::slurm::SlurmOptions;
+use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_toolchain::Search;
+
+use crate::args::{
+    self, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, Inputs, LayoutArg, LibraryArgs,
+    Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+};
+use crate::environment::Environment;
+use crate::fail::Result;
+
+/// What a plan is made of.
+pub(crate) struct PlanArgs<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) toolchain: &'a ToolchainArgs,
+    pub(crate) cache: &'a CacheArgs,
+    pub(crate) stated_license: Option<SourceLicense>,
+    pub(crate) allow_partial: bool,
+    pub(crate) purpose: Purpose,
+    pub(crate) jobs: Option<u16>,
+}
+
+impl PlanArgs<'_> {
+    pub(crate) fn options(self, environment: &Environment) -> Result<PrepareOptions> {
+        let Inputs { asking: Asking { problems, library }, .. } = self.inputs;
+        Ok(PrepareOptions {
+            inputs: InputOptions {
+                manifests: self.inputs.manifest.clone(),
+                keys: self.inputs.keys.clone(),
+                missing_from: self.inputs.missing_from.clone(),
+                max_object_bytes: self.inputs.max_object.bytes,
+                problems: problems.clone(),
+                library: library_options(library, environment),
+                source_dirs: self.inputs.source_dir.clone(),
+                targets: self.inputs.target.clone(),
+                dfsg: self.inputs.dfsg,
+                license_allow: self.inputs.license_allow.clone(),
+                stated_license: self.stated_license,
+                allow_partial: self.allow_partial,
+            },
+            search: search(self.toolchain, environment),
+            cache: cache_options(self.cache, environment)?,
+            purpose: self.purpose,
+            jobs: processes(self.jobs),
+            source_date_epoch: environment.epoch()?,
+        })
+    }
+}
+
+/// The libMIOpen to ask.
+pub(crate) fn library_options(args: &LibraryArgs, environment: &Environment) -> LibraryOptions {
+    LibraryOptions {
+        source: args.miopen.clone(),
+        rocm_path: environment.rocm_path.clone(),
+        databases: args.miopen_db.clone(),
+        debian_mirror: args.debian_mirror.clone().or_else(|| environment.debian_mirror.clone()),
+        proxies: environment.proxies.clone(),
+        uses: args.uses,
+    }
+}
+
+/// Where to look for toolchains.
+pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search {
+    Search {
+        hipcc: args.hipcc.clone(),
+        clang: args.clang.clone(),
+        device_libs: args.device_libs.clone(),
+        rocm_path: args.rocm_path.clone(),
+        preferred_hipcc: environment.hipcc.clone(),
+        environment: environment.for_compilers(),
+    }
+}
+
+/// The cache, with its limit.
+pub(crate) fn cache_options(args: &CacheArgs, environment: &Environment) -> Result<CacheOptions> {
+    let size = match args.cache_size {
+        Some(size) => Some(size),
+        None => environment.cache_size()?,
+    };
+    Ok(CacheOptions { size, ..cache_dir(&args.dir, environment) })
+}
+
+/// The cache's directory alone.
+pub(crate) fn cache_dir(args: &CacheDir, environment: &Environment) -> CacheOptions {
+    let dir = args.cache_dir.clone().or_else(|| environment.cache_dir.clone());
+    CacheOptions { dir, size: None }
+}
+
+/// How jobs are run and kdbs written.
+pub(crate) fn build_options(args: &Build) -> BuildOptions {
+    BuildOptions {
+        out: args.out.clone(),
+        jobs: args.jobs,
+        timeout: Duration::from_secs(args.timeout),
+        allow_partial: args.allow_partial,
+        form: kdb_form(args.form),
+        report: args.report.clone(),
+        shortcuts: args.shortcuts(),
+        allow_read: args.allow_read.clone(),
+        retry_refused: args.retry_refused,
+        remote: remote_options(&args.remote),
+        shared_cache: shared_cache_options(&args.shared),
+    }
+}
+
+/// The form of kdbs.
+pub(crate) fn kdb_form(form: args::KdbForm) -> KdbForm {
+    KdbForm { blob: form.blob.into(), layout: form.kdb_layout.into(), provenance: form.provenance }
+}
+
+fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
+    Some(RemoteOptions {
+        address: args.remote.clone()?,
+        jobs: args.remote_jobs,
+        headers: args.remote_header.clone(),
+        platform: args.remote_platform.clone(),
+        toolchain_in_image: args.remote_toolchain == RemoteToolchain::Image,
+        cache_only: args.remote_cache_only,
+        ca: args.remote_ca.clone(),
+        identity: args.remote_client_cert.clone().zip(args.remote_client_key.clone()),
+        deadline: Duration::from_secs(args.remote_patience),
+    })
+}
+
+fn shared_cache_options(args: &SharedCacheArgs) -> Option<SharedCacheOptions> {
+    let upload = match args.cache_upload {
+        CacheUpload::Never => Upload::Never,
+        CacheUpload::Made => Upload::Made,
+        CacheUpload::Always => Upload::All,
+    };
+    Some(SharedCacheOptions { url: args.cache_remote.clone()?, upload })
+}
+
+/// Shards that were built, or should be.
+pub(crate) fn shard_dirs(args: &ShardsIn) -> ShardDirs {
+    ShardDirs { dirs: args.dirs.clone(), plan: args.plan.clone(), count: args.shards }
+}
+
+/// An array of shards for Slurm.
+pub(crate) fn slurm_options(args: &SlurmArgs, environment: &Environment) -> SlurmOptions {
+    SlurmOptions {
+        plan: args.plan.clone(),
+        out: args.out.clone(),
+        shards: args.shards,
+        cpus: args.cpus,
+        costs: args.costs.clone(),
+        timeout: Duration::from_secs(args.timeout),
+        sbatch: args.sbatch.clone(),
+        search: search(&args.toolchain, environment),
+    }
+}
+
+/// How packages are made.
+pub(crate) fn package_options(
+    args: &Packaging,
+    environment: &Environment,
+) -> Result<PackageOptions> {
+    let format = |format: &Format| match format {
+        Format::Deb => PackageFormat::Deb,
+        Format::Rpm => PackageFormat::Rpm,
+        Format::TarGz => PackageFormat::TarGz,
+        Format::TarZst => PackageFormat::TarZst,
+        Format::TarXz => PackageFormat::TarXz,
+    };
+    let layout = match (&args.prefix, args.layout) {
+        (Some(prefix), _) => LayoutChoice::Prefix(prefix.clone()),
+        (None, LayoutArg::Rocm) => LayoutChoice::Rocm,
+        (None, LayoutArg::TheRock) => LayoutChoice::TheRock,
+        (None, LayoutArg::Fhs) => LayoutChoice::Fhs,
+        (None, LayoutArg::Debian) => LayoutChoice::Debian,
+    };
+    Ok(PackageOptions {
+        formats: args.format.iter().map(format).collect(),
+        layout,
+        rocm_version: args.rocm_version.clone(),
+        version: args.package_version.clone(),
+        revision: args.revision.clone(),
+        name_template: args.name_template.clone(),
+        families: args.meta.clone(),
+        maintainer: args.maintainer.clone(),
+        environment_maintainer: environment.maintainer.clone(),
+        license: args.license.clone(),
+        copyright: args.copyright.clone(),
+        tuning: args.with_perfdb.clone(),
+        deb_compression: args.deb_compression,
+        md5sums: !args.no_md5sums,
+        rpm_compression: args.rpm_compression,
+        memory: args.memory,
+        sign_key: args.sign_key.clone(),
+        source_date_epoch: environment.epoch()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! What is reported of inputs before anything runs.
+
+use std::collections::BTreeSet;
+
+use gfxpack_pipeline::inputs::LeftOut;
+use gfxpack_pipeline::missing_from::Share;
+use gfxpack_pipeline::prepare::Prepared;
+use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
+use gfxpack_plan::InputError;
+use serde_json::json;
+
+use crate::output::Output;
+
+/// Reports what is wrong without stopping a build.
+pub(crate) fn report(prepared: &Prepared, output: &Output) {
+    report_warnings(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
+    report_shares(&prepared.shares, output);
+    report_unbuildable(&prepared.unbuildable, output);
+}
+
+/// Reports sources that are left out, warnings, and keys that are wrong.
+pub(crate) fn report_warnings(
+    left_out: &LeftOut,
+    warnings: &[String],
+    problems: &[InputError],
+    output: &Output,
+) {
+    for (source, reason) in left_out {
+        output.warn(&format!("left out `{source}`: {reason}"));
+    }
+    let problems = problems.iter().map(ToString::to_string);
+    for warning in warnings.iter().cloned().chain(problems) {
+        output.warn(&warning);
+    }
+}
+
+/// Reports what kdbs had already, by target.
+pub(crate) fn report_shares(shares: &[Share], output: &Output) {
+    for Share { target, present, missing } in shares {
+        let body = json!({ "target": target, "present": present, "missing": missing });
+        output.message("missing-from", &body);
+        output.say(&match missing {
+            0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
+            _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
+        });
+    }
+}
+
+/// Reports how many keys cannot be built; machines get every one.
+pub(crate) fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
+    for group in unbuildable::groups(unbuildable) {
+        output.message("unbuildable", &group);
+    }
+    for (target, keys) in unbuildable {
+        if keys.is_empty() {
+            continue;
+        }
+        let without: Vec<&Unbuilt> = keys.iter().filter(|key| key.reason.no_source).collect();
+        let sources: BTreeSet<&str> = without
+            .iter()
+            .map(|unbuilt| unbuilt.key.source_name().unwrap_or(&unbuilt.key.kernel_name))
+            .collect();
+        let others = keys.len() - without.len();
+        let mut parts = Vec::new();
+        if !without.is_empty() {
+            parts.push(format!(
+                "{} whose source was not found ({} sources)",
+                without.len(),
+                sources.len()
+            ));
+        }
+        if others > 0 {
+            parts.push(format!("{others} that no compiler takes"));
+        }
+        output.say(&format!("{target}: keys that can't be built: {}", parts.join(", ")));
+    }
+}

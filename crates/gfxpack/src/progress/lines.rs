@@ -1,0 +1,108 @@
+//! A build as plain lines, where no bars can be drawn.
+
+use std::path::Path;
+use std::time::Instant;
+
+use gfxpack_compile::Event;
+use gfxpack_model::KdbId;
+use gfxpack_pipeline::text::brief;
+use gfxpack_plan::plan::Plan;
+
+use super::count::Count;
+use super::failure_texts::{FailureTexts, say_at_the_end};
+use super::view::{BuildView, SILENCE};
+use crate::output::{Output, counted};
+
+/// Plain lines.
+pub(super) struct Lines {
+    output: Output,
+    count: Count,
+    failures: FailureTexts,
+    tenths: usize,
+    said: Instant,
+}
+
+impl Lines {
+    pub(super) fn new(output: &Output, report: Option<&Path>) -> Self {
+        Self {
+            output: output.clone(),
+            count: Count::new(),
+            failures: FailureTexts::new(report),
+            tenths: 0,
+            said: Instant::now(),
+        }
+    }
+
+    fn step(&mut self) {
+        let count = &self.count;
+        let fraction = count.estimator.fraction();
+        let tenths = (fraction * 10.0) as usize;
+        if tenths > self.tenths || self.said.elapsed() >= SILENCE {
+            self.tenths = tenths;
+            self.said = Instant::now();
+            let left = count.left().filter(|left| left.as_secs() > 0);
+            let left = left.map(|left| format!(", {} left", brief(left)));
+            self.output.say(&format!(
+                "{} of {} kernels done{} ({} % of the work{})",
+                count.done(),
+                count.to_do,
+                count.failed_words(),
+                (fraction * 100.0) as usize,
+                left.unwrap_or_default()
+            ));
+        }
+    }
+}
+
+impl BuildView for Lines {
+    fn event(&mut self, plan: &Plan, event: &Event) {
+        self.count.event(plan, event);
+        match event {
+            Event::Looked { cached, refused } => {
+                self.tenths = 0;
+                self.output.say(&format!(
+                    "{} to compile, {} in the cache{}",
+                    counted(self.count.to_do, "kernel"),
+                    cached.len(),
+                    self.count.refused_words()
+                ));
+                for (job, failure) in refused {
+                    if let Some(text) = self.failures.one(plan, *job, failure) {
+                        self.output.stderr(&text);
+                    }
+                }
+            }
+            Event::Queued { .. } => self.said = Instant::now(),
+            Event::Prepared { .. } | Event::Started { .. } => {}
+            Event::Warning { message } => self.output.warn(message),
+            Event::Finished { job, .. } => {
+                if self.output.verbose {
+                    self.output.say(&format!("compiled {}", plan[*job].key));
+                }
+                self.step();
+            }
+            Event::Failed { job, failure, .. } => {
+                if let Some(text) = self.failures.one(plan, *job, failure) {
+                    self.output.stderr(&text);
+                }
+                self.step();
+            }
+        }
+    }
+
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
+        if rows == total {
+            let name = plan[kdb].target.kdb_file_name();
+            self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
+        }
+    }
+
+    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64) {
+        let name = plan[kdb].target.kdb_file_name();
+        self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
+    }
+
+    fn finish(&mut self, kept: bool) {
+        say_at_the_end(&self.output, &self.failures, &self.count, kept);
+    }
+}

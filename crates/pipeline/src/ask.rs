@@ -1,0 +1,301 @@
+//! Asks the stock libMIOpen which kernels problems want, for every target.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_miopen::{
+    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
+    ReadOptions, Uses, Wanted, ask, read_problems,
+};
+use gfxpack_model::{Digest, KernelKey, Target, processors};
+use serde::Serialize;
+
+use crate::asked_facts::{AskedFacts, FileFact, ProblemsFact};
+use crate::error::{self, Error, Result};
+use crate::libmiopen;
+use crate::options::LibraryOptions;
+use crate::progress::{Event, Progress, Step, Unit};
+use crate::text::{counted, display};
+
+/// What MIOpen asks for.
+pub struct Asked {
+    pub library: Library,
+    pub facts: AskedFacts,
+    /// The problems, as the answers number them.
+    pub problems: Vec<Problem>,
+    /// Lists of problems by name, with the numbers of their problems.
+    pub lists: Vec<(String, BTreeSet<u32>)>,
+    /// By target: each key once, sorted.
+    pub keys: BTreeMap<Target, Vec<AskedKey>>,
+    /// Problems that MIOpen failed on.
+    pub failures: Vec<(Target, ProblemFailure)>,
+}
+
+/// Which problems, asked of which library, for which targets.
+pub struct Ask<'a> {
+    /// Lists of problems.
+    pub problems: &'a [PathBuf],
+    /// The library.
+    pub library: &'a LibraryOptions,
+    /// GPUs; one without compute units gets what MIOpen asks for with any
+    /// count that is known.
+    pub targets: &'a [Target],
+    /// Processes at once.
+    pub jobs: usize,
+    /// Where the library is unpacked if it has to be fetched.
+    pub cache: &'a Path,
+}
+
+impl Ask<'_> {
+    /// Reads the problems and asks for every target.
+    ///
+    /// # Errors
+    /// Where problems can't be read, there is no library, or it can't be asked.
+    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<Asked> {
+        let (problems, lists, problem_facts) = read(self.problems, cancel, progress)?;
+        let library = libmiopen::locate(self.library, self.cache, cancel, progress)?;
+        let databases = libmiopen::databases(self.library, &library)?;
+        let uses = self.library.uses.unwrap_or(Uses::ALL);
+        let probe = libmiopen::probe()?;
+        let scratch = tempfile::Builder::new()
+            .prefix("gfxpack-ask-")
+            .tempdir()
+            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let mut keys = BTreeMap::new();
+        let mut failures = Vec::new();
+        let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
+        let mut version = library.version.clone().unwrap_or_default();
+        let exact: Vec<(&Target, Vec<Target>)> = self
+            .targets
+            .iter()
+            .map(|target| Ok((target, exact(target)?)))
+            .collect::<Result<_>>()?;
+        for (target, exact) in exact {
+            let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
+            for one in exact {
+                let mut options = AskOptions::new(one.clone(), &probe, scratch.path());
+                options.databases.clone_from(&databases);
+                options.uses = uses;
+                options.workers = self.jobs;
+                let cancelled = || cancel.is_cancelled();
+                let step = Step::new(progress, "asking", Unit::Problems);
+                let mut event = |event: AskEvent<'_>| {
+                    if let AskEvent::Progress { done, total } = event {
+                        step.at(done as u64, total as u64);
+                    }
+                };
+                let answers = ask(&library, &problems, &options, &cancelled, &mut event)?;
+                debug_assert_eq!(answers.problems, problems, "sorted, each once");
+                drop(step);
+                warn_of_databases(&answers, self.library, &one, progress)?;
+                if !answers.version.is_empty() {
+                    version = answers.version;
+                }
+                used.extend(answers.databases);
+                failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
+                for key in answers.keys {
+                    match merged.get_mut(&key.key) {
+                        Some(known) => merge(known, key),
+                        None => {
+                            merged.insert(key.key.clone(), key);
+                        }
+                    }
+                }
+            }
+            keys.insert(target.clone(), merged.into_values().collect());
+        }
+        let facts = AskedFacts {
+            version,
+            origin: library.origin.clone(),
+            sha256: library.sha256,
+            uses: uses.to_string(),
+            databases: used
+                .into_iter()
+                .map(|one| FileFact { file: name_of(&one.path), sha256: one.sha256 })
+                .collect(),
+            problems: problem_facts,
+            without_source: Vec::new(),
+        };
+        Ok(Asked { library, facts, problems, lists, keys, failures })
+    }
+}
+
+/// Warns where the databases that were named were not of use.
+fn warn_of_databases(
+    answers: &Answers,
+    library: &LibraryOptions,
+    target: &Target,
+    progress: &dyn Progress,
+) -> Result<()> {
+    if !library.databases.is_empty() {
+        for directory in &answers.unused_databases {
+            progress
+                .warning(&format!("{target}: `{}` has no database for it", directory.display()));
+        }
+    }
+    if answers.models_left_out {
+        progress.warning(&format!(
+            "{target}: MIOpen {} can't read the heuristic models of its databases: they are left out",
+            answers.version
+        ));
+    }
+    for what in &answers.unanswered {
+        progress.warning(&format!("{target}: MIOpen got no answer to {what}"));
+    }
+    let only_hits = Uses { search: false, immediate: false, ..Uses::ALL };
+    if library.uses == Some(only_hits) && answers.keys.is_empty() {
+        return Err(error::usage(
+            format!("failed to ask for {target}: no find database has any of the problems"),
+            "give one by --miopen-db DIR, or ask for more by --uses",
+        ));
+    }
+    if library.uses == Some(only_hits) && !answers.unrecorded.is_empty() {
+        progress.warning(&format!(
+            "{target}: {} in no find database, at least in one direction",
+            counted(answers.unrecorded.len(), "problem")
+        ));
+    }
+    Ok(())
+}
+
+/// Adds what another count of compute units asks of the same key.
+fn merge(known: &mut AskedKey, other: AskedKey) {
+    known.functions.extend(other.functions);
+    let mut wanted: BTreeMap<u32, Uses> =
+        known.wanted.iter().map(|one| (one.problem, one.uses)).collect();
+    for one in other.wanted {
+        let uses = wanted.entry(one.problem).or_default();
+        *uses = uses.or(one.uses);
+    }
+    known.wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses }).collect();
+}
+
+/// The targets that a target without compute units stands for.
+pub fn exact(target: &Target) -> Result<Vec<Target>> {
+    if target.compute_units().is_some() {
+        return Ok(vec![target.clone()]);
+    }
+    let processor = target.id().processor();
+    let known = processors::by_name(processor).map_or(&[][..], |known| known.compute_units);
+    if known.is_empty() {
+        return Err(error::usage(
+            format!("failed to ask for {target}: no count of compute units is known for it"),
+            format!("name one, as {processor}@60"),
+        ));
+    }
+    Ok(known.iter().map(|count| Target::new(target.id().clone(), Some(*count))).collect())
+}
+
+/// Problems, lists with the numbers of theirs, and what manifests say of them.
+pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
+
+pub fn read(paths: &[PathBuf], cancel: &Cancel, progress: &dyn Progress) -> Result<Lists> {
+    let step = Step::new(progress, "reading", Unit::Bytes);
+    let add = |bytes| step.add(bytes);
+    let cancelled = || cancel.is_cancelled();
+    let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled) };
+    let mut all: BTreeSet<Problem> = BTreeSet::new();
+    let mut by_list = Vec::new();
+    for path in paths {
+        let read = read_problems(std::slice::from_ref(path), options)?;
+        for file in &read.files {
+            if let Some((line, why)) = &file.first_passed_over {
+                progress.note(&format!(
+                    "{}: {} passed over, the first at line {line}: {why}",
+                    file.name,
+                    counted(file.passed_over as usize, "record")
+                ));
+            }
+        }
+        all.extend(read.problems.iter().cloned());
+        by_list.push((name_of(path), read.problems));
+    }
+    let all: Vec<Problem> = all.into_iter().collect();
+    let number = |problem: &Problem| all.binary_search(problem).expect("all have it") as u32;
+    let facts = by_list
+        .iter()
+        .map(|(file, problems)| {
+            let text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+            let sha256 = Digest::of(text.as_bytes());
+            ProblemsFact { file: file.clone(), problems: problems.len(), sha256 }
+        })
+        .collect();
+    let lists = by_list
+        .into_iter()
+        .map(|(name, problems)| (name, problems.iter().map(number).collect()))
+        .collect();
+    Ok((all, lists, facts))
+}
+
+/// The file's name; a list's directory is nobody's business.
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(|| display(path), display)
+}
+
+/// Says which problems MIOpen failed on, once for all databases.
+pub fn report_failures(asked: &Asked, progress: &dyn Progress) {
+    let mut told = HashSet::new();
+    for (target, failure) in &asked.failures {
+        if !told.insert((target, failure.problem, &failure.failure)) {
+            continue;
+        }
+        let problem = &asked.problems[failure.problem as usize];
+        let reason = &failure.failure;
+        progress.event(Event::ProblemFailed { target, problem, reason });
+    }
+}
+
+/// The error where problems failed, with a hint that fits most reasons; `None`
+/// where all went well.
+pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
+    let failed: BTreeSet<u32> = asked.failures.iter().map(|(_, one)| one.problem).collect();
+    let own = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
+    let hint = own.unwrap_or(hint);
+    let (failed, total) = (failed.len(), asked.problems.len());
+    (failed > 0).then_some(Error::ProblemsFailed { failed, total, hint })
+}
+
+/// Of a list's kernels on a target: how many there are, and how many a build
+/// made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// The list's name.
+    pub list: String,
+    pub target: Target,
+    /// Kernels that its problems want.
+    pub wanted: usize,
+    /// Of these, the ones whose source is here.
+    pub with_source: usize,
+    /// Of these, the ones that are in the kdb.
+    pub built: usize,
+}
+
+/// How much of every list the kdb of a target holds, which has these keys.
+pub fn coverage<'k>(
+    asked: &Asked,
+    facts: &AskedFacts,
+    target: &Target,
+    built: impl Iterator<Item = &'k KernelKey>,
+) -> Vec<Coverage> {
+    let without: HashSet<&KernelKey> = facts.without_source.iter().collect();
+    let built: HashSet<&KernelKey> = built.collect();
+    let one = |(list, problems): &(String, BTreeSet<u32>)| {
+        let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
+        let mut coverage = Coverage {
+            list: list.clone(),
+            target: target.clone(),
+            wanted: 0,
+            with_source: 0,
+            built: 0,
+        };
+        for key in asked.keys[target].iter().filter(wants) {
+            let has_source = !without.contains(&key.key);
+            coverage.wanted += 1;
+            coverage.with_source += usize::from(has_source);
+            coverage.built += usize::from(built.contains(&key.key));
+        }
+        coverage
+    };
+    asked.lists.iter().map(one).collect()
+}

@@ -1,0 +1,333 @@
+//! Runs a plan and assembles its kdbs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{Cancel, CompileError, Executor, ExecutorOptions, History, Summary};
+use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
+use gfxpack_package::sums;
+use gfxpack_plan::plan;
+use gfxpack_toolchain::ToolchainError;
+
+use crate::error::{self, Error, Result};
+use crate::options::{BuildOptions, KdbForm, processes};
+use crate::origin::Origin;
+use crate::outputs::{Outputs, Recipe};
+use crate::prepare::Prepared;
+use crate::progress::{Event, Progress};
+use crate::provenance::Provenance;
+use crate::remote::RemoteBackends;
+use crate::report::Facts;
+
+/// How often an object that turns out damaged is made again before it is
+/// given up: a disk that loses bytes twice loses them always.
+pub const REPAIRS: u32 = 2;
+
+/// What a build made.
+pub struct Made {
+    pub kdbs: Vec<MadeKdb>,
+    pub summary: Summary,
+}
+
+/// One kdb.
+pub struct MadeKdb {
+    pub target: Target,
+    pub path: PathBuf,
+    pub kernels: u64,
+    /// Keys that should be in it and are not, with the reason.
+    pub missing: Vec<(KernelKey, String)>,
+    /// What it was made from.
+    pub origin: Origin,
+}
+
+/// Compiles what the cache lacks, and writes and verifies every kdb below
+/// `<out>/kdb`. Kernels that failed are reported to `progress` and listed in
+/// what was made; all others are in the kdbs. `facts` learns of every job, also
+/// of a build that ends with an error.
+///
+/// # Errors
+/// Where the build as a whole fails; a kernel that is refused is no error.
+pub fn build(
+    prepared: &Prepared,
+    options: &BuildOptions,
+    remote: &RemoteBackends,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+    facts: &mut Facts,
+) -> Result<Made> {
+    let kdb_dir = options.out.join("kdb");
+    std::fs::create_dir_all(&kdb_dir).map_err(error::io("create", &kdb_dir))?;
+    let outputs = prepared.cache.outputs(&options.out)?;
+    progress.event(Event::BuildStarted(&prepared.plan));
+    let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
+    progress.event(Event::BuildEnded { kept: keeps(&made) });
+    made
+}
+
+/// Whether a build that ended so keeps what it compiled: nobody knows which
+/// compiler made it where the toolchain changed meanwhile.
+pub fn keeps<T>(ended: &Result<T>) -> bool {
+    let changed = |error: &ToolchainError| matches!(error, ToolchainError::Changed { .. });
+    match ended {
+        Err(Error::Toolchain(error) | Error::Compile(CompileError::Toolchain(error))) => {
+            !changed(error)
+        }
+        _ => true,
+    }
+}
+
+/// What an executor runs a plan's jobs with.
+pub fn executor_options(
+    prepared: &Prepared,
+    options: &BuildOptions,
+    remote: &RemoteBackends,
+) -> ExecutorOptions {
+    ExecutorOptions {
+        jobs: processes(options.jobs),
+        time_limit: options.timeout,
+        cache_dir: prepared.cache.scratch.clone(),
+        shortcuts: options.shortcuts,
+        remote: remote.workers.clone(),
+        shared: remote.cache.clone(),
+        retry_refused: options.retry_refused,
+        admitted: options.allow_read.clone(),
+    }
+}
+
+fn run(
+    prepared: &Prepared,
+    options: &BuildOptions,
+    remote: &RemoteBackends,
+    cancel: &Cancel,
+    outputs: &Outputs,
+    progress: &dyn Progress,
+    facts: &mut Facts,
+) -> Result<Made> {
+    let executor_options = executor_options(prepared, options, remote);
+    let plan = &prepared.plan;
+    let mut repairs = REPAIRS;
+    loop {
+        let executor = Executor {
+            plan,
+            only: None,
+            sources: &prepared.sources,
+            toolchains: &prepared.toolchains,
+            store: &prepared.cache.store,
+            digests: &prepared.cache.digests,
+            options: &executor_options,
+            cancel,
+        };
+        let summary = executor.run(&mut |event| {
+            facts.event(&event);
+            progress.event(Event::Job { plan, event: &event });
+        })?;
+        prepared.cache.digests.save();
+        History::record(
+            plan,
+            &prepared.toolchains,
+            &prepared.cache.store,
+            &prepared.cache.digests,
+            &summary,
+        );
+        // Another build with other files beside its sources may have put an
+        // object of its own into the same place.
+        let read = |job: JobId| {
+            let (store, digest) = (&prepared.cache.store, plan[job].digest);
+            match &summary.objects[job.0] {
+                Some(object) => store.read_known(digest, object.sha256),
+                None => store.read(digest),
+            }
+        };
+        let failures = summary.failures.iter();
+        let objects = Objects {
+            known: summary
+                .objects
+                .iter()
+                .map(|object| object.as_ref().map(|object| (object.sha256, object.size)))
+                .collect(),
+            failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
+            read: &read,
+        };
+        let assembly =
+            Assembly { prepared, out: &options.out, form: options.form, cancel, outputs };
+        match assembly.run(&objects, progress) {
+            Err(error) if repairs > 0 && is_corrupt_object(&error) => {
+                repairs -= 1;
+                // Where one is damaged there may be more: all are found at once.
+                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
+                prepared.cache.store.drop_damaged(&jobs);
+            }
+            other => return Ok(Made { kdbs: other?, summary }),
+        }
+    }
+}
+
+/// Whether assembling found a damaged object, which the store has dropped.
+fn is_corrupt_object(error: &Error) -> bool {
+    matches!(error, Error::Compile(CompileError::CorruptObject(_)))
+}
+
+/// Where the objects of a plan's jobs are.
+pub struct Objects<'a> {
+    /// By job: SHA-256 and size; `None` where it failed.
+    pub known: Vec<Option<(Digest, u64)>>,
+    /// Jobs that have none, with the reason.
+    pub failed: HashMap<JobId, String>,
+    /// Reads a job's.
+    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
+}
+
+/// Makes the kdbs of a plan out of objects, wherever those were made.
+pub struct Assembly<'a> {
+    pub prepared: &'a Prepared,
+    /// kdbs go to `kdb` below.
+    pub out: &'a Path,
+    pub form: KdbForm,
+    pub cancel: &'a Cancel,
+    pub outputs: &'a Outputs,
+}
+
+impl Assembly<'_> {
+    /// Writes and verifies every kdb, but those that lie there as they would
+    /// be made.
+    pub fn run(&self, objects: &Objects<'_>, progress: &dyn Progress) -> Result<Vec<MadeKdb>> {
+        let Self { prepared, form, cancel, outputs, .. } = *self;
+        let plan = &prepared.plan;
+        let mut made = Vec::new();
+        for (id, kdb) in (0..).map(KdbId).zip(&plan.kdbs) {
+            let path = self.out.join("kdb").join(kdb.target.kdb_file_name());
+            let failed = |row: &plan::Row| objects.failed.get(&row.job);
+            let mut missing: Vec<(KernelKey, String)> = kdb
+                .rows
+                .iter()
+                .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
+                .collect();
+            let unbuilt = prepared.unbuildable.get(&kdb.target).into_iter().flatten();
+            missing
+                .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
+            missing.sort();
+            let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
+            let origin = Origin::of(prepared, id);
+            let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
+            let recipe = self.recipe(id, &missing, objects);
+            if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
+                progress.event(Event::KdbUnchanged { plan, kdb: id, rows: kernels });
+                made.push(MadeKdb { target, path, kernels, missing, origin });
+                continue;
+            }
+            let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
+            let sized: Vec<Row<'_>> =
+                rows.iter().map(|row| Row { key: &row.key, size: size(row) }).collect();
+            let report = |done: gfxpack_kdb::Progress| {
+                let (rows, total) = (done.rows, done.total);
+                progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
+            };
+            let mut write_options = WriteOptions::default();
+            write_options.progress = Some(&report);
+            write_options.blob = form.blob;
+            write_options.layout = form.layout;
+            let origins = form.provenance.then(|| Provenance::of(plan, id));
+            let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+            write_options.origin = Some(&origin_of);
+            let object = |position: usize| {
+                if cancel.is_cancelled() {
+                    return Err(CompileError::Interrupted);
+                }
+                (objects.read)(rows[position].job)
+            };
+            let written =
+                gfxpack_kdb::write(&path, &sized, &write_options, object).map_err(object_error)?;
+            if cancel.is_cancelled() {
+                return Err(CompileError::Interrupted.into());
+            }
+            verify(&path, &kdb.target)?;
+            if let Some(recipe) = &recipe {
+                outputs.remember(recipe, &sums::digest_file(&path)?);
+            }
+            made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
+        }
+        Ok(made)
+    }
+
+    /// What decides a kdb's bytes; none where more does than can be said.
+    fn recipe(
+        &self,
+        kdb: KdbId,
+        missing: &[(KernelKey, String)],
+        objects: &Objects<'_>,
+    ) -> Option<Recipe> {
+        if self.form.provenance {
+            return None;
+        }
+        let plan = &self.prepared.plan;
+        let slot = format!("kdb {}", plan[kdb].target.kdb_file_name());
+        let form = format!("{:?} {:?}", self.form.blob, self.form.layout);
+        // A job's digest does not tell of the system's headers: the object does.
+        let rows = &plan[kdb].rows;
+        let made = Hasher::new("gfxpack objects of a kdb 1")
+            .list(rows.iter().map(|row| {
+                let object = objects.known[row.job.0];
+                object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
+            }))
+            .finish();
+        let plan = plan.kdb_digest(kdb);
+        let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
+        let missing = missing.flatten().map(String::as_bytes);
+        let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
+        Some(self.outputs.recipe(&slot, fields))
+    }
+}
+
+/// Puts what the store said in place of the kdb writer's wrapping of it.
+fn object_error(error: WriteError) -> Error {
+    match error {
+        WriteError::Object { source, key } => match source.downcast::<CompileError>() {
+            Ok(error) => Error::from(*error),
+            Err(source) => WriteError::Object { source, key }.into(),
+        },
+        other => other.into(),
+    }
+}
+
+/// Reads the kdb back as a stranger would; what is wrong with it then is a
+/// defect of gfxpack or of the disk. Such a kdb does not stay: others would
+/// take it for one that was verified.
+fn verify(path: &Path, target: &Target) -> Result<()> {
+    let report = gfxpack_kdb::verify(path, Some(target), &VerifyOptions::default())?;
+    match report.findings.first() {
+        None if report.is_sound() => Ok(()),
+        first => {
+            std::fs::remove_file(path).map_err(error::io("remove", path))?;
+            let finding = first.map(ToString::to_string).unwrap_or_default();
+            Err(Error::Unsound(format!("`{}`: {finding}", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kdb_that_is_refused_does_not_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gfx906_60.kdb");
+        let key = KernelKey::for_source("a.cl", "", "gfx906");
+        let write = |object: &[u8]| {
+            let row = Row { key: &key, size: object.len() as u64 };
+            let object = |_| Ok::<_, std::io::Error>(object.to_vec());
+            gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
+            verify(&path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
+        };
+        assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));
+        assert!(!path.exists());
+        let mut object = vec![0; 64];
+        object[..4].copy_from_slice(b"\x7fELF");
+        (object[8], object[18]) = (2, 0xe0);
+        object[48] = 0x2f;
+        assert_eq!(write(&object), Ok(()));
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,138 @@
+//! The cache of a build: opened to be written, or, where it can't be, read
+//! below one that lasts as long as the build.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore};
+use gfxpack_plan::arguments;
+use gfxpack_process::temporary_dir;
+use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
+use tempfile::TempDir;
+
+use crate::error::{self, Result};
+use crate::options::{CacheOptions, Purpose};
+use crate::outputs::Outputs;
+use crate::progress::{Event, Progress};
+
+/// What a build keeps between runs.
+pub struct Cache {
+    pub store: ObjectStore,
+    pub digests: FileDigests,
+    /// Where scratch directories are made.
+    pub scratch: PathBuf,
+    /// Where what is worth keeping lies.
+    dir: PathBuf,
+    writable: bool,
+    /// Bytes that the store may have when the build is done.
+    limit: Option<u64>,
+    /// What the user should hear.
+    pub warning: Option<String>,
+    _temporary: Option<TempDir>,
+}
+
+impl Cache {
+    /// The cache, for a purpose.
+    ///
+    /// # Errors
+    /// Where the directory can't be made, or not be used at all.
+    pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
+        match purpose {
+            Purpose::Build => Self::open(options),
+            Purpose::Look => Self::open_to_look(&options.directory()?),
+        }
+    }
+
+    /// The cache to build with.
+    fn open(options: &CacheOptions) -> Result<Self> {
+        let (dir, limit) = (options.directory()?, options.size);
+        let (store, temporary) = match ObjectStore::open(&dir) {
+            Ok(store) => (store, None),
+            // Somebody else's, or mounted to be read only: what is there is of use.
+            Err(error) if dir.is_dir() && is_read_only(&error) => {
+                let temporary = temporary_dir()?;
+                (ObjectStore::open_above(&dir, temporary.path())?, Some(temporary))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let warning = temporary.as_ref().map(|_| {
+            format!(
+                "the cache in `{}` can't be written: it is read, and what is compiled now is \
+                 kept for this run only",
+                dir.display()
+            )
+        });
+        let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
+        let digests = FileDigests::open(&dir.join("file-digests.json"));
+        let writable = true;
+        let kept = scratch.clone();
+        Ok(Self {
+            store,
+            digests,
+            scratch,
+            dir: kept,
+            writable,
+            limit,
+            warning,
+            _temporary: temporary,
+        })
+    }
+
+    /// The cache as it is: nothing is made or changed in it.
+    fn open_to_look(dir: &Path) -> Result<Self> {
+        let temporary = temporary_dir()?;
+        Ok(Self {
+            store: ObjectStore::open_to_look(dir),
+            digests: FileDigests::open(&dir.join("file-digests.json")),
+            scratch: temporary.path().to_owned(),
+            dir: dir.to_owned(),
+            writable: false,
+            limit: None,
+            warning: None,
+            _temporary: Some(temporary),
+        })
+    }
+
+    /// The toolchains of this machine; what is learnt of them is kept if it
+    /// may be.
+    pub fn toolchains<'a>(
+        &'a self,
+        search: &'a Search,
+        cancel: &'a Cancel,
+    ) -> Result<Toolchains<'a>, ToolchainError> {
+        let kept = (&*self.dir, self.writable);
+        let trial = arguments::plain;
+        Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
+    }
+
+    /// Whether what is learnt and made may be kept.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// What is known of the files in a directory that is built into.
+    pub fn outputs(&self, out: &Path) -> Result<Outputs> {
+        Outputs::of(out, &self.dir).map_err(error::io("find", out))
+    }
+
+    /// Brings the store down to its limit, once all that was made is where
+    /// it belongs. Never an error: the build is done.
+    pub fn shrink(&self, progress: &dyn Progress) {
+        let Some(limit) = self.limit.filter(|_| self.warning.is_none()) else { return };
+        match self.store.evict(&Limits { size: Some(limit), ..Limits::default() }) {
+            Ok(Some(evicted)) if evicted.files > 0 => {
+                let (files, bytes) = (evicted.files, evicted.bytes);
+                progress.event(Event::Evicted { files, bytes });
+            }
+            // Whoever else builds now will evict.
+            Ok(_) => {}
+            Err(error) => progress.warning(&error::in_full(&error)),
+        }
+    }
+}
+
+fn is_read_only(error: &CompileError) -> bool {
+    let read_only =
+        |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+    matches!(error, CompileError::Io { source, .. } if read_only(source.kind()))
+}

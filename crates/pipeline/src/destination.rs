@@ -1,0 +1,134 @@
+//! Where `-o` leads: a file is made whole and put in place, at the end of a
+//! symbolic link too; devices and pipes are written to as they are.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::write_atomic;
+
+use crate::error::{self, Result};
+
+/// Links that are followed; Linux gives up as early.
+const MAX_LINKS: usize = 40;
+
+/// What a path leads to.
+pub enum Destination {
+    /// A file, or nothing yet.
+    File(PathBuf),
+    /// A character device or a pipe.
+    Stream(File),
+}
+
+impl Destination {
+    /// Follows the path.
+    ///
+    /// # Errors
+    /// Where it leads to a directory, a disk or a socket, or in a circle.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let kind = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => return fs::canonicalize(path).map(Self::File),
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return followed(path).map(Self::File);
+            }
+            Err(error) => return Err(error),
+        };
+        if kind.is_char_device() || kind.is_fifo() {
+            return File::options().write(true).open(path).map(Self::Stream);
+        }
+        let what = if kind.is_dir() { "it is a directory" } else { "it is no regular file" };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+    }
+}
+
+/// The path that a link names which leads to nothing yet.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => {
+                path.pop();
+                path.push(to);
+            }
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
+/// Where a database goes, which takes a file: nobody reads one from a pipe.
+///
+/// # Errors
+/// A usage error where the path leads to something else.
+pub fn database(path: &Path) -> Result<PathBuf> {
+    let why = match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => "it is no regular file".into(),
+        _ => match Destination::of(path) {
+            Ok(Destination::File(path)) => {
+                let above = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                    Some(path.as_path())
+                } else {
+                    path.parent().filter(|above| !above.as_os_str().is_empty())
+                };
+                match above.filter(|above| !above.is_dir()) {
+                    None => return Ok(path),
+                    Some(above) => format!("`{}` is no directory", above.display()),
+                }
+            }
+            Ok(Destination::Stream(_)) => "it is no regular file".into(),
+            Err(error) => error.to_string(),
+        },
+    };
+    Err(error::usage(
+        format!("failed to write `{}`: {why}", path.display()),
+        "name a file, with its directory: one that is there is replaced",
+    ))
+}
+
+/// Writes a file whole or not at all; to a device or a pipe as to any other.
+pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match Destination::of(path)? {
+        Destination::File(path) => write_atomic(&path, &[bytes]),
+        Destination::Stream(mut stream) => stream.write_all(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_devices_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let path = |name: &str| root.join(name);
+        fs::write(path("file"), "").unwrap();
+        fs::create_dir(path("sub")).unwrap();
+        for (link, to) in [("a", "file"), ("b", "a"), ("sub/c", "../new"), ("loop", "loop")] {
+            symlink(to, path(link)).unwrap();
+        }
+        symlink("/dev/null", path("null")).unwrap();
+        let file = |name: &str| match Destination::of(&path(name)) {
+            Ok(Destination::File(path)) => path,
+            _ => panic!("{name} is a file"),
+        };
+        assert_eq!((file("file"), file("b")), (path("file"), path("file")));
+        assert_eq!(file("none"), path("none"));
+        assert_eq!(file("sub/c"), path("sub/../new"));
+        for stream in [Path::new("/dev/null"), &path("null")] {
+            assert!(matches!(Destination::of(stream), Ok(Destination::Stream(_))));
+            assert!(database(stream).is_err());
+        }
+        assert!(database(Path::new("new.kdb")).is_ok());
+        for none in [path("none/x.kdb"), path("none/"), path("file/x.kdb")] {
+            assert!(database(&none).is_err(), "{none:?}");
+        }
+        for none in [path("sub"), path("loop")] {
+            assert!(Destination::of(&none).is_err() && database(&none).is_err(), "{none:?}");
+        }
+    }
+}

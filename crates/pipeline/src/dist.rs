@@ -1,0 +1,228 @@
+//! The whole job: prepare, compile, assemble, verify, package, record.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use gfxpack_compile::{Cancel, Summary};
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_package::signing::Signer;
+use gfxpack_plan::kernel_package::Release;
+use gfxpack_plan::stored::Jobs;
+
+use crate::ask::{Coverage, coverage};
+use crate::build::{self, Made, MadeKdb};
+use crate::cache::Cache;
+use crate::error::{self, Error, Result};
+use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
+use crate::prepare::{self, Prepared, Work};
+use crate::progress::{Event, Progress};
+use crate::remote::RemoteBackends;
+use crate::report::{self, Facts};
+use crate::shards::stored::Stored;
+use crate::tuning::Shipped;
+use crate::writers::{self, MadePackages};
+use crate::{packages, record};
+
+/// What a run is made from and makes.
+#[derive(Debug)]
+pub struct DistOptions {
+    /// What the plan is made of; of a stored plan, its inputs count for
+    /// nothing.
+    pub prepare: PrepareOptions,
+    /// A stored plan in place of inputs.
+    pub stored_plan: Option<PathBuf>,
+    /// How jobs are run and kdbs written.
+    pub build: BuildOptions,
+    /// How packages are made; none are if `None`.
+    pub package: Option<PackageOptions>,
+}
+
+/// A run whose inputs are read and whose plan is made.
+pub struct Dist<'a> {
+    options: &'a DistOptions,
+    prepared: Prepared,
+}
+
+/// What a run made.
+pub struct Built {
+    /// The kdbs, in the plan's order.
+    pub kdbs: Vec<MadeKdb>,
+    /// The packages.
+    pub packages: MadePackages,
+    /// How the jobs ended.
+    pub summary: Summary,
+    /// How much of every list of problems each kdb holds.
+    pub coverage: Vec<Coverage>,
+    /// Kernels that are in no kdb.
+    pub failed: usize,
+    /// Whether that is a failure.
+    is_allowed: bool,
+}
+
+impl<'a> Dist<'a> {
+    /// Reads the inputs, or the stored plan, and chooses toolchains.
+    ///
+    /// # Errors
+    /// As [`prepare::prepare`] does, and for a stored plan that can't be run
+    /// here.
+    pub fn prepare(
+        options: &'a DistOptions,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+    ) -> Result<Work<Self>> {
+        let prepare = &options.prepare;
+        let prepared = match &options.stored_plan {
+            Some(plan) => {
+                let cache = Cache::open_for(&prepare.cache, prepare.purpose)?;
+                Stored::open(plan)?.prepare(&Jobs::All, cache, &prepare.search, cancel)?
+            }
+            None => match prepare::prepare(prepare, cancel, progress)? {
+                Work::ToDo(prepared) => *prepared,
+                Work::NothingMissing(shares) => return Ok(Work::NothingMissing(shares)),
+            },
+        };
+        Ok(Work::ToDo(Box::new(Self { options, prepared })))
+    }
+
+    /// What this run was asked to do.
+    #[must_use]
+    pub fn options(&self) -> &DistOptions {
+        self.options
+    }
+
+    /// What was read and decided.
+    #[must_use]
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// Checks the packages' options: what is wrong with them is reported
+    /// before hours of work.
+    ///
+    /// # Errors
+    /// For options that no package can be made with.
+    pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackagePlan<'a>>> {
+        let Some(options) = &self.options.package else { return Ok(None) };
+        let release = packages::release(options, &self.prepared.library, progress)?;
+        let kdbs = &self.prepared.plan.kdbs;
+        let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        packages::check(&release, targets.iter(), options)?;
+        let shipped = Shipped::find(&options.tuning, &targets, progress)?;
+        Ok(Some(PackagePlan { options, release, shipped }))
+    }
+
+    /// Compiles, assembles, verifies, packages and records.
+    ///
+    /// # Errors
+    /// Where a step fails. Kernels that are refused are no error:
+    /// [`Built::outcome`] tells whether they are allowed to be missing.
+    pub fn run(
+        &self,
+        packaging: Option<PackagePlan<'_>>,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+    ) -> Result<Built> {
+        let (prepared, options) = (&self.prepared, &self.options.build);
+        let signer = packaging.as_ref().map(PackagePlan::signer).transpose()?.flatten();
+        options.report.as_deref().map_or(Ok(()), report::check)?;
+        let remote = RemoteBackends::connect(options)?;
+        std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
+        self.report_toolchains(progress);
+        let mut facts = Facts::new();
+        let made = build::build(prepared, options, &remote, cancel, progress, &mut facts);
+        let page = options.report.as_deref();
+        let reported = report::write(&facts, prepared, page, made.as_ref().err(), progress);
+        let Made { kdbs, summary } = made?;
+        reported?;
+        let failed: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        // A package of nothing would only take the place of one that has kernels.
+        let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
+        let is_allowed = failed == 0 || (options.allow_partial && !(empty && packaging.is_some()));
+        let mut packages = MadePackages::default();
+        if let Some(packaging) = packaging.filter(|_| is_allowed) {
+            packages = self.package(&kdbs, &packaging, signer.as_ref(), cancel, progress)?;
+        }
+        let signer = signer.filter(|_| is_allowed);
+        record::write(&options.out, &kdbs, &packages, signer.as_ref(), progress)?;
+        let coverage = self.coverage(&kdbs);
+        prepared.cache.shrink(progress);
+        Ok(Built { kdbs, packages, summary, coverage, failed, is_allowed })
+    }
+
+    fn report_toolchains(&self, progress: &dyn Progress) {
+        for (index, toolchain) in self.prepared.toolchains.iter().enumerate() {
+            let kdbs = self.prepared.plan.kdbs.iter();
+            let kdbs = kdbs.filter(|kdb| kdb.toolchain.0 == index);
+            let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
+            let identity = &toolchain.identity();
+            progress.event(Event::ToolchainUsed { identity, targets: &targets });
+        }
+    }
+
+    fn package(
+        &self,
+        kdbs: &[MadeKdb],
+        packaging: &PackagePlan<'_>,
+        signer: Option<&Signer>,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+    ) -> Result<MadePackages> {
+        let (prepared, out) = (&self.prepared, &self.options.build.out);
+        let releases = kdbs.iter().map(|kdb| {
+            (kdb, packages::of_target(&packaging.release, &prepared.library, &kdb.target))
+        });
+        let releases: Vec<_> = releases.collect();
+        let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
+        let outputs = prepared.cache.outputs(out)?;
+        writers::write(&planned, packaging.options, signer, out, Some(&outputs), cancel, progress)
+    }
+
+    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
+        let prepared = &self.prepared;
+        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.library.asked) else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for kdb in kdbs {
+            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|(key, _)| key).collect();
+            let planned = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
+            let rows = planned.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
+            let built = rows.filter(|key| !missing.contains(key));
+            all.extend(coverage(asked, facts, &kdb.target, built));
+        }
+        all
+    }
+}
+
+/// What packages will have in common, checked.
+pub struct PackagePlan<'a> {
+    options: &'a PackageOptions,
+    release: Release,
+    shipped: Shipped,
+}
+
+impl PackagePlan<'_> {
+    fn signer(&self) -> Result<Option<Signer>> {
+        let key = self.options.sign_key.as_deref();
+        Ok(key.map(|key| Signer::new(key, self.release.source_date_epoch)).transpose()?)
+    }
+}
+
+impl Built {
+    /// An error if kernels are missing that were not allowed to be.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn outcome(&self, packages: bool) -> Result<()> {
+        if self.is_allowed {
+            return Ok(());
+        }
+        let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let reasons = match self.summary.failures.len() {
+            0 => "what they lack is told above",
+            _ => "see the compiler's output above",
+        };
+        let (failed, total) = (self.failed, kernels as usize + self.failed);
+        Err(Error::Refused { failed, total, reasons, packages })
+    }
+}

@@ -1,0 +1,214 @@
+//! Kernels that failed for one reason, together: thousands of them mostly
+//! have a handful of reasons.
+
+use std::collections::HashMap;
+
+use gfxpack_compile::Failure;
+use gfxpack_model::JobId;
+
+/// Kernels that failed alike.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// What happened, in the words of the first.
+    pub message: String,
+    /// The line of the compiler's output that tells the reason, if one does.
+    pub reason: Option<String>,
+    /// The first failure.
+    pub example: Failure,
+    /// Jobs, in the order in which they failed.
+    pub jobs: Vec<JobId>,
+}
+
+impl Group {
+    /// The reason in a line.
+    pub fn title(&self) -> &str {
+        self.reason.as_deref().unwrap_or(&self.message)
+    }
+}
+
+/// All that failed, by reason, in the order in which the reasons appeared.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    list: Vec<Group>,
+    by_reason: HashMap<String, usize>,
+}
+
+impl Groups {
+    /// Adds a failure; gives its group, and how many were in it before.
+    pub fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
+        let reason = told_reason(&failure.output);
+        let message = failure.kind.to_string();
+        let normal = reason.map(normalised).unwrap_or_default();
+        // Its own time limit or the targets asked for make no other reason.
+        let key = format!("{}\n{normal}", failure.kind.name());
+        let group = *self.by_reason.entry(key).or_insert_with(|| {
+            self.list.push(Group {
+                message,
+                reason: reason.map(|line| line.trim().to_owned()),
+                example: failure.clone(),
+                jobs: Vec::new(),
+            });
+            self.list.len() - 1
+        });
+        let before = self.list[group].jobs.len();
+        self.list[group].jobs.push(job);
+        (group, before)
+    }
+
+    /// The groups.
+    pub fn list(&self) -> &[Group] {
+        &self.list
+    }
+}
+
+/// The first line that reads like a reason.
+pub fn told_reason(output: &str) -> Option<&str> {
+    let signs = ["error:", "Assertion", "UNREACHABLE", "LLVM ERROR"];
+    let first = output.lines().find(|line| signs.iter().any(|sign| line.contains(sign)));
+    first.or_else(|| output.lines().find(|line| !line.trim().is_empty()))
+}
+
+/// A line without what differs from kernel to kernel: where it was found,
+/// directories, numbers.
+fn normalised(line: &str) -> String {
+    let said = without_location(line.trim());
+    let mut normal = String::with_capacity(said.len());
+    for word in said.split_whitespace() {
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        // `'/x/y/z.h'`: what comes before the path stays.
+        let path = word.find('/').filter(|_| !word.contains("//"));
+        let start = path
+            .map_or(0, |at| word[..at].rfind(['\'', '"', '(', '=', '`']).map_or(0, |at| at + 1));
+        let end = path.map_or(0, |_| word.rfind('/').map_or(0, |at| at + 1));
+        let short = format!("{}{}", &word[..start], &word[end.max(start)..]);
+        push_without_numbers(&mut normal, &short);
+    }
+    normal
+}
+
+/// `dir/k.cl:12:5: error: …` from `error:` on.
+fn without_location(line: &str) -> &str {
+    let sign = ["fatal error:", "error:"].iter().filter_map(|sign| line.find(sign)).min();
+    let Some(at) = sign else { return line };
+    let before = line[..at].trim_end();
+    // A program's name stays: `ld.lld: error:` is not the compiler's.
+    let place = before.strip_suffix(':').unwrap_or(before);
+    let is_place = place
+        .rsplit(':')
+        .next()
+        .is_some_and(|last| !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_place { &line[at..] } else { line }
+}
+
+fn push_without_numbers(normal: &mut String, word: &str) {
+    let mut in_number = false;
+    let mut letters = word.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let hexadecimal = letter == '0' && matches!(letters.peek(), Some('x' | 'X'));
+        if hexadecimal {
+            letters.next();
+            while letters.peek().is_some_and(char::is_ascii_hexdigit) {
+                letters.next();
+            }
+        }
+        if letter.is_ascii_digit() {
+            if !in_number {
+                normal.push('#');
+            }
+            in_number = true;
+        } else {
+            normal.push(letter);
+            in_number = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use gfxpack_compile::{FailureKind, Site, Usage};
+
+    use super::*;
+
+    fn failure(kind: FailureKind, output: &str) -> Failure {
+        let (duration, usage) = (Duration::ZERO, Usage::default());
+        Failure { kind, output: output.to_owned(), duration, usage, site: Site::Here }
+    }
+
+    fn refused(output: &str) -> Failure {
+        failure(FailureKind::Refused(1), output)
+    }
+
+    /// Whether the compiler's words tell one reason.
+    fn alike(a: &str, b: &str) -> bool {
+        let mut groups = Groups::default();
+        let pair = [a, b].map(|output| groups.add(JobId(0), &refused(output)).0);
+        pair[0] == pair[1]
+    }
+
+    #[test]
+    fn places_and_numbers_make_no_other_reason() {
+        for (a, b) in [
+            ("a.cl:1:2: error: no member 'x'", "src/b.cl:30:4: error: no member 'x'"),
+            (
+                "In file included from a.cl:1:\n./x.h:3:1: error: no 'y'\n  3 | y\n    | ^",
+                "b.cl:9:1: error: no 'y'\n  9 | y;\n    | ^\n1 error generated.",
+            ),
+            ("error: register v258 at 0xfe01", "error: register v1024 at 0xA2"),
+            (
+                "clang: error: no such file or directory: '/tmp/x1/a.h'",
+                "clang: error: no such file or directory: '/tmp/y2/b/a.h'",
+            ),
+            ("<inline asm>:3:5: error: bad operand", "<inline asm>:14:1: error: bad operand"),
+            ("", "\n"),
+        ] {
+            assert!(alike(a, b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_another_reason() {
+        for (a, b) in [
+            ("a.cl:1:2: error: no member 'x'", "a.cl:1:2: error: no member 'y'"),
+            ("a.cl:1:2: error: out of range", "ld.lld: error: out of range"),
+            (
+                "a.cl:1:1: warning: w\na.cl:2:2: error: one",
+                "a.cl:1:1: warning: w\na.cl:2:2: error: two",
+            ),
+            ("error: file 'a.h' not found", "error: file 'b.h' not found"),
+            ("", "error: x"),
+        ] {
+            assert!(!alike(a, b), "{a:?} {b:?}");
+        }
+        let mut groups = Groups::default();
+        let crash = failure(FailureKind::Crashed(11), "error: x");
+        assert_ne!(groups.add(JobId(0), &crash).0, groups.add(JobId(1), &refused("error: x")).0);
+    }
+
+    #[test]
+    fn a_group_has_its_first_example_and_every_job() {
+        let mut groups = Groups::default();
+        for job in 0..1000 {
+            let words = format!("k{job}.cl:{job}:1: error: too many registers ({job})\nmore {job}");
+            assert_eq!(groups.add(JobId(job), &refused(&words)), (0, job));
+        }
+        groups.add(JobId(1000), &failure(FailureKind::NoOutput, ""));
+        let [many, silent] = groups.list() else { panic!("{groups:?}") };
+        assert_eq!(many.jobs.len(), 1000);
+        assert_eq!(many.title(), "k0.cl:0:1: error: too many registers (0)");
+        assert!(many.example.output.ends_with("more 0"));
+        assert_eq!(silent.title(), "the compiler reported success and wrote no object");
+    }
+
+    #[test]
+    fn any_output_can_be_read() {
+        for words in
+            ["error:", "/", "':error:'", "é/ü error: ö", "a//b error: 0x", "=/=/ error: 'ß/'"]
+        {
+            Groups::default().add(JobId(0), &refused(words));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The main job as a library: inputs are read, a plan is made, its jobs run,
+//! kdbs are assembled and verified, packages written, and what was made is
+//! recorded.
+//!
+//! Options come in as plain values ([`options`]), events go out
+//! ([`progress`]); nothing here knows a command line or a terminal. Begin with
+//! [`dist::Dist`].
+
+pub mod ask;
+pub mod asked_facts;
+pub mod build;
+pub mod cache;
+pub mod destination;
+pub mod dist;
+pub mod error;
+pub mod exit_code;
+pub mod failures;
+pub mod inputs;
+pub mod libmiopen;
+pub mod library;
+mod licence_head;
+pub mod merge;
+pub mod merge_error;
+pub mod missing_from;
+pub mod options;
+mod origin;
+mod outputs;
+pub mod package;
+pub mod packages;
+pub mod prepare;
+pub mod progress;
+mod provenance;
+pub mod record;
+pub mod remote;
+pub mod report;
+pub mod shards;
+pub mod text;
+mod tuning;
+pub mod unbuildable;
+pub mod writers;

@@ -1,0 +1,119 @@
+//! The libMIOpen that is asked, its databases, and the probe that loads it.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
+use gfxpack_miopen::{Library, LibrarySource};
+
+use crate::error::{self, Result};
+use crate::options::LibraryOptions;
+use crate::progress::{Progress, Step, Unit};
+
+/// The program that loads libMIOpen.
+const PROBE: &str = "gfxpack-miopen-probe";
+
+/// Finds the library, or fetches it into `cache`.
+pub fn locate(
+    options: &LibraryOptions,
+    cache: &Path,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Library> {
+    let progress = Fetching { cancel, progress, step: RefCell::default() };
+    let archive = Archive::new(cache, archive_options(options)?, &progress);
+    let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
+    Ok(Library::locate(source, options.rocm_path.as_deref(), &archive)?)
+}
+
+/// Chooses the packages of a suite of Debian's, and fetches them into `cache`.
+pub fn choose(
+    options: &LibraryOptions,
+    cache: &Path,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Lock> {
+    let Some(LibrarySource::Debian { suite, version }) = &options.source else {
+        return Err(error::usage(
+            "failed to start: only packages of Debian's archive can be pinned",
+            "name the suite to take them from, as --miopen debian:sid",
+        ));
+    };
+    let progress = Fetching { cancel, progress, step: RefCell::default() };
+    let archive = Archive::new(cache, archive_options(options)?, &progress);
+    Ok(Library::choose(&archive, suite, version.as_deref())?)
+}
+
+fn archive_options(options: &LibraryOptions) -> Result<Options> {
+    Ok(Options {
+        mirror: options.debian_mirror.clone(),
+        apt: PathBuf::from("/etc/apt"),
+        keyring: Keyring::debian()?,
+        proxies: options.proxies.clone(),
+        architecture: None,
+    })
+}
+
+/// Reports what is fetched.
+struct Fetching<'a> {
+    cancel: &'a Cancel,
+    progress: &'a dyn Progress,
+    step: RefCell<Option<Step<'a>>>,
+}
+
+impl gfxpack_debian::Progress for Fetching<'_> {
+    fn event(&self, event: Event<'_>) {
+        let mut step = self.step.borrow_mut();
+        match event {
+            Event::Downloading { done, total, .. } => {
+                step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes))
+                    .at(done, total);
+                if done == total {
+                    *step = None;
+                }
+            }
+            Event::Warning(text) => {
+                *step = None;
+                self.progress.warning(&text);
+            }
+            Event::Waiting => {
+                self.progress.note("waiting for another gfxpack that fetches packages");
+            }
+            _ => {}
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+/// The probe, which is installed beside this program or in its libexec
+/// directory.
+pub fn probe() -> Result<PathBuf> {
+    let own = std::env::current_exe().map_err(error::io("find", Path::new("/proc/self/exe")))?;
+    let own = own.canonicalize().map_err(error::io("find", &own))?;
+    let dir = own.parent().unwrap_or(Path::new("/"));
+    let places = [dir.join(PROBE), dir.join("../libexec/gfxpack").join(PROBE)];
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
+        error::usage(
+            format!("failed to find `{PROBE}` beside `{}`", own.display()),
+            "it comes with gfxpack's packages, and `cargo build` makes it beside gfxpack: copy it too",
+        )
+    })
+}
+
+/// The directories of databases to ask with.
+pub fn databases(options: &LibraryOptions, library: &Library) -> Result<Vec<PathBuf>> {
+    if options.databases.is_empty() {
+        return Ok(library.databases.clone());
+    }
+    if let Some(none) = options.databases.iter().find(|dir| !dir.is_dir()) {
+        return Err(error::usage(
+            format!("failed to find the directory of databases `{}`", none.display()),
+            "give the directory that holds them, as --miopen-db /opt/rocm/share/miopen/db",
+        ));
+    }
+    Ok(options.databases.clone())
+}

@@ -1,0 +1,30 @@
+//! What the inputs say of the kernels as a whole: names, licences, and which
+//! libMIOpen asked for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::manifest::Reader;
+use serde::{Deserialize, Serialize};
+
+use crate::asked_facts::AskedFacts;
+
+/// What the packages say of the kernels.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Library {
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub maintainer: Option<String>,
+    pub description: Option<String>,
+    pub homepage: Option<String>,
+    #[serde(default, skip_serializing_if = "Reader::is_miopen")]
+    pub reader: Reader,
+    #[serde(default, skip_serializing_if = "Licenses::is_empty")]
+    pub licenses: Licenses,
+    /// Which libMIOpen asked for the kernels, and for what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AskedFacts>,
+}
+
+/// Licences by source file name; none where no manifest says.
+pub type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;

@@ -1,0 +1,232 @@
+//! What a kdb was made from, as `manifest.json` and bills of material say it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gfxpack_model::{Digest, KdbId, SourceId, Target};
+use gfxpack_package::sbom::{self, Making, Tool};
+use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::plan::{Plan, Row};
+use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
+
+use crate::library::{Library, Licenses};
+use crate::prepare::Prepared;
+
+/// What a kdb was made from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Origin {
+    /// Digest of the kdb's part of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<Digest>,
+    /// What packages say of the kernels, without their licences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    library: Option<Library>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compiler: Option<Compiler>,
+    #[serde(default)]
+    sources: Vec<Source>,
+    /// Sources that the policy on licences refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOutSource>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct LeftOutSource {
+    name: String,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Compiler {
+    identity: String,
+    digest: Digest,
+    /// What its device libraries lack and gfxpack made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    supplied: Vec<Supplied>,
+}
+
+/// A file made in place of one that newer device libraries have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Supplied {
+    file: String,
+    symbol: String,
+    value: u32,
+    made_by: String,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Source {
+    name: String,
+    digest: Digest,
+    licenses: Vec<License>,
+    /// The source and all it includes.
+    #[serde(default)]
+    files: Vec<SourceFile>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SourceFile {
+    path: String,
+    sha1: String,
+    sha256: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct License {
+    license: String,
+    copyright: String,
+}
+
+/// What is said of the kernels of a target, without their licences.
+fn library_of(prepared: &Prepared, target: &Target) -> Library {
+    let library = &prepared.library;
+    let processor = target.id().processor();
+    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    Library { licenses: Licenses::new(), asked, ..library.clone() }
+}
+
+impl Origin {
+    /// What is known of one of the plan's kdbs before it is built.
+    pub fn of(prepared: &Prepared, kdb: KdbId) -> Self {
+        let (plan, licenses) = (&prepared.plan, &prepared.library.licenses);
+        let rows = plan[kdb].rows.iter();
+        let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
+        let mut sources: Vec<Source> = used
+            .into_iter()
+            .map(|index| (index, &plan[index]))
+            .map(|(index, source)| Source {
+                name: source.name.clone(),
+                digest: source.digest(),
+                licenses: licenses
+                    .get(&source.name)
+                    .into_iter()
+                    .flatten()
+                    .map(|SourceLicense { license, copyright }| License {
+                        license: license.clone(),
+                        copyright: copyright.clone(),
+                    })
+                    .collect(),
+                files: prepared.sources.files(index).into_iter().map(SourceFile::of).collect(),
+            })
+            .collect();
+        sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
+        let toolchain = &plan[plan[kdb].toolchain];
+        Self {
+            plan: Some(plan.kdb_digest(kdb)),
+            library: Some(library_of(prepared, &plan[kdb].target))
+                .filter(|library| *library != Library::default()),
+            compiler: Some(Compiler {
+                identity: toolchain.identity.clone(),
+                digest: toolchain.digest,
+                supplied: supplied(plan, kdb),
+            }),
+            sources,
+            left_out: prepared
+                .left_out
+                .iter()
+                .map(|(name, reason)| LeftOutSource { name: name.clone(), reason: reason.clone() })
+                .collect(),
+        }
+    }
+
+    /// What its packages say of the kernels.
+    pub fn library(&self) -> Library {
+        Library { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
+    }
+
+    /// The compiler in words, if it is known.
+    pub fn compiler(&self) -> Option<&str> {
+        self.compiler.as_ref().map(|compiler| compiler.identity.as_str())
+    }
+
+    /// What a bill of material says: every file once, and the tools.
+    pub fn making(&self) -> Making {
+        let mut files: BTreeMap<(&str, &str), sbom::Source> = BTreeMap::new();
+        for source in &self.sources {
+            for file in &source.files {
+                let entry = files.entry((&file.path, &file.sha256)).or_insert(sbom::Source {
+                    path: file.path.clone(),
+                    sha1: file.sha1.clone(),
+                    sha256: file.sha256.clone(),
+                    license: None,
+                    copyright: None,
+                });
+                // Of what is included nobody says the licence.
+                if file.path.rsplit('/').next() == Some(&source.name) && !source.licenses.is_empty()
+                {
+                    let texts = |part: fn(&License) -> &str| {
+                        let texts: BTreeSet<&str> = source.licenses.iter().map(part).collect();
+                        texts.into_iter().collect::<Vec<_>>()
+                    };
+                    entry.license = Some(texts(|license| &license.license).join(" AND "));
+                    entry.copyright = Some(texts(|license| &license.copyright).join(", "));
+                }
+            }
+        }
+        let packager = Tool {
+            name: "gfxpack".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sha256: String::new(),
+            comment: String::new(),
+        };
+        let compiler = self.compiler.iter().map(|compiler| Tool {
+            name: compiler.identity.clone(),
+            version: String::new(),
+            sha256: compiler.digest.to_string(),
+            comment: "The digest covers compiler, linker, their libraries, the headers and the \
+                      device libraries."
+                .to_owned(),
+        });
+        let tools = compiler.chain([packager]).collect();
+        Making { sources: files.into_values().collect(), tools }
+    }
+
+    /// The licences of the sources.
+    pub fn licenses(&self) -> Licenses {
+        let mut licenses = Licenses::new();
+        for source in &self.sources {
+            let of_source = licenses.entry(source.name.clone()).or_default();
+            of_source.extend(source.licenses.iter().map(|License { license, copyright }| {
+                SourceLicense { license: license.clone(), copyright: copyright.clone() }
+            }));
+        }
+        licenses
+    }
+}
+
+impl SourceFile {
+    fn of((path, bytes): (&str, &[u8])) -> Self {
+        let sha1: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string() }
+    }
+}
+
+/// The supplied constants that a kdb's objects were made with: those for its
+/// processor, and the code object version's where a key asks for that.
+fn supplied(plan: &Plan, kdb: KdbId) -> Vec<Supplied> {
+    let kdb = &plan[kdb];
+    let toolchain = &plan[kdb.toolchain];
+    let gfx = kdb.target.id().processor();
+    let asks = |row: &Row| {
+        let arguments = &plan[row.job].arguments;
+        arguments.iter().any(|word| word == "-mcode-object-version=6")
+    };
+    let of_target = toolchain.supplied.iter().filter(|constant| match &constant.gfx {
+        Some(only) => only == gfx,
+        None => kdb.rows.iter().any(asks),
+    });
+    let lacking = |only: Option<&str>| match only {
+        Some(gfx) => format!("the installed device libraries have none for {gfx}"),
+        None => "the installed device libraries have none for code object version 6".to_owned(),
+    };
+    of_target
+        .map(|constant| Supplied {
+            file: constant.file.clone(),
+            symbol: constant.symbol.clone(),
+            value: constant.value,
+            made_by: toolchain.identity.clone(),
+            reason: lacking(constant.gfx.as_deref()),
+        })
+        .collect()
+}

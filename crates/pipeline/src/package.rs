@@ -1,0 +1,122 @@
+//! Packages of kdbs that exist.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions};
+use gfxpack_model::Target;
+use gfxpack_package::signing::Signer;
+use gfxpack_plan::kernel_package::Release;
+
+use crate::build::MadeKdb;
+use crate::error::{self, Error, Result};
+use crate::library::Licenses;
+use crate::options::PackageOptions;
+use crate::progress::Progress;
+use crate::tuning::Shipped;
+use crate::writers::{self, MadePackages};
+use crate::{packages, record};
+
+/// Which kdbs are packaged, and how.
+#[derive(Debug)]
+pub struct PackageKdbs<'a> {
+    /// The kdbs, whose names say their targets.
+    pub kdbs: &'a [PathBuf],
+    /// Where the packages go.
+    pub out: &'a Path,
+    /// Whether kdbs may lack kernels.
+    pub allow_partial: bool,
+    /// Bytes of the largest code object that a kdb may have.
+    pub max_object_bytes: u64,
+    /// How packages are made.
+    pub options: &'a PackageOptions,
+}
+
+impl PackageKdbs<'_> {
+    /// Verifies and packages each kdb. What the build that made it wrote beside
+    /// it says what is missing, which compiler it was, and the licences.
+    ///
+    /// # Errors
+    /// Where a kdb is damaged, empty, or known to lack kernels, options don't
+    /// fit, or a package can't be written.
+    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<MadePackages> {
+        let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
+        let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
+        for path in self.kdbs {
+            let target = packages::target_of(path)?;
+            if let Some(other) = by_target.insert(target.clone(), path) {
+                return Err(error::usage(
+                    format!(
+                        "failed to package both `{}` and `{}`: both are for {target}",
+                        other.display(),
+                        path.display()
+                    ),
+                    "package them in two runs with different --out",
+                ));
+            }
+            let kdb = self.checked(path, target)?;
+            let mut library = kdb.origin.library();
+            if library.licenses.is_empty() {
+                library.licenses = self.sources_without_licence(path)?;
+            }
+            let release = packages::release(self.options, &library, progress)?;
+            kdbs.push((kdb, release));
+        }
+        let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
+        for (_, release) in &kdbs {
+            packages::check(release, targets.iter(), self.options)?;
+        }
+        let shipped = Shipped::find(&self.options.tuning, &targets, progress)?;
+        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
+        let signer = match (&self.options.sign_key, kdbs.first()) {
+            (Some(key), Some((_, release))) => Some(Signer::new(key, release.source_date_epoch)?),
+            _ => None,
+        };
+        let signer = signer.as_ref();
+        let of_kdbs: Vec<(&MadeKdb, Release)> =
+            kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
+        let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
+        let made =
+            writers::write(&planned, self.options, signer, self.out, None, cancel, progress)?;
+        record::write(self.out, kdbs.iter().map(|(kdb, _)| kdb), &made, signer, progress)?;
+        Ok(made)
+    }
+
+    /// The kdb, verified, with what is known of its making.
+    fn checked(&self, path: &Path, target: Target) -> Result<MadeKdb> {
+        let mut options = VerifyOptions::default();
+        options.max_object_bytes = self.max_object_bytes;
+        let report = gfxpack_kdb::verify(path, Some(&target), &options)?;
+        if let Some(finding) = report.findings.first() {
+            return Err(Error::Unsound(format!("`{}`: {finding}", path.display())));
+        }
+        if report.rows == 0 {
+            return Err(error::usage(
+                format!("failed to package `{}`: it has no kernels", path.display()),
+                "such a package would only take the place of one that has some",
+            ));
+        }
+        let entry = record::of_kdb(path)?;
+        let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();
+        if !missing.is_empty() && !self.allow_partial {
+            let file = path.display().to_string();
+            return Err(Error::Partial { file, missing: missing.len() });
+        }
+        let origin = entry.map(|entry| entry.origin).unwrap_or_default();
+        Ok(MadeKdb { target, path: path.to_owned(), kernels: report.rows, missing, origin })
+    }
+
+    fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
+        let mut options = ReadOptions::default();
+        options.max_object_bytes = self.max_object_bytes;
+        let mut licenses = Licenses::new();
+        Reader::open_with(path, options)?.for_each_entry(|entry| {
+            if let Some(source) = entry.key.source_name() {
+                licenses.entry(source.to_owned()).or_default();
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(licenses)
+    }
+}

@@ -1,0 +1,262 @@
+//! Which packages are made of kdbs, and what they have in common.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::package::PackageSpec;
+use gfxpack_model::{InstallLayout, Target};
+use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
+
+use crate::asked_facts::library_in_words;
+use crate::build::MadeKdb;
+use crate::error::{self, Result};
+use crate::library::Library;
+use crate::options::{LayoutChoice, PackageOptions};
+use crate::progress::Progress;
+use crate::tuning::Shipped;
+use crate::writers;
+
+/// Maintainer of packages whose maker does not say who he is.
+const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
+/// SPDX's word for a licence that nobody stated.
+const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
+
+/// What all packages of this run have in common.
+pub fn release(
+    options: &PackageOptions,
+    library: &Library,
+    progress: &dyn Progress,
+) -> Result<Release> {
+    let rocm_version = &options.rocm_version;
+    let layout = match &options.layout {
+        LayoutChoice::Prefix(prefix) => InstallLayout::Prefix(prefix.clone()),
+        LayoutChoice::Rocm => InstallLayout::Rocm { version: rocm_version.clone() },
+        LayoutChoice::TheRock => InstallLayout::TheRock { version: core_version(options)? },
+        LayoutChoice::Fhs => InstallLayout::Fhs,
+        LayoutChoice::Debian => InstallLayout::Debian,
+    };
+    if rocm_version.is_some() && layout.version().is_none() {
+        return Err(error::usage(
+            "failed to use --rocm-version: the kdb is not installed below a directory of that version",
+            "leave it out, or use --layout rocm or therock",
+        ));
+    }
+    let unknown = || SourceLicense {
+        license: UNKNOWN_LICENSE.to_owned(),
+        copyright: options.copyright_holders(),
+    };
+    let stated = options.stated_license().unwrap_or_else(unknown);
+    let licenses = library
+        .licenses
+        .iter()
+        .flat_map(|(source, known)| {
+            let unknown = known.is_empty().then_some(&stated);
+            known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
+        })
+        .collect();
+    if options.license.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
+        progress.warning(
+            "the licence of the kernels is not known: say it with --license, as --license MIT",
+        );
+    }
+    let maintainer = [&options.maintainer, &options.environment_maintainer, &library.maintainer];
+    let maintainer = maintainer.into_iter().flatten().next().cloned().unwrap_or_else(|| {
+        progress.warning(
+            "nobody is named as maintainer of the packages: say it with --maintainer 'NAME <MAIL>'",
+        );
+        UNKNOWN_MAINTAINER.to_owned()
+    });
+    let name = library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned());
+    let name_template = options
+        .name_template
+        .clone()
+        .unwrap_or_else(|| kernel_package::default_name_template(library.reader, &name));
+    Ok(Release {
+        library: name,
+        description: description(library),
+        homepage: library.homepage.clone().unwrap_or_default(),
+        version: options
+            .version
+            .clone()
+            .or_else(|| library.version.clone())
+            .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        revision: options.revision.clone(),
+        maintainer,
+        licenses,
+        layout,
+        reader: library.reader,
+        name_template,
+        source_date_epoch: options.source_date_epoch,
+    })
+}
+
+/// The release of one target's package, which tells of its own kernels only.
+pub fn of_target(release: &Release, library: &Library, target: &Target) -> Release {
+    let processor = target.id().processor();
+    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    let library = Library { asked, ..library.clone() };
+    Release { description: description(&library), ..release.clone() }
+}
+
+/// What the inputs say of the kernels, and who asks for them.
+fn description(library: &Library) -> String {
+    let asked = library.asked.as_ref().map(|asked| {
+        let lists: Vec<&str> = asked.problems.iter().map(|list| list.name()).collect();
+        let databases = match asked.databases.len() {
+            0 => "without performance databases".to_owned(),
+            _ => format!("with and without {}", asked.databases_in_words()),
+        };
+        let without = match asked.without_source.len() {
+            0 => String::new(),
+            count => format!(" {count} more that it asks for have no source there."),
+        };
+        format!(
+            "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
+            library_in_words(asked),
+            lists.join(", ")
+        )
+    });
+    [library.description.clone(), asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// Major and minor of ROCm's version, as TheRock's directories have them.
+fn core_version(options: &PackageOptions) -> Result<String> {
+    let given = options.rocm_version.as_deref().unwrap_or_default();
+    let parts: Vec<&str> = given.split('.').collect();
+    let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    match parts.as_slice() {
+        [major, minor, ..] if parts.iter().all(number) => Ok(format!("{major}.{minor}")),
+        _ => Err(error::usage(
+            format!("failed to use --layout therock with the ROCm version `{given}`"),
+            "say it with --rocm-version, as 7.11",
+        )),
+    }
+}
+
+/// A package to be written.
+pub struct Planned<'a> {
+    pub spec: PackageSpec,
+    /// What it was made from, if it holds a kdb.
+    pub kdb: Option<&'a MadeKdb>,
+    /// The target it is for, if it is one's alone.
+    pub target: Option<Target>,
+    /// The performance and find databases in it, by their names there.
+    pub tuning: Vec<(String, PathBuf)>,
+}
+
+/// The packages of these kdbs, with the databases that are shipped in them:
+/// each its own, one without ROCm's version where
+/// the layout has one, and those of families.
+pub fn plan<'a>(
+    kdbs: &[(&'a MadeKdb, Release)],
+    shipped: &Shipped,
+    options: &PackageOptions,
+) -> Result<Vec<Planned<'a>>> {
+    let mut planned = Vec::new();
+    for (kdb, release) in kdbs {
+        let contents = Contents {
+            target: kdb.target.clone(),
+            kdb: kdb.path.clone(),
+            kernels: kdb.kernels,
+            missing: kdb.missing.len() as u64,
+            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
+            tuning: shipped.of(&kdb.target),
+        };
+        // Only what is compiled into this kdb is told in its package.
+        let release = of_kdb(release, kdb);
+        let target = || Some(kdb.target.clone());
+        let spec = kernel_package::spec(&release, &contents);
+        let tuning = contents.tuning;
+        planned.push(Planned { spec, kdb: Some(kdb), target: target(), tuning });
+        if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
+            planned.push(Planned { spec, kdb: None, target: target(), tuning: Vec::new() });
+        }
+    }
+    let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
+    if let Some((_, release)) = kdbs.first() {
+        for family in families(release, &targets, options)? {
+            planned.push(Planned { spec: family, kdb: None, target: None, tuning: Vec::new() });
+        }
+    }
+    distinct(planned.iter().map(|planned| &planned.spec))?;
+    Ok(planned)
+}
+
+/// Refuses two packages of one name, which would be written over each other.
+fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
+    let mut names = BTreeSet::new();
+    for spec in specs {
+        if !names.insert(spec.name.as_str()) {
+            return Err(error::usage(
+                format!("failed to name the packages: two would be `{}`", spec.name),
+                "a family of one device has that device's name: leave it out of --meta; \
+                 or choose another --name-template",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn of_kdb(release: &Release, kdb: &MadeKdb) -> Release {
+    let used = kdb.origin.licenses();
+    let mut release = release.clone();
+    if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {
+        release.licenses.retain(|(source, _)| used.contains_key(source));
+    }
+    release
+}
+
+fn families(
+    release: &Release,
+    targets: &[Target],
+    options: &PackageOptions,
+) -> Result<Vec<PackageSpec>> {
+    let families: BTreeSet<_> = options.families.iter().collect();
+    let spec = |family| {
+        kernel_package::family(release, family, targets).ok_or_else(|| {
+            let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            error::usage(
+                format!("failed to make a package of the family `{family}`: no target is of it"),
+                format!("the targets are {}", all.join(", ")),
+            )
+        })
+    };
+    families.into_iter().map(spec).collect()
+}
+
+/// Whether packages for these targets could be written: what is wrong with
+/// their names or versions is worth knowing before hours of compiling.
+pub fn check<'a>(
+    release: &Release,
+    targets: impl Iterator<Item = &'a Target>,
+    options: &PackageOptions,
+) -> Result<()> {
+    let targets: Vec<Target> = targets.cloned().collect();
+    let mut specs = families(release, &targets, options)?;
+    for target in targets {
+        specs.extend(kernel_package::unversioned(release, &target));
+        let contents = Contents {
+            target,
+            kdb: PathBuf::new(),
+            kernels: 0,
+            missing: 0,
+            compiler: String::new(),
+            tuning: Vec::new(),
+        };
+        specs.push(kernel_package::spec(release, &contents));
+    }
+    distinct(specs.iter())?;
+    specs.iter().try_for_each(|spec| writers::check(spec, options))
+}
+
+/// The target that a kdb's file name says.
+pub fn target_of(path: &Path) -> Result<Target> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let named = path.extension().is_some_and(|extension| extension == "kdb");
+    stem.parse::<Target>().ok().filter(|_| named).ok_or_else(|| {
+        error::usage(
+            format!("failed to tell the target of `{}` by its name", path.display()),
+            "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb",
+        )
+    })
+}

@@ -1,0 +1,203 @@
+//! From options to a plan: toolchains probed, inputs read, sources loaded,
+//! everything checked before anything is built.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gfxpack_compile::{Cancel, SourceSet, for_plan};
+use gfxpack_model::{Language, TargetId, ToolchainId};
+use gfxpack_plan::InputError;
+use gfxpack_plan::clock::Clock;
+use gfxpack_plan::plan::Plan;
+use gfxpack_toolchain::{Toolchain, Toolchains};
+
+use crate::ask::{self, Asked};
+use crate::cache::Cache;
+use crate::error::{self, Result};
+use crate::inputs::{self, LeftOut, Read};
+use crate::library::Library;
+use crate::missing_from::Share;
+use crate::options::{PrepareOptions, Purpose};
+use crate::progress::Progress;
+use crate::unbuildable::Unbuildable;
+
+/// All that a build needs.
+pub struct Prepared {
+    /// What will be done.
+    pub plan: Plan,
+    /// The plan's sources, with their bytes.
+    pub sources: SourceSet,
+    /// Those of the plan, in its order; none where nothing is compiled.
+    pub toolchains: Vec<Toolchain>,
+    /// The cache of objects.
+    pub cache: Cache,
+    /// What the inputs say of themselves.
+    pub library: Library,
+    /// Sources that may not be compiled, with the reason.
+    pub left_out: LeftOut,
+    /// Of each target, what kdbs had already; empty where none were named.
+    pub shares: Vec<Share>,
+    /// By target: keys that can't be compiled, with the reason.
+    pub unbuildable: Unbuildable,
+    /// What is wrong with those keys, where it stands.
+    pub problems: Vec<InputError>,
+    /// What the user should hear before anything runs.
+    pub warnings: Vec<String>,
+    /// What libMIOpen asked for, where problems were given.
+    pub asked: Option<Asked>,
+}
+
+/// What there is to do for some inputs.
+pub enum Work<T> {
+    /// These kernels.
+    ToDo(Box<T>),
+    /// Nothing: kdbs that were named have every kernel.
+    NothingMissing(Vec<Share>),
+}
+
+/// Chooses a toolchain for each target, and sets the requests' indices.
+fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> Result<Vec<Toolchain>> {
+    let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
+    for request in &read.requests {
+        let used = request.keys.iter().map(|(key, _)| key.language);
+        languages.entry(request.target.id()).or_default().extend(used);
+    }
+    let mut chosen: Vec<Toolchain> = Vec::new();
+    let mut indices: BTreeMap<TargetId, ToolchainId> = BTreeMap::new();
+    for (id, languages) in &languages {
+        let toolchain = toolchains.choose(id, languages)?;
+        let known = chosen.iter().position(|known| known.is(&toolchain));
+        let index = known.unwrap_or_else(|| {
+            chosen.push(toolchain);
+            chosen.len() - 1
+        });
+        indices.insert((*id).clone(), ToolchainId(index));
+    }
+    for request in &mut read.requests {
+        request.toolchain = indices[request.target.id()];
+    }
+    read.warnings.extend(toolchains.unusable());
+    Ok(chosen)
+}
+
+/// The inputs with a toolchain for each target: what a plan is made of.
+pub struct Gathered {
+    /// The inputs.
+    pub read: Read,
+    /// What libMIOpen asked for, where problems were given.
+    pub asked: Option<Asked>,
+    /// Those of the targets.
+    pub toolchains: Vec<Toolchain>,
+    /// The cache of objects.
+    pub cache: Cache,
+    /// What kernels are told that ask for the time.
+    pub clock: Clock,
+}
+
+/// Reads everything and chooses the toolchains.
+///
+/// # Errors
+/// Where the options or the inputs are wrong, no toolchain builds a target, or
+/// the cache can't be opened.
+pub fn gather(
+    options: &PrepareOptions,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Work<Gathered>> {
+    if options.inputs.targets.is_empty() {
+        return Err(error::usage(
+            "failed to start: no target is given",
+            "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
+        ));
+    }
+    let clock = Clock::at(options.source_date_epoch);
+    let asked = asked(options, cancel, progress)?;
+    let mut read = inputs::read(&options.inputs, asked.as_ref())?;
+    if read.requests.is_empty() {
+        return Ok(Work::NothingMissing(read.shares));
+    }
+    let cache = Cache::open_for(&options.cache, options.purpose)?;
+    let toolchains = {
+        let mut found = cache.toolchains(&options.search, cancel)?;
+        choose(&mut found, &mut read)?
+    };
+    if options.purpose == Purpose::Build {
+        cache.digests.save();
+    }
+    read.warnings.extend(cache.warning.clone());
+    Ok(Work::ToDo(Box::new(Gathered { read, asked, toolchains, cache, clock })))
+}
+
+/// What libMIOpen asks for, where problems are given. That it fails on some is
+/// reported before hours of work, and ends the run unless that is allowed.
+fn asked(
+    options: &PrepareOptions,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Option<Asked>> {
+    let inputs = &options.inputs;
+    if inputs.problems.is_empty() {
+        return Ok(None);
+    }
+    let targets = inputs::distinct(&inputs.targets)?;
+    let cache = options.cache.directory()?;
+    let ask = ask::Ask {
+        problems: &inputs.problems,
+        library: &inputs.library,
+        targets: &targets,
+        jobs: options.jobs,
+        cache: &cache,
+    };
+    let asked = ask.run(cancel, progress)?;
+    ask::report_failures(&asked, progress);
+    let hint = "each is named above; take them out of the list, or go on without their kernels by \
+                --allow-partial";
+    match ask::failed(&asked, hint) {
+        Some(error) if !inputs.allow_partial => Err(error),
+        _ => Ok(Some(asked)),
+    }
+}
+
+impl Gathered {
+    /// Makes the plan.
+    ///
+    /// # Errors
+    /// Where the requests contradict each other.
+    pub fn plan(self) -> Result<Prepared> {
+        let Self { read, asked, toolchains, cache, clock } = self;
+        let sources = read.sources.sources().to_vec();
+        let plan = gfxpack_plan::plan::plan(
+            toolchains.iter().map(for_plan).collect(),
+            sources,
+            &read.requests,
+            &clock,
+        )?;
+        Ok(Prepared {
+            plan,
+            sources: read.sources,
+            toolchains,
+            cache,
+            library: read.library,
+            left_out: read.left_out,
+            shares: read.shares,
+            unbuildable: read.unbuildable,
+            problems: read.problems,
+            warnings: read.warnings,
+            asked,
+        })
+    }
+}
+
+/// Reads everything and makes the plan.
+///
+/// # Errors
+/// As [`gather`] and [`Gathered::plan`] do.
+pub fn prepare(
+    options: &PrepareOptions,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Work<Prepared>> {
+    Ok(match gather(options, cancel, progress)? {
+        Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
+        Work::NothingMissing(shares) => Work::NothingMissing(shares),
+    })
+}

@@ -1,0 +1,330 @@
+//! The JSON manifest and the checksums that lie beside what was built: what
+//! was made from what, by which compiler, and what is missing.
+
+mod bills;
+mod earlier;
+
+use std::collections::{BTreeMap, btree_map};
+use std::path::{Component, Path, PathBuf};
+
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_package::signing::Signer;
+use gfxpack_package::{Written, sums};
+use serde::{Deserialize, Serialize};
+
+use crate::build::MadeKdb;
+use crate::destination::replace;
+use crate::error::{self, Result};
+use crate::origin::Origin;
+use crate::progress::{Event, Progress};
+use crate::writers::MadePackages;
+
+/// Version of the manifest's format.
+const FORMAT: u32 = 1;
+/// The manifest's name.
+const FILE_NAME: &str = "manifest.json";
+
+/// What lies in a directory of packages.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    generator: String,
+    /// Whether every kernel asked for is in its kdb.
+    complete: bool,
+    /// Sorted by target.
+    targets: Vec<Entry>,
+    /// Packages of families, with their bills of material.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    families: Vec<Package>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<File>,
+}
+
+/// One kdb, with its packages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    target: Target,
+    gfx: String,
+    kernels: u64,
+    #[serde(flatten)]
+    pub origin: Origin,
+    kdb: File,
+    packages: Vec<Package>,
+    /// Bills of material and signatures of the packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<File>,
+    /// Performance and find databases in the packages, by their names there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tuning: Vec<File>,
+    missing: Vec<Missing>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct File {
+    file: String,
+    size: u64,
+    sha256: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Package {
+    format: String,
+    name: String,
+    version: String,
+    #[serde(flatten)]
+    file: File,
+    /// Where it installs the kdb and what is shipped with it; none in what
+    /// holds no kdb, and in manifests of before this was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    installs: Vec<String>,
+    /// The packages that a metapackage depends on; likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    depends: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Missing {
+    kernel_name: String,
+    kernel_args: String,
+    reason: String,
+}
+
+fn describe(name: String, written: &Written) -> File {
+    File { file: name, size: written.size, sha256: written.sha256.clone() }
+}
+
+/// The packages for one target or, without one, for families; they are added
+/// to the `files` to be summed.
+fn listed(
+    out: &Path,
+    made: &MadePackages,
+    target: Option<&Target>,
+    files: &mut Vec<Written>,
+) -> Vec<Package> {
+    let own = made.packages.iter().filter(|package| package.target.as_ref() == target);
+    own.map(|package| {
+        let mut written = package.written.clone();
+        written.path = out.join(&written.file_name);
+        let file = describe(written.file_name.clone(), &written);
+        files.push(written);
+        Package {
+            format: package.format.to_owned(),
+            name: package.name.clone(),
+            version: package.version.clone(),
+            file,
+            installs: package.installs.clone(),
+            depends: package.depends.clone(),
+        }
+    })
+    .collect()
+}
+
+/// The signatures beside those packages; likewise.
+fn signatures(
+    out: &Path,
+    made: &MadePackages,
+    target: Option<&Target>,
+    files: &mut Vec<Written>,
+) -> Vec<File> {
+    let own = made.signatures.iter().filter(|(of, _)| of.as_ref() == target);
+    own.map(|(_, written)| {
+        let written = Written { path: out.join(&written.file_name), ..written.clone() };
+        let file = describe(written.file_name.clone(), &written);
+        files.push(written);
+        file
+    })
+    .collect()
+}
+
+impl Entry {
+    /// The keys that are missing from the kdb, with the reason.
+    pub fn missing(&self) -> Vec<(KernelKey, String)> {
+        let key = |missing: &Missing| KernelKey {
+            kernel_name: missing.kernel_name.clone(),
+            kernel_args: missing.kernel_args.clone(),
+        };
+        self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
+    }
+}
+
+fn read(dir: &Path) -> Option<Manifest> {
+    let text = std::fs::read(dir.join(FILE_NAME)).ok()?;
+    let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+    (manifest.format == FORMAT).then_some(manifest)
+}
+
+/// What the manifest of the build that made a kdb says of it, if it still
+/// lies where the build left it and the kdb is as it was.
+pub fn of_kdb(kdb: &Path) -> Result<Option<Entry>> {
+    let digest = sums::digest_file(kdb)?.sha256;
+    let absolute = std::path::absolute(kdb).map_err(error::io("find", kdb))?;
+    let manifests = absolute.ancestors().skip(1).take(2).filter_map(read);
+    let mut entries = manifests.flat_map(|manifest| manifest.targets);
+    Ok(entries.find(|entry| entry.kdb.sha256 == digest))
+}
+
+/// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
+/// them at the same time. What earlier runs left there stays listed while it
+/// holds ([`earlier`]); what does not hold any more is removed, and told. Bills
+/// of material name the packages of earlier runs that stay, so they are written
+/// here too.
+/// The checksums are signed where there is a signer.
+pub fn write<'k>(
+    out: &Path,
+    kdbs: impl IntoIterator<Item = &'k MadeKdb>,
+    made: &MadePackages,
+    signer: Option<&Signer>,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let given = out;
+    let out = &std::fs::canonicalize(given).map_err(error::io("find", given))?;
+    let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
+    // Where locks are not known, one run at a time is all there can be.
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
+    let mut files: Vec<Written> = Vec::new();
+    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    for kdb in kdbs {
+        let entry = entry(out, kdb, made, &mut files)?;
+        entries.insert(kdb.target.to_string(), entry);
+    }
+    let mut families = listed(out, made, None, &mut files);
+    let mut family_files = signatures(out, made, None, &mut files);
+    if let Some(old) = read(out) {
+        let mut removed = Vec::new();
+        for mut old in old.targets {
+            match entries.entry(old.target.to_string()) {
+                btree_map::Entry::Occupied(mut new) => {
+                    let kept = earlier::keep(out, new.get_mut(), old, made);
+                    files.extend(kept.files);
+                    removed.extend(kept.removed);
+                }
+                btree_map::Entry::Vacant(place) => {
+                    let there = earlier::still_there(out, &mut old);
+                    if !there.is_empty() {
+                        files.extend(there);
+                        place.insert(old);
+                    }
+                }
+            }
+        }
+        let kept = earlier::keep_families(out, old.families, old.beside, made, &removed);
+        files.extend(kept.files);
+        families.extend(kept.packages);
+        family_files.extend(kept.beside);
+        removed.extend(kept.removed);
+        for Package { file: File { file, .. }, .. } in removed {
+            progress.event(Event::PackageRemoved { path: &given.join(&file) });
+        }
+    }
+    for bill in &made.bills {
+        let target = bill.target.as_ref().map(ToString::to_string);
+        let (packages, beside) = match target {
+            None => (&families, &mut family_files),
+            Some(target) => match entries.get_mut(&target) {
+                Some(entry) => (&entry.packages, &mut entry.beside),
+                None => continue,
+            },
+        };
+        let written = bills::write(out, bill, packages)?;
+        beside.push(describe(written.file_name.clone(), &written));
+        files.push(written);
+    }
+    // The same in one run as in several.
+    for entry in entries.values_mut() {
+        sort(&mut entry.packages, &mut entry.beside);
+    }
+    sort(&mut families, &mut family_files);
+    let manifest = Manifest {
+        format: FORMAT,
+        generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
+        complete: entries.values().all(|entry| entry.missing.is_empty()),
+        targets: entries.into_values().collect(),
+        families,
+        beside: family_files,
+    };
+    let mut text = serde_json::to_string_pretty(&manifest)?;
+    text.push('\n');
+    let path = out.join(FILE_NAME);
+    replace(&path, text.as_bytes()).map_err(error::io("write", &path))?;
+    files.push(sums::digest_file(&path)?);
+    let sums = sums::write_sha256sums(out, &files)?;
+    let path = out.join(format!("{}.asc", sums::FILE_NAME));
+    match signer {
+        Some(signer) => {
+            let signature = signer.armoured_file(&sums.path)?;
+            replace(&path, &signature).map_err(error::io("write", &path))
+        }
+        // An old one would be of other sums.
+        None => match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn entry(
+    out: &Path,
+    kdb: &MadeKdb,
+    made: &MadePackages,
+    files: &mut Vec<Written>,
+) -> Result<Entry> {
+    let mut path = std::fs::canonicalize(&kdb.path).map_err(error::io("find", &kdb.path))?;
+    let mut written = sums::digest_file(&path)?;
+    // kdbs that were only packaged may lie anywhere, and are named alone.
+    match path.strip_prefix(out).map(Path::to_owned) {
+        Ok(relative) => {
+            written.path = out.join(&relative);
+            files.push(written.clone());
+            path = relative;
+        }
+        Err(_) => path = PathBuf::from(written.file_name.clone()),
+    }
+    Ok(Entry {
+        target: kdb.target.clone(),
+        gfx: kdb.target.id().processor().to_owned(),
+        kernels: kdb.kernels,
+        origin: kdb.origin.clone(),
+        kdb: describe(path.display().to_string(), &written),
+        packages: listed(out, made, Some(&kdb.target), files),
+        beside: signatures(out, made, Some(&kdb.target), files),
+        tuning: made
+            .tuning
+            .iter()
+            .filter(|(target, _)| target.as_ref() == Some(&kdb.target))
+            .map(|(_, written)| describe(written.file_name.clone(), written))
+            .collect(),
+        missing: kdb
+            .missing
+            .iter()
+            .map(|(key, reason)| Missing {
+                kernel_name: key.kernel_name.clone(),
+                kernel_args: key.kernel_args.clone(),
+                reason: reason.clone(),
+            })
+            .collect(),
+    })
+}
+
+fn sort(packages: &mut [Package], beside: &mut [File]) {
+    packages.sort_by(|a, b| (&a.format, &a.file.file).cmp(&(&b.format, &b.file.file)));
+    beside.sort_by(|a, b| a.file.cmp(&b.file));
+}
+
+/// A name from a manifest that stays within its directory.
+fn within(out: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
+}
+
+/// A file of a manifest, if it has the size it had.
+fn lies_there(out: &Path, file: &File) -> Option<Written> {
+    let path = within(out, &file.file)?;
+    (path.metadata().ok()?.len() == file.size).then(|| Written {
+        file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        path,
+        size: file.size,
+        sha256: file.sha256.clone(),
+    })
+}

@@ -1,0 +1,110 @@
+//! The service that runs jobs, and the cache that is shared with other
+//! machines.
+
+use std::sync::Arc;
+
+use gfxpack_compile::{Remote, SharedCache};
+
+use crate::error::{self, Result};
+use crate::options::BuildOptions;
+
+/// What of a build lies beyond this machine.
+#[derive(Default)]
+pub struct RemoteBackends {
+    pub workers: Option<Remote>,
+    pub cache: Option<Arc<SharedCache>>,
+}
+
+impl RemoteBackends {
+    /// What was asked for.
+    ///
+    /// # Errors
+    /// Where an address or a setting is none, or this gfxpack can't do it.
+    pub fn connect(options: &BuildOptions) -> Result<Self> {
+        Ok(Self { workers: workers(options)?, cache: cache(options)? })
+    }
+}
+
+/// The service that was asked for, if one was.
+#[cfg(not(feature = "remote"))]
+fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
+    match &options.remote {
+        None => Ok(None),
+        Some(_) => Err(error::usage(
+            "failed to use --remote: this gfxpack was built without remote execution",
+            "build it with `cargo build --release --features remote`",
+        )),
+    }
+}
+
+/// The service that was asked for, if one was; it is not connected to yet.
+#[cfg(feature = "remote")]
+fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
+    use gfxpack_compile::ToolchainSource;
+    use gfxpack_remote::{Address, RemoteExecution, RemoteOptions, Tls};
+
+    let Some(remote) = &options.remote else { return Ok(None) };
+    let address = &remote.address;
+    let address = address.parse::<Address>().map_err(|error| {
+        error::usage(
+            format!("failed to read `--remote {address}`: {error}"),
+            "write grpc://HOST:PORT/INSTANCE, or grpcs:// with encryption; the instance may be left out",
+        )
+    })?;
+    let header = |(name, value): &(String, String)| -> Result<(String, String)> {
+        let value = match value.strip_prefix('@') {
+            None => value.clone(),
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(error::io("read", std::path::Path::new(file)))?
+                .trim()
+                .to_owned(),
+        };
+        Ok((name.clone(), value))
+    };
+    let remote_options = RemoteOptions {
+        address,
+        jobs: remote.jobs.into(),
+        headers: remote.headers.iter().map(header).collect::<Result<_>>()?,
+        tls: Tls { ca: remote.ca.clone(), identity: remote.identity.clone() },
+        platform: remote.platform.clone(),
+        toolchain: match remote.toolchain_in_image {
+            true => ToolchainSource::Installed,
+            false => ToolchainSource::Sent,
+        },
+        cache_only: remote.cache_only,
+        patience: remote.deadline,
+    };
+    let workers =
+        RemoteExecution::new(remote_options).map_err(gfxpack_compile::CompileError::Remote)?;
+    // Of what the service has, this machine should compile nothing.
+    let alone = options.jobs.is_none() || remote.cache_only;
+    Ok(Some(Remote { workers: Arc::new(workers), alone }))
+}
+
+/// The shared cache that was asked for, if one was.
+#[cfg(not(feature = "remote-cache"))]
+fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
+    match &options.shared_cache {
+        None => Ok(None),
+        Some(_) => Err(error::usage(
+            "failed to use --cache-remote: this gfxpack was built without shared caches",
+            "build it with `cargo build --release --features remote-cache`",
+        )),
+    }
+}
+
+/// The shared cache that was asked for, if one was; nothing is asked of it yet.
+#[cfg(feature = "remote-cache")]
+fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
+    use gfxpack_remote::RemoteCache;
+
+    let Some(shared) = &options.shared_cache else { return Ok(None) };
+    let store = RemoteCache::open(&shared.url).map_err(|error| {
+        error::usage(
+            format!("failed to use --cache-remote: {error}"),
+            "write file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, webdav://HOST/PATH or \
+             redis://HOST, settings behind a question mark",
+        )
+    })?;
+    Ok(Some(Arc::new(SharedCache::new(Box::new(store), shared.upload))))
+}

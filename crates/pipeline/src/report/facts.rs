@@ -1,0 +1,300 @@
+//! What happened in a build, collected from its events.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
+use gfxpack_model::{JobId, Language, TargetId};
+use gfxpack_plan::plan::Plan;
+use serde_json::{Value, json};
+
+use crate::failures::Groups;
+
+/// Bytes of compilers' output that are kept, above the first of each reason:
+/// nobody reads more, and browsers should still open the report.
+const OUTPUT_LIMIT: usize = 8 << 20;
+/// Bytes of one kernel's output.
+const ONE_OUTPUT_LIMIT: usize = 16 << 10;
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Compiled,
+    /// It is in this group of failures.
+    Failed(u32),
+}
+
+/// A job that ran to its end.
+#[derive(Debug, Clone)]
+pub struct Fact {
+    pub ended: Ended,
+    /// Of the object, in bytes.
+    pub size: u64,
+    /// Where and when it ran, since the build's start.
+    pub worker: u32,
+    pub start: Micros,
+    pub duration: Micros,
+    /// What it used, as [`Usage`] says.
+    pub cpu: Micros,
+    pub peak_memory: u64,
+    /// What few have.
+    more: Option<Box<More>>,
+}
+
+/// What is known of jobs that ran elsewhere or failed.
+#[derive(Debug, Clone)]
+struct More {
+    remote: Option<Arc<str>>,
+    output: Option<Arc<str>>,
+}
+
+impl Fact {
+    /// Where it ran, if not on this machine.
+    pub fn remote(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.remote.as_ref()
+    }
+
+    /// What the compiler wrote of one that failed, within limits.
+    pub fn output(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.output.as_ref()
+    }
+}
+
+/// A time in half of a [`Duration`]'s memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Micros(u64);
+
+impl Micros {
+    fn of(duration: Duration) -> Self {
+        Self(duration.as_micros() as u64)
+    }
+
+    pub fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
+}
+
+/// Headers that were precompiled for several jobs.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared {
+    /// One of them.
+    pub job: JobId,
+    pub worker: usize,
+    pub start: Duration,
+    pub duration: Duration,
+    pub usage: Usage,
+}
+
+/// A build's jobs by number, as far as they have come. There may be a
+/// million, and all of them in the store.
+#[derive(Debug)]
+pub struct Facts {
+    pub begun: Instant,
+    pub workers: usize,
+    /// Those that ran.
+    pub jobs: BTreeMap<JobId, Fact>,
+    /// Sizes of the objects that the store had.
+    cached: BTreeMap<JobId, u64>,
+    /// Those that an earlier run saw refused.
+    refused: BTreeSet<JobId>,
+    pub failures: Groups,
+    pub shared: Vec<Shared>,
+    /// Each once: many kernels have the same words.
+    outputs: HashSet<Arc<str>>,
+    room: usize,
+}
+
+impl Facts {
+    pub fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            workers: 0,
+            jobs: BTreeMap::new(),
+            cached: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            failures: Groups::default(),
+            shared: Vec::new(),
+            outputs: HashSet::new(),
+            room: OUTPUT_LIMIT,
+        }
+    }
+
+    fn keep(&mut self, output: &str) -> Option<Arc<str>> {
+        let output = cut(output);
+        if let Some(kept) = self.outputs.get(output.as_str()) {
+            return Some(Arc::clone(kept));
+        }
+        if output.is_empty() || output.len() > self.room {
+            return None;
+        }
+        self.room -= output.len();
+        let kept: Arc<str> = output.into();
+        self.outputs.insert(Arc::clone(&kept));
+        Some(kept)
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        let begun = self.begun;
+        let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
+            ended: Ended::Compiled,
+            size: 0,
+            worker: run.worker as u32,
+            start: Micros::of(run.started.saturating_duration_since(begun)),
+            duration: Micros::of(duration),
+            cpu: Micros::of(usage.cpu),
+            peak_memory: usage.peak_memory,
+            more: match (&remote, &output) {
+                (None, None) => None,
+                _ => Some(Box::new(More { remote, output })),
+            },
+        };
+        match event {
+            Event::Looked { cached, refused } => {
+                // What an earlier run of this build compiled stays that.
+                let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
+                self.cached.extend(found.copied());
+                // A repeated run tries these again.
+                self.failures = Groups::default();
+                self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
+                self.refused = refused.iter().map(|(job, _)| *job).collect();
+                for (job, failure) in refused {
+                    self.failures.add(*job, failure);
+                }
+            }
+            Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
+            Event::Prepared { job, run, duration, usage } => {
+                self.shared.push(Shared {
+                    job: *job,
+                    worker: run.worker,
+                    start: run.started.saturating_duration_since(self.begun),
+                    duration: *duration,
+                    usage: *usage,
+                });
+            }
+            Event::Started { .. } | Event::Warning { .. } => {}
+            Event::Finished { job, run, built } => {
+                let fact = ran(run, built.duration, built.usage, place(&built.site), None);
+                self.cached.remove(job);
+                self.jobs.insert(*job, Fact { size: built.size, ..fact });
+            }
+            Event::Failed { job, run, failure } => {
+                let (group, _) = self.failures.add(*job, failure);
+                let Failure { duration, usage, site, .. } = failure;
+                let output = self.keep(&failure.output);
+                let fact = ran(run, *duration, *usage, place(site), output);
+                self.cached.remove(job);
+                self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
+            }
+        }
+    }
+
+    /// The whole, without single jobs. `seconds` is how long the build took,
+    /// `error` what ended it early.
+    pub fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
+        let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
+        let mut all = Sum::default();
+        let of = |job: &JobId| (&plan[*job].target_id, plan[*job].language);
+        for (job, fact) in &self.jobs {
+            groups.entry(of(job)).or_default().add(fact);
+            all.add(fact);
+        }
+        for (job, size) in &self.cached {
+            for sum in [groups.entry(of(job)).or_default(), &mut all] {
+                sum.cached += 1;
+                sum.size += size;
+            }
+        }
+        for job in &self.refused {
+            for sum in [groups.entry(of(job)).or_default(), &mut all] {
+                sum.failed += 1;
+                sum.refused_before += 1;
+            }
+        }
+        let groups: Vec<Value> = groups
+            .iter()
+            .map(|((target, language), sum)| {
+                let mut body = json!({ "target": target, "language": language });
+                sum.describe(&mut body);
+                body
+            })
+            .collect();
+        let failures: Vec<Value> = self
+            .failures
+            .list()
+            .iter()
+            .map(|group| {
+                let first = group.jobs.first().map(|job| &plan[*job].key);
+                json!({
+                    "count": group.jobs.len(), "kind": group.example.kind.name(),
+                    "message": group.message, "reason": group.reason, "example": first,
+                    "output": cut(&group.example.output),
+                })
+            })
+            .collect();
+        let compilers: Vec<&str> =
+            plan.toolchains.iter().map(|toolchain| toolchain.identity.as_str()).collect();
+        let mut body = json!({
+            "compilers": compilers, "plan": plan.digest(),
+            "workers": self.workers, "jobs": plan.jobs.len(),
+            "milliseconds": seconds.as_millis() as u64, "error": error,
+        });
+        all.describe(&mut body);
+        body["groups"] = groups.into();
+        body["failures"] = failures.into();
+        body
+    }
+}
+
+/// Where a job ran, in words; none for this machine.
+fn place(site: &Site) -> Option<Arc<str>> {
+    let Site::Remote { worker, cached } = site else { return None };
+    let worker = if worker.is_empty() { "a remote worker" } else { worker };
+    Some(if *cached { format!("{worker}, earlier").into() } else { worker.into() })
+}
+
+fn cut(output: &str) -> String {
+    let mut end = output.len().min(ONE_OUTPUT_LIMIT);
+    while !output.is_char_boundary(end) {
+        end -= 1;
+    }
+    let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
+    format!("{}{more}", &output[..end])
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    cached: usize,
+    compiled: usize,
+    failed: usize,
+    refused_before: usize,
+    size: u64,
+    /// In microseconds.
+    run: u64,
+    cpu: u64,
+    peak_memory: u64,
+}
+
+impl Sum {
+    fn add(&mut self, fact: &Fact) {
+        *match fact.ended {
+            Ended::Compiled => &mut self.compiled,
+            Ended::Failed(_) => &mut self.failed,
+        } += 1;
+        self.size += fact.size;
+        self.run += fact.duration.0;
+        self.cpu += fact.cpu.0;
+        self.peak_memory = self.peak_memory.max(fact.peak_memory);
+    }
+
+    fn describe(&self, body: &mut Value) {
+        body["cached"] = self.cached.into();
+        body["compiled"] = self.compiled.into();
+        body["failed"] = self.failed.into();
+        body["refused_before"] = self.refused_before.into();
+        body["size"] = self.size.into();
+        body["compile_milliseconds"] = (self.run / 1000).into();
+        body["cpu_milliseconds"] = (self.cpu / 1000).into();
+        body["peak_memory"] = self.peak_memory.into();
+    }
+}

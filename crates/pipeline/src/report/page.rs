@@ -1,0 +1,114 @@
+//! The report as one HTML page: a fixed page, its style and its script, and
+//! the facts as JSON that the script shows.
+
+use std::collections::HashMap;
+
+use gfxpack_model::Language;
+use gfxpack_plan::plan::Plan;
+use serde_json::{Value, json};
+
+use super::facts::{Ended, Facts};
+
+/// What is made before jobs, as messages and the report call it.
+pub const PRECOMPILED_HEADERS: &str = "precompiled-headers";
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page.
+pub(super) fn page(facts: &Facts, plan: &Plan, summary: &Value) -> String {
+    let data = json!({ "summary": summary, "detail": detail(facts, plan) });
+    PAGE.replace("/*STYLE*/", STYLE)
+        .replace("/*SCRIPT*/", SCRIPT)
+        // Last, so that nothing is put into what a kernel is called.
+        .replace("/*FACTS*/", &in_html(&data))
+}
+
+/// JSON that ends no script element, whatever is in it.
+fn in_html(data: &Value) -> String {
+    let mut text = String::new();
+    for letter in data.to_string().chars() {
+        match letter {
+            // These occur in strings alone.
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Every job that ran, as rows of numbers; words are numbers into lists. What
+/// the cache had is in the summary.
+fn detail(facts: &Facts, plan: &Plan) -> Value {
+    let (mut names, mut arguments, mut targets) =
+        (Interned::default(), Interned::default(), Interned::default());
+    let (mut languages, mut outputs) = (Interned::default(), Interned::default());
+    let mut places = Interned::default();
+    let mut rows = Vec::new();
+    for (job, fact) in &facts.jobs {
+        let group: i64 = match fact.ended {
+            Ended::Compiled => -1,
+            Ended::Failed(group) => group.into(),
+        };
+        let job = &plan[*job];
+        let output = fact.output();
+        let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
+        rows.push(json!([
+            names.number(job.key.kernel_name.clone()),
+            arguments.number(job.key.kernel_args.clone()),
+            targets.number(job.target_id.to_string()),
+            languages.number(word(job.language)),
+            fact.worker,
+            fact.start.as_millis(),
+            fact.duration.as_millis(),
+            fact.cpu.as_millis(),
+            fact.peak_memory >> 10,
+            fact.size,
+            group,
+            output,
+            fact.remote().map_or(-1, |place| places.number(place.to_string()) as i64),
+        ]));
+    }
+    let shared: Vec<Value> = facts
+        .shared
+        .iter()
+        .map(|one| {
+            json!({
+                "what": PRECOMPILED_HEADERS, "language": plan[one.job].language,
+                "target": plan[one.job].target_id, "worker": one.worker,
+                "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
+                "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
+            })
+        })
+        .collect();
+    json!({
+        "shared": shared, "names": names.list, "arguments": arguments.list, "targets": targets.list,
+        "languages": languages.list, "outputs": outputs.list, "places": places.list, "rows": rows,
+    })
+}
+
+/// The language as messages name it.
+fn word(language: Language) -> String {
+    json!(language).as_str().unwrap_or_default().to_owned()
+}
+
+/// Each word once.
+#[derive(Default)]
+struct Interned {
+    list: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Interned {
+    fn number(&mut self, word: String) -> usize {
+        if let Some(number) = self.numbers.get(&word) {
+            return *number;
+        }
+        self.list.push(word.clone());
+        self.numbers.insert(word, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}

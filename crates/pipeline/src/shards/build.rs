@@ -1,0 +1,122 @@
+//! `build --shard`: runs one shard of a stored plan and writes its manifest.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{Cancel, KnownCosts, write_manifest};
+use gfxpack_model::Digest;
+use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
+use gfxpack_plan::stored::Jobs;
+use gfxpack_toolchain::Search;
+
+use super::outbox::Outbox;
+use super::run::Run;
+use super::stored::Stored;
+use crate::build::{executor_options, keeps};
+use crate::cache::Cache;
+use crate::error::{self, Error, Result};
+use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
+use crate::progress::{Event, Progress};
+use crate::remote::RemoteBackends;
+use crate::report::{self, Facts};
+
+/// Reads the costs that jobs are parted by.
+pub fn read_costs(path: &Path) -> Result<KnownCosts> {
+    let bytes = fs::read(path).map_err(|error| {
+        error::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
+    })?;
+    let costs = KnownCosts::read(&bytes);
+    if costs.count() == 0 {
+        return Err(error::usage(
+            format!("failed to find a kernel's cost in `{}`", path.display()),
+            "give what `gfxpack build --message-format json` printed, or a cache's v2/costs.jsonl",
+        ));
+    }
+    Ok(costs)
+}
+
+/// The jobs of a shard by their costs.
+fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet<Digest>> {
+    let plan = stored.load(&Jobs::All)?;
+    let times = costs.of_plan(&plan, |source| stored.closure_size(source));
+    let jobs: Vec<(Digest, u64)> = plan.jobs.iter().map(|job| job.digest).zip(times).collect();
+    let shards = shard::by_cost(&jobs, shard.count());
+    let own = jobs.iter().zip(shards).filter(|(_, of)| *of == shard.index());
+    Ok(own.map(|((job, _), _)| *job).collect())
+}
+
+/// A shard that ran to its end.
+#[derive(Debug)]
+pub struct BuiltShard {
+    /// How every job ended.
+    pub manifest: ShardManifest,
+    /// Where the manifest lies.
+    pub file: PathBuf,
+}
+
+/// Runs a shard into `build.out`, and writes its manifest.
+///
+/// # Errors
+/// Where the plan can't be run here, or the run as a whole fails; jobs that
+/// fail are in the manifest, and [`outcome`] judges them.
+pub fn run(
+    shard: &ShardOptions,
+    cache: &CacheOptions,
+    search: &Search,
+    build: &BuildOptions,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<BuiltShard> {
+    let stored = Stored::open(&shard.plan)?;
+    let costs = shard.costs.as_deref().map(read_costs).transpose()?;
+    let own = costs.as_ref().map(|costs| balanced(&stored, costs, shard.shard)).transpose()?;
+    let chosen = |job: Digest| match &own {
+        Some(own) => own.contains(&job),
+        None => shard::by_hash(job, shard.shard.count()) == shard.shard.index(),
+    };
+    build.report.as_deref().map_or(Ok(()), report::check)?;
+    let digest = stored.digest();
+    let cache = Cache::open_for(cache, Purpose::Build)?;
+    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, cancel)?;
+    prepared.warnings.iter().for_each(|warning| progress.warning(warning));
+    let outbox = Outbox::open(&build.out)?;
+    let remote = RemoteBackends::connect(build)?;
+    let mut facts = Facts::new();
+    progress.event(Event::BuildStarted(&prepared.plan));
+    let run = Run {
+        prepared: &prepared,
+        outbox: &outbox,
+        options: executor_options(&prepared, build, &remote),
+        cancel,
+        progress,
+    };
+    let ended = run.run(&mut facts);
+    progress.event(Event::BuildEnded { kept: keeps(&ended) });
+    let reported =
+        report::write(&facts, &prepared, build.report.as_deref(), ended.as_ref().err(), progress);
+    let manifest = ShardManifest {
+        plan: digest,
+        shard: shard.shard,
+        costs: costs.as_ref().map(KnownCosts::digest),
+        jobs: ended?,
+    };
+    let file = write_manifest(&manifest, outbox.dir())?;
+    reported?;
+    prepared.cache.shrink(progress);
+    Ok(BuiltShard { manifest, file })
+}
+
+/// How a shard whose jobs ended so ends itself.
+pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
+    let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
+    let lost = count(JobState::is_to_retry);
+    if lost > 0 {
+        return Err(Error::ShardLost { shard, lost });
+    }
+    let failed = count(|state| !state.is_made());
+    if failed > 0 {
+        return Err(Error::ShardRefused { shard, failed, total: jobs.len() });
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Puts shards together: every job of the plan from exactly one of them, each
+//! object the one that its shard's manifest says.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use gfxpack_compile::{CompileError, ObjectStore};
+use gfxpack_model::{Digest, JobId, KernelKey};
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::shard::{Ended, JobState, Shard};
+
+use super::state::FoundShard;
+use crate::merge_error::MergeError;
+
+/// Where the objects of a plan's jobs are.
+pub struct Merged {
+    shards: Vec<(Shard, PathBuf, ObjectStore)>,
+    /// By job: the shard that has it, with the object's SHA-256 and size.
+    jobs: Vec<Option<(u32, Digest, u64)>>,
+    /// Jobs without an object, with the reason.
+    pub failed: HashMap<JobId, String>,
+    /// What was passed over, in words.
+    pub warnings: Vec<String>,
+}
+
+impl Merged {
+    /// Holds shards against the plan and each other. With `allow_partial`,
+    /// what is foreign, repeated or missing is passed over.
+    pub fn new(
+        plan: &Plan,
+        digest: Digest,
+        found: Vec<FoundShard>,
+        allow_partial: bool,
+    ) -> Result<Self, MergeError> {
+        let mut warnings = Vec::new();
+        let mut pass = |error: MergeError| match allow_partial {
+            true => {
+                warnings.push(format!("passed over: {error}"));
+                Ok(())
+            }
+            false => Err(error),
+        };
+        let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
+        let mut repeated: Vec<FoundShard> = Vec::new();
+        for found in found {
+            let manifest = &found.manifest;
+            let path = found.path.display().to_string();
+            if manifest.plan != digest {
+                pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
+                continue;
+            }
+            if let Some(first) = shards.values().next()
+                && let Some(reason) = differently_parted(&found, first)
+            {
+                pass(MergeError::OtherParting {
+                    path,
+                    shard: manifest.shard,
+                    first: first.path.display().to_string(),
+                    other: first.manifest.shard,
+                    reason,
+                })?;
+                continue;
+            }
+            if let Some(first) = shards.get(&manifest.shard.index()) {
+                let first = first.path.display().to_string();
+                // Two different objects of one job are worth more words.
+                repeated.push(found.clone());
+                differ(plan, shards.values().chain(&repeated))?;
+                pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
+                continue;
+            }
+            shards.insert(manifest.shard.index(), found);
+        }
+        let count = shards.values().next().ok_or(MergeError::None)?.manifest.shard.count();
+        let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
+        let complete = missing.is_empty();
+        if !complete {
+            pass(MergeError::Missing { missing, count })?;
+        }
+        for found in shards.values() {
+            let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
+            if lost > 0 {
+                pass(MergeError::Lost { shard, lost })?;
+            }
+        }
+        let by_job = differ(plan, shards.values())?;
+        let mut merged = Self {
+            shards: Vec::new(),
+            jobs: vec![None; plan.jobs.len()],
+            failed: HashMap::new(),
+            warnings: Vec::new(),
+        };
+        let found: Vec<&FoundShard> = shards.values().collect();
+        let mut nowhere = Vec::new();
+        for (index, job) in by_job.iter().enumerate() {
+            match job {
+                Some((place, Ended { result: Ok((sha256, size)), .. })) => {
+                    merged.jobs[index] = Some((*place, *sha256, *size));
+                }
+                Some((_, Ended { result: Err(reason), .. })) => {
+                    merged.failed.insert(JobId(index), reason.clone());
+                }
+                None => {
+                    nowhere.push(index);
+                    merged.failed.insert(JobId(index), "its shard was not there".to_owned());
+                }
+            }
+        }
+        if complete && let Some(first) = nowhere.first() {
+            let key = plan.jobs[*first].key.to_string();
+            pass(MergeError::NoShard { count: nowhere.len(), key })?;
+        }
+        merged.shards = found
+            .iter()
+            .map(|found| {
+                let store = ObjectStore::open_to_look(&found.dir);
+                (found.manifest.shard, found.dir.clone(), store)
+            })
+            .collect();
+        merged.warnings = warnings;
+        Ok(merged)
+    }
+
+    /// By job: SHA-256 and size of its object.
+    pub fn known(&self) -> Vec<Option<(Digest, u64)>> {
+        self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
+    }
+
+    /// Reads a job's object, which must be the one that its manifest says.
+    pub fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
+        let digest = plan[job].digest;
+        let (place, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
+        self.shards[place as usize].2.read_known(digest, sha256)
+    }
+
+    /// What is told of an object that could not be read.
+    pub fn damaged(&self, plan: &Plan, digest: Digest) -> MergeError {
+        let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
+        let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
+        let (shard, dir, _) = &self.shards[place];
+        let (key, dir) = (plan.jobs[job].key.to_string(), dir.display().to_string());
+        MergeError::Damaged { shard: *shard, key, dir }
+    }
+}
+
+fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
+    if a.manifest.shard.count() != b.manifest.shard.count() {
+        Some("of another number")
+    } else if a.manifest.costs != b.manifest.costs {
+        Some("parted by other costs")
+    } else {
+        None
+    }
+}
+
+/// Each job of the plan with the place of the shard that has it.
+fn differ<'f>(
+    plan: &Plan,
+    shards: impl Iterator<Item = &'f FoundShard>,
+) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
+    let shards: Vec<&FoundShard> = shards.collect();
+    let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
+    let digest = |index: &u32| plan.jobs[*index as usize].digest;
+    numbers.sort_unstable_by_key(digest);
+    let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
+    let mut overlap = None;
+    for (place, found) in shards.iter().enumerate() {
+        let path = || found.path.display().to_string();
+        for ended in &found.manifest.jobs {
+            let Ok(place_of_job) = numbers.binary_search_by_key(&ended.job, digest) else {
+                return Err(MergeError::ForeignJob { path: path(), job: ended.job });
+            };
+            let index = numbers[place_of_job] as usize;
+            let Some((other, before)) = &jobs[index] else {
+                jobs[index] = Some((place as u32, ended));
+                continue;
+            };
+            let first = shards[*other as usize].path.display().to_string();
+            let key = KernelKey::to_string(&plan.jobs[index].key);
+            match (&before.result, &ended.result) {
+                (Ok((one, _)), Ok((other, _))) if one != other => {
+                    let (objects, second) = (Box::new([*one, *other]), path());
+                    return Err(MergeError::Differ { key, first, second, objects });
+                }
+                _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
+                _ => {
+                    overlap.get_or_insert(MergeError::Overlap { key, first, second: path() });
+                }
+            }
+        }
+    }
+    overlap.map_or(Ok(jobs), Err)
+}

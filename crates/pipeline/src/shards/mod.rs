@@ -1,0 +1,14 @@
+//! A stored plan on several machines: written once, run in parts by whatever
+//! engine a site has, and put together to the bytes that one machine would
+//! make.
+
+pub mod build;
+pub mod job;
+pub mod merge;
+pub mod ninja;
+mod outbox;
+mod run;
+mod script_args;
+pub mod slurm;
+pub mod state;
+pub mod stored;

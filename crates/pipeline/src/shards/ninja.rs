@@ -1,0 +1,87 @@
+//! A stored plan as a build.ninja: an edge for every job, one that sums them
+//! up, and one that makes the kdbs.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_compile::STORE_VERSION;
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::shard::{Shard, ShardManifest};
+use gfxpack_plan::stored::Jobs;
+use gfxpack_toolchain::Search;
+
+use super::script_args::{text, toolchain_options};
+use super::stored::Stored;
+use crate::destination::replace;
+use crate::error::{self, Result};
+
+/// Where the kdbs go, beside the objects.
+const KDBS: &str = "merged";
+
+/// Writes `build.ninja` for a stored plan into `out`, and gives the number of
+/// its jobs. The toolchains of `search` are those that its jobs will use.
+///
+/// # Errors
+/// Where the plan can't be read, or the file not be written.
+pub fn write(plan: &Path, out: &Path, search: &Search) -> Result<usize> {
+    let stored = Stored::open(plan)?;
+    let plan = stored.load(&Jobs::All)?;
+    fs::create_dir_all(out).map_err(error::io("create", out))?;
+    let program = std::env::current_exe().map_err(error::io("find", Path::new("gfxpack")))?;
+    let dir = fs::canonicalize(stored.dir()).map_err(error::io("find", stored.dir()))?;
+    let options = toolchain_options(search)?;
+    let options = shlex::try_join(options.iter().map(String::as_str))?;
+    let ninja = build_ninja(&text(&program)?, &text(&dir)?, &options, &plan);
+    let path = out.join("build.ninja");
+    replace(&path, ninja.as_bytes()).map_err(error::io("write", &path))?;
+    Ok(plan.jobs.len())
+}
+
+/// A word of a command, for the shell that ninja starts.
+fn word(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.replace('$', "$$"))
+}
+
+/// A path among ninja's own words.
+fn path(text: &str) -> String {
+    text.replace('$', "$$").replace(' ', "$ ").replace(':', "$:")
+}
+
+fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
+    let manifest = ShardManifest::file_name(Shard::new(1, 1).expect("one of one"));
+    let options = options.replace('$', "$$");
+    let (program, plan_word) = (word(program), word(dir));
+    let header = path(&format!("{dir}/plan.json"));
+    let mut out = format!(
+        "# Written by `gfxpack export ninja`. Objects are named by all that decides them, so an\n\
+         # edge is done once its file is there; `ninja -k 0` goes on after a kernel is refused.\n\
+         ninja_required_version = 1.5\n\
+         rule job\n  command = {program} exec-job --plan {plan_word} --out . $job {options}\n  \
+         description = $kernel\n\
+         rule shard\n  command = {program} build --plan {plan_word} --shard 1/1 --out . {options}\n  \
+         description = summing up\n\
+         rule merge\n  command = {program} merge --plan {plan_word} --out {KDBS} .\n  \
+         description = assembling kdbs\n"
+    );
+    for job in &plan.jobs {
+        let digest = job.digest.to_string();
+        let kernel = job.key.kernel_name.replace('$', "$$");
+        writeln!(
+            out,
+            "build {STORE_VERSION}/objects/{}/{digest}: job\n  job = {digest}\n  kernel = {kernel} {}",
+            &digest[..2],
+            job.target_id
+        )
+        .expect("a String takes all");
+    }
+    write!(out, "build {manifest}: shard | {header} ||").expect("a String takes all");
+    for job in &plan.jobs {
+        let digest = job.digest.to_string();
+        write!(out, " {STORE_VERSION}/objects/{}/{digest}", &digest[..2])
+            .expect("a String takes all");
+    }
+    write!(out, "\nbuild {KDBS}/manifest.json: merge {manifest}\ndefault {KDBS}/manifest.json\n")
+        .expect("a String takes all");
+    out
+}

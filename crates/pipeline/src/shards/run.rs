@@ -1,0 +1,274 @@
+//! Runs jobs of a stored plan into an outbox: what is there stays, what the
+//! compiler refused is not asked again, what the machine failed is tried once
+//! more.
+
+use std::collections::{BTreeMap, HashSet};
+
+use gfxpack_compile::{
+    Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+};
+use gfxpack_model::{Digest, JobId, KernelKey};
+use gfxpack_plan::plan::Job;
+use gfxpack_plan::shard::{Ended, JobState};
+use gfxpack_toolchain::ToolchainError;
+use rayon::prelude::*;
+
+use super::outbox::{Note, Outbox};
+use crate::build::REPAIRS;
+use crate::error::{Error, Result};
+use crate::prepare::Prepared;
+use crate::progress::{Event as ProgressEvent, Progress};
+use crate::report::Facts;
+use crate::text::counted;
+
+/// How much longer a kernel may take that ran out of time.
+const MORE_TIME: u32 = 2;
+
+/// What jobs are run with.
+pub(crate) struct Run<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) outbox: &'a Outbox,
+    pub(crate) options: ExecutorOptions,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// How a job is, as far as it is known.
+enum Known {
+    Made,
+    Noted(Box<Note>),
+    ToDo,
+}
+
+/// What came of running some jobs.
+#[derive(Default)]
+struct Pass {
+    /// Objects that were there.
+    cached: Vec<JobId>,
+    compiled: Vec<JobId>,
+    failed: BTreeMap<JobId, Failure>,
+}
+
+impl Run<'_> {
+    /// Runs every job of the plan to its end, and says of each how that was,
+    /// by digest.
+    pub(crate) fn run(&self, facts: &mut Facts) -> Result<Vec<Ended>> {
+        let plan = &self.prepared.plan;
+        let prepared = self.prepared;
+        let looks = Looks::new(&prepared.cache.digests);
+        let current = Current::new(
+            &looks,
+            &prepared.sources,
+            &prepared.toolchains,
+            &prepared.cache.store,
+            self.cancel,
+        );
+        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
+        let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
+        let (mut there, mut to_do) = (Vec::new(), Vec::new());
+        for (index, known) in plan.job_ids().zip(known) {
+            let job = plan[index].digest;
+            match known {
+                Known::Made => {
+                    ended.push(self.made(index, JobState::Cached)?);
+                    there.push(index);
+                }
+                Known::Noted(note) => {
+                    ended.push(Ended { job, state: note.state, result: Err(note.reason) });
+                    there.push(index);
+                }
+                Known::ToDo => to_do.push(index),
+            }
+        }
+        let mut first = self.pass(&to_do, 1, Some(&there), facts)?;
+        let again: Vec<JobId> = first
+            .failed
+            .iter()
+            .filter(|(_, failure)| is_tried_again(failure))
+            .map(|(job, _)| *job)
+            .collect();
+        if !again.is_empty() {
+            self.progress.note(&format!("trying {} once more", counted(again.len(), "kernel")));
+            let second = self.pass(&again, MORE_TIME, None, facts)?;
+            again.iter().for_each(|job| drop(first.failed.remove(job)));
+            first.cached.extend(second.cached);
+            first.compiled.extend(second.compiled);
+            first.failed.extend(second.failed);
+        }
+        for (jobs, state) in [(&first.cached, JobState::Cached), (&first.compiled, JobState::Ok)] {
+            for &index in jobs {
+                ended.push(self.made(index, state)?);
+            }
+        }
+        for (index, failure) in &first.failed {
+            let job = plan[*index].digest;
+            let (state, reason) = (failure.kind.state(), failure.kind.to_string());
+            ended.push(Ended { job, state, result: Err(reason) });
+        }
+        ended.sort_unstable_by_key(|ended| ended.job);
+        Ok(ended)
+    }
+
+    fn known(&self, job: &Job, current: &Current<'_>) -> Known {
+        let now = current.of(job);
+        let job = job.digest;
+        if self.outbox.has(job, now) {
+            return Known::Made;
+        }
+        match self.outbox.note(job) {
+            Some(note) if !self.options.retry_refused && self.holds(job, &note, now) => {
+                Known::Noted(note.into())
+            }
+            _ => Known::ToDo,
+        }
+    }
+
+    /// Whether what is noted would be said again: of what a compiler said that
+    /// is known, like of an object, and who ran out of time would again.
+    fn holds(&self, job: Digest, note: &Note, now: Now<'_>) -> bool {
+        note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
+    }
+
+    /// Keeps the compiler's words, and spares the next run the question.
+    fn note(&self, id: JobId, failure: &Failure) -> Result<()> {
+        let job = &self.prepared.plan[id];
+        let note = Note {
+            state: failure.kind.state(),
+            key: KernelKey::clone(&job.key),
+            reason: failure.kind.to_string(),
+            output: failure.output.clone(),
+        };
+        self.outbox.write_note(job.digest, &note)?;
+        self.outbox.store.adopt_refusal(&self.prepared.cache.store, job.digest)?;
+        Ok(())
+    }
+
+    fn made(&self, id: JobId, state: JobState) -> Result<Ended> {
+        let job = self.prepared.plan[id].digest;
+        let info = self.outbox.store.info(job).ok_or(CompileError::CorruptObject(job))?;
+        self.outbox.forget(job);
+        Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
+    }
+
+    /// Takes back what was handed on, where nobody knows which compiler made it.
+    fn disown(&self, pass: &Pass) {
+        let plan = &self.prepared.plan;
+        pass.compiled.iter().for_each(|&job| self.outbox.store.remove(plan[job].digest));
+        for &job in pass.failed.keys() {
+            self.outbox.forget(plan[job].digest);
+            self.outbox.store.remove(plan[job].digest);
+        }
+    }
+
+    /// Runs some jobs. With `there`, jobs that need no run, failures that are
+    /// tried again are not told yet.
+    fn pass(
+        &self,
+        jobs: &[JobId],
+        more_time: u32,
+        there: Option<&[JobId]>,
+        facts: &mut Facts,
+    ) -> Result<Pass> {
+        let Prepared { plan, sources, toolchains, cache, .. } = self.prepared;
+        let cancel = self.cancel.child();
+        let mut pass = Pass::default();
+        let mut left: Vec<JobId> = jobs.to_vec();
+        let time_limit = self.options.time_limit.saturating_mul(more_time);
+        let options = ExecutorOptions { time_limit, ..self.options.clone() };
+        for turn in 0..=REPAIRS {
+            let executor = Executor {
+                plan,
+                only: Some(&left),
+                sources,
+                toolchains,
+                store: &cache.store,
+                digests: &cache.digests,
+                options: &options,
+                cancel: &cancel,
+            };
+            let mut lost: HashSet<JobId> = HashSet::new();
+            let mut error: Option<Error> = None;
+            let adopt = |job: JobId| self.outbox.store.adopt(&cache.store, plan[job].digest);
+            // Ends the run, and the first one is told.
+            let fail = |done: Result<()>, error: &mut Option<Error>| {
+                if let Err(io) = done {
+                    error.get_or_insert(io);
+                    cancel.cancel();
+                }
+            };
+            let summary = executor.run(&mut |event| {
+                let adopted: Vec<(JobId, _)> = match &event {
+                    Event::Looked { cached, .. } => {
+                        cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
+                    }
+                    Event::Finished { job, .. } => vec![(*job, adopt(*job))],
+                    _ => Vec::new(),
+                };
+                for (job, adopted) in adopted {
+                    match adopted {
+                        Ok(Some(_)) => {}
+                        // Damaged in the cache, which has dropped it.
+                        Ok(None) => drop(lost.insert(job)),
+                        Err(io) => fail(Err(io.into()), &mut error),
+                    }
+                }
+                match event {
+                    Event::Looked { cached, refused } => {
+                        pass.cached.extend(cached.iter().map(|(job, _)| *job));
+                        for (job, failure) in &refused {
+                            fail(self.note(*job, failure), &mut error);
+                            pass.failed.insert(*job, failure.clone());
+                        }
+                        // A repair goes on with what was told before.
+                        let Some(there) = there.filter(|_| turn == 0) else { return };
+                        let size = |job: JobId| {
+                            self.outbox.store.info(plan[job].digest).map_or(0, |info| info.size)
+                        };
+                        let there = there.iter().map(|job| (*job, size(*job)));
+                        let cached = cached.into_iter().chain(there).collect();
+                        let event = Event::Looked { cached, refused };
+                        facts.event(&event);
+                        self.progress.event(ProgressEvent::Job { plan, event: &event });
+                    }
+                    Event::Failed { job, failure, .. }
+                        if there.is_some() && is_tried_again(&failure) =>
+                    {
+                        pass.failed.insert(job, failure);
+                    }
+                    event => {
+                        match &event {
+                            Event::Finished { job, .. } => pass.compiled.push(*job),
+                            Event::Failed { job, failure, .. } => {
+                                fail(self.note(*job, failure), &mut error);
+                                pass.failed.insert(*job, failure.clone());
+                            }
+                            _ => {}
+                        }
+                        facts.event(&event);
+                        self.progress.event(ProgressEvent::Job { plan, event: &event });
+                    }
+                }
+            });
+            if let Some(error) = error {
+                return Err(error);
+            }
+            if let Err(CompileError::Toolchain(ToolchainError::Changed { .. })) = &summary {
+                self.disown(&pass);
+            }
+            summary?;
+            cache.digests.save();
+            if lost.is_empty() {
+                return Ok(pass);
+            }
+            pass.cached.retain(|job| !lost.contains(job));
+            pass.compiled.retain(|job| !lost.contains(job));
+            left = lost.into_iter().collect();
+            left.sort_unstable();
+        }
+        Err(CompileError::CorruptObject(plan[left[0]].digest).into())
+    }
+}
+
+fn is_tried_again(failure: &Failure) -> bool {
+    matches!(failure.kind.state(), JobState::Infra | JobState::Timeout)
+}

@@ -1,0 +1,35 @@
+//! Paths and options as arguments in scripts that others run.
+
+use std::path::Path;
+
+use gfxpack_toolchain::Search;
+
+use crate::error::{self, Result};
+
+/// A path as text.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        error::usage(
+            format!("failed to write `{}` into a script: it is not UTF-8", path.display()),
+            "choose another directory",
+        )
+    })
+}
+
+/// The options that choose the same toolchains from any directory. Links stay
+/// as they are: a toolchain may be known by where its link lies.
+pub(crate) fn toolchain_options(toolchain: &Search) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    for (option, paths) in [
+        ("--hipcc", &toolchain.hipcc),
+        ("--clang", &toolchain.clang),
+        ("--device-libs", &toolchain.device_libs),
+        ("--rocm-path", &toolchain.rocm_path),
+    ] {
+        for path in paths {
+            let path = std::path::absolute(path).map_err(error::io("find", path))?;
+            words.extend([option.to_owned(), text(&path)?]);
+        }
+    }
+    Ok(words)
+}

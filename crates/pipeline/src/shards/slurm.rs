@@ -1,0 +1,198 @@
+//! Shards as elements of a Slurm array: the script, what was submitted, and
+//! what is still on its way.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gfxpack_model::Digest;
+use gfxpack_plan::shard::ranges;
+use gfxpack_process::SystemTool;
+use gfxpack_toolchain::Search;
+use serde::{Deserialize, Serialize};
+
+use super::script_args::{text, toolchain_options};
+use crate::destination::replace;
+use crate::error::{self, Result};
+
+const SBATCH: SystemTool =
+    SystemTool { program: "sbatch", provided_by: "Slurm's client (Debian: slurm-client)" };
+const SQUEUE: SystemTool =
+    SystemTool { program: "squeue", provided_by: "Slurm's client (Debian: slurm-client)" };
+/// Below the directory of the shards.
+const DIR: &str = "slurm";
+const SCRIPT: &str = "shards.sbatch";
+const SUBMITTED: &str = "submitted.json";
+
+/// An array of shards for Slurm.
+#[derive(Debug, Clone)]
+pub struct SlurmOptions {
+    /// The stored plan, in a directory that every node sees.
+    pub plan: PathBuf,
+    /// Where shards are built into, likewise.
+    pub out: PathBuf,
+    /// How many shards.
+    pub shards: NonZeroU32,
+    /// Processors for each shard.
+    pub cpus: NonZeroU32,
+    /// Costs by which the jobs are divided.
+    pub costs: Option<PathBuf>,
+    /// How long one kernel may take.
+    pub timeout: Duration,
+    /// Lines for the script's head.
+    pub sbatch: Vec<String>,
+    /// Where toolchains are looked for.
+    pub search: Search,
+}
+
+/// What was submitted so far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submitted {
+    pub plan: Digest,
+    pub shards: u32,
+    /// Slurm's numbers of the arrays.
+    pub jobs: Vec<u64>,
+}
+
+/// What was submitted of the shards in a directory.
+pub fn submitted(out: &Path) -> Option<Submitted> {
+    let text = fs::read(out.join(DIR).join(SUBMITTED)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Where the script of the shards in a directory lies.
+pub fn script_path(out: &Path) -> PathBuf {
+    out.join(DIR).join(SCRIPT)
+}
+
+/// Writes the script, unless there is one: people edit it.
+///
+/// # Errors
+/// Where the one that is there is for another number of shards.
+pub fn write_script(options: &SlurmOptions) -> Result<bool> {
+    let path = script_path(&options.out);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let own = format!("SHARDS={}", options.shards);
+            if !text.lines().any(|line| line.trim() == own) {
+                return Err(error::usage(
+                    format!("failed to use the script `{}`: it is not for {own}", path.display()),
+                    "give the same --shards, or remove the script to have it written anew",
+                ));
+            }
+            Ok(false)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            replace(&path, script(options)?.as_bytes()).map_err(error::io("write", &path))?;
+            Ok(true)
+        }
+        Err(error) => Err(error::io("read", &path)(error)),
+    }
+}
+
+fn absolute(path: &Path) -> Result<String> {
+    let path = fs::canonicalize(path).map_err(error::io("find", path))?;
+    text(&path)
+}
+
+/// The command that runs a shard, as words; `shard` is what the shell makes
+/// which of how many of.
+fn command(options: &SlurmOptions) -> Result<Vec<String>> {
+    let program = std::env::current_exe().map_err(error::io("find", Path::new("gfxpack")))?;
+    let mut words = vec![absolute(&program)?, "build".to_owned()];
+    words.extend(["--plan".to_owned(), absolute(&options.plan)?]);
+    words.extend(["--out".to_owned(), absolute(&options.out)?]);
+    words.extend(["--timeout".to_owned(), options.timeout.as_secs().to_string()]);
+    if let Some(costs) = &options.costs {
+        words.extend(["--costs".to_owned(), absolute(costs)?]);
+    }
+    words.extend(toolchain_options(&options.search)?);
+    Ok(words)
+}
+
+fn script(options: &SlurmOptions) -> Result<String> {
+    let words = command(options)?;
+    let words = shlex::try_join(words.iter().map(String::as_str))?;
+    let logs = format!("{}/{DIR}/%A_%a.log", absolute(&options.out)?);
+    let mut text = format!(
+        "#!/bin/sh\n\
+         #SBATCH --job-name=gfxpack\n\
+         #SBATCH --output=\"{logs}\"\n\
+         #SBATCH --open-mode=append\n\
+         #SBATCH --cpus-per-task={}\n\
+         #SBATCH --requeue\n",
+        options.cpus
+    );
+    for option in &options.sbatch {
+        writeln!(text, "#SBATCH {option}").expect("a String takes all");
+    }
+    write!(
+        text,
+        "# Written by `gfxpack submit slurm`, once: edit it as your site needs.\n\
+         # SLURM_ARRAY_TASK_COUNT would be fewer where only some shards run again.\n\
+         SHARDS={}\n\
+         exec {words} --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
+        options.shards
+    )
+    .expect("a String takes all");
+    Ok(text)
+}
+
+/// Submits these shards as one array.
+pub fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> Result<u64> {
+    let script = script_path(out);
+    let script = absolute(&script)?;
+    let array = format!("--array={}", ranges(shards));
+    let said = SBATCH.output(&["--parsable", &array, &script], Path::new("."), b"")?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    // Where there are several clusters, its name stands behind.
+    let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
+    let job: u64 = number.ok_or_else(|| {
+        error::usage(
+            format!("failed to read the job's number in `{}`", said.trim()),
+            "see what `squeue` says of it",
+        )
+    })?;
+    let earlier = submitted(out).filter(|earlier| earlier.plan == plan && earlier.shards == count);
+    let mut jobs = earlier.map_or_else(Vec::new, |earlier| earlier.jobs);
+    jobs.push(job);
+    let text = serde_json::to_vec_pretty(&Submitted { plan, shards: count, jobs })?;
+    let path = out.join(DIR).join(SUBMITTED);
+    replace(&path, &text).map_err(error::io("write", &path))?;
+    Ok(job)
+}
+
+/// Shards that Slurm still has, each with the state that it says.
+pub fn active(submitted: &Submitted) -> Result<BTreeMap<u32, String>> {
+    let words = ["--noheader", "--array", "--me", "--format=%F %K %T"];
+    let said = SQUEUE.output(&words, Path::new("."), b"")?;
+    Ok(parse_queue(&String::from_utf8_lossy(&said), submitted))
+}
+
+fn parse_queue(text: &str, submitted: &Submitted) -> BTreeMap<u32, String> {
+    let element = |line: &str| {
+        let mut words = line.split_whitespace();
+        let job: u64 = words.next()?.parse().ok()?;
+        let shard = words.next()?.parse().ok()?;
+        let state = words.next()?.to_owned();
+        submitted.jobs.contains(&job).then_some((shard, state))
+    };
+    text.lines().filter_map(element).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_elements_are_on_their_way() {
+        let submitted = Submitted { plan: Digest::of(b""), shards: 4, jobs: vec![7, 9] };
+        let text = "7 3 RUNNING\n8 1 RUNNING\n9 4 PENDING\n10 N/A PENDING\n7 N/A RUNNING\n\n";
+        let active = parse_queue(text, &submitted);
+        let expected = [(3, "RUNNING".to_owned()), (4, "PENDING".to_owned())];
+        assert_eq!(active, BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,139 @@
+//! Which shards of a plan are done, by the manifests that lie there. Exit
+//! codes of schedulers are not asked: a manifest is there or it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{ManifestError, list_manifests, read_manifest};
+use gfxpack_model::Digest;
+use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
+
+use super::slurm;
+use super::stored::Stored;
+use crate::error::{self, Result};
+use crate::options::ShardDirs;
+
+/// A shard's manifest with where it lies.
+#[derive(Debug, Clone)]
+pub struct FoundShard {
+    pub manifest: ShardManifest,
+    pub path: PathBuf,
+    /// The directory with its objects.
+    pub dir: PathBuf,
+}
+
+/// The manifests in these directories, and what is wrong with others.
+pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<ManifestError>)> {
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for dir in dirs {
+        let listed = list_manifests(dir).map_err(|error| {
+            error::usage(error::in_full(&error), "give directories that shards were built into")
+        })?;
+        for path in listed {
+            match read_manifest(&path) {
+                Ok(manifest) => found.push(FoundShard { manifest, path, dir: dir.clone() }),
+                Err(error) => wrong.push(error),
+            }
+        }
+    }
+    Ok((found, wrong))
+}
+
+/// How the shards of a plan are.
+pub struct State {
+    pub plan: Option<Digest>,
+    pub count: u32,
+    /// Done or to be retried, by index.
+    pub shards: BTreeMap<u32, FoundShard>,
+    /// Manifests that do not count, in words.
+    pub strange: Vec<String>,
+}
+
+impl State {
+    /// Looks at the manifests.
+    pub fn read(shards: &ShardDirs) -> Result<Self> {
+        let (found, wrong) = find(&existing(&shards.dirs))?;
+        let mut strange: Vec<String> = wrong.iter().map(|error| error::in_full(error)).collect();
+        let submitted = shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
+        let plan = match &shards.plan {
+            Some(plan) => Some(Stored::open(plan)?.digest()),
+            None => submitted
+                .as_ref()
+                .map(|submitted| submitted.plan)
+                .or_else(|| found.first().map(|found| found.manifest.plan)),
+        };
+        let count = shards
+            .count
+            .map(u32::from)
+            .or_else(|| submitted.as_ref().map(|submitted| submitted.shards))
+            .or_else(|| found.first().map(|found| found.manifest.shard.count()))
+            .ok_or_else(|| {
+                error::usage(
+                    "failed to tell how many shards there are: none is done yet",
+                    "say it with --shards N",
+                )
+            })?;
+        let mut by_index: BTreeMap<u32, FoundShard> = BTreeMap::new();
+        for found in found {
+            let shard = found.manifest.shard;
+            let path = found.path.display();
+            if Some(found.manifest.plan) != plan {
+                strange.push(format!("`{path}` is of another plan, {}", found.manifest.plan));
+            } else if shard.count() != count {
+                strange.push(format!("`{path}` is of {} shards, not of {count}", shard.count()));
+            } else if let Some(other) = by_index.get(&shard.index()) {
+                strange.push(format!("`{path}` repeats `{}`", other.path.display()));
+            } else {
+                by_index.insert(shard.index(), found);
+            }
+        }
+        Ok(Self { plan, count, shards: by_index, strange })
+    }
+
+    /// Shards that have to run, or to run again.
+    pub fn missing(&self) -> Vec<u32> {
+        let is_missing = |shard: &u32| {
+            let found = self.shards.get(shard);
+            found.is_none_or(|found| found.manifest.count(JobState::Infra) > 0)
+        };
+        (1..=self.count).filter(is_missing).collect()
+    }
+
+    /// Kernels that were refused or took too long, in all shards.
+    pub fn refused(&self) -> usize {
+        let manifests = self.shards.values().map(|found| &found.manifest);
+        manifests
+            .map(|manifest| manifest.count(JobState::Refused) + manifest.count(JobState::Timeout))
+            .sum()
+    }
+
+    /// Every shard with how it is, in words. `active` are on their way.
+    pub fn lines(&self, active: &BTreeMap<u32, String>) -> Vec<(Shard, String)> {
+        let shard = |index| Shard::new(index, self.count).expect("counted from 1");
+        let words = |index: &u32| match (self.shards.get(index), active.get(index)) {
+            (_, Some(active)) => active.to_lowercase(),
+            (None, None) => "missing".to_owned(),
+            (Some(found), None) => {
+                let count = |state| found.manifest.count(state);
+                let mut words = format!("done, {} jobs", found.manifest.jobs.len());
+                for (state, what) in [
+                    (JobState::Refused, "refused"),
+                    (JobState::Timeout, "out of time"),
+                    (JobState::Infra, "lost by the machine: to run again"),
+                ] {
+                    if count(state) > 0 {
+                        words.push_str(&format!(", {} {what}", count(state)));
+                    }
+                }
+                words
+            }
+        };
+        (1..=self.count).map(|index| (shard(index), words(&index))).collect()
+    }
+}
+
+/// Directories that are not made yet hold nothing.
+fn existing(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let unique: BTreeSet<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+    unique.into_iter().filter(|dir| dir.exists()).map(Path::to_owned).collect()
+}

@@ -1,0 +1,306 @@
+//! The directory of a stored plan: header, jobs, and the sources' files by
+//! their digests. docs/plan-format.md describes it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::{Cancel, CompileError, SourceSet, for_plan};
+use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
+use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::Cache;
+use crate::destination::replace;
+use crate::error::{self, Error, Result};
+use crate::inputs::LeftOut;
+use crate::library::Library;
+use crate::prepare::{Gathered, Prepared};
+use crate::provenance::GENERATOR;
+use crate::unbuildable::Unbuildable;
+
+/// Written last: a directory without it is no plan.
+const HEADER: &str = "plan.json";
+const JOBS: &str = "jobs.jsonl";
+/// The directory of the sources' files.
+const FILES: &str = "files";
+/// So many names of files that differ are told.
+const NAMED: usize = 3;
+
+/// What a plan says besides its jobs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct About {
+    library: Library,
+    left_out: LeftOut,
+    unbuildable: Unbuildable,
+}
+
+/// A stored plan.
+pub struct Stored {
+    dir: PathBuf,
+    header: Header<About>,
+}
+
+/// Where a file of a source lies.
+fn file(dir: &Path, digest: Digest) -> PathBuf {
+    let name = digest.to_string();
+    dir.join(FILES).join(&name[..2]).join(name)
+}
+
+/// Stores what was gathered as a plan in `dir`.
+pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
+    let Gathered { read, toolchains, cache, clock, .. } = gathered;
+    fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    let sources = read.sources.sources().to_vec();
+    for (id, source) in (0..).map(SourceId).zip(&sources) {
+        for (staged, (_, bytes)) in source.files.iter().zip(read.sources.files(id)) {
+            let path = file(dir, staged.digest);
+            if !path.exists() {
+                replace(&path, bytes).map_err(error::io("write", &path))?;
+            }
+        }
+    }
+    let stored: Vec<StoredToolchain> = toolchains
+        .iter()
+        .map(|toolchain| {
+            let closure = toolchain.covered_files(&cache.digests)?;
+            Ok(StoredToolchain { toolchain: for_plan(toolchain), closure })
+        })
+        .collect::<Result<_, ToolchainError>>()?;
+    let planned: Vec<_> = stored.iter().map(|stored| stored.toolchain.clone()).collect();
+    let path = dir.join(JOBS);
+    let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
+    let mut temporary = temporary.map_err(error::io("create", dir))?;
+    let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
+    let written = stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out);
+    let written = written.map_err(|error| match error {
+        WriteError::Input(error) => error.into(),
+        WriteError::Io(source) => error::io("write", &path)(source),
+        other => Error::from(other),
+    })?;
+    out.flush().map_err(error::io("write", &path))?;
+    drop(out);
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    temporary.as_file().set_permissions(permissions).map_err(error::io("write", &path))?;
+    let header = Header {
+        format: FORMAT,
+        generator: GENERATOR.to_owned(),
+        digest: written.digest,
+        jobs: written.jobs,
+        jobs_sha256: written.jobs_sha256,
+        toolchains: stored,
+        sources,
+        groups: written.groups,
+        kdbs: written.kdbs,
+        about: About {
+            library: read.library,
+            left_out: read.left_out,
+            unbuildable: read.unbuildable,
+        },
+    };
+    // An earlier plan's header must not stand beside other jobs.
+    let head = dir.join(HEADER);
+    fs::remove_file(&head).ok();
+    temporary.persist(&path).map_err(|error| error::io("write", &path)(error.error))?;
+    let mut text = serde_json::to_vec(&header)?;
+    text.push(b'\n');
+    replace(&head, &text).map_err(error::io("write", &head))?;
+    Ok(header)
+}
+
+impl Stored {
+    /// The plan in a directory, or of a header's file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let dir = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+        let dir = if dir == Path::new("") { Path::new(".") } else { dir };
+        let head = dir.join(HEADER);
+        let text = fs::read(&head).map_err(|error| {
+            error::usage(
+                format!("failed to read the plan `{}`: {error}", path.display()),
+                "give the directory that `gfxpack plan --out` wrote",
+            )
+        })?;
+        let wrong = |reason: String| {
+            error::usage(
+                format!("failed to read the plan `{}`: {reason}", path.display()),
+                "copy it again, or make it anew with `gfxpack plan --out`",
+            )
+        };
+        // Another format may look quite different.
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let version: Version =
+            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if version.format != FORMAT {
+            return Err(stored::StoredError::Format(version.format).into());
+        }
+        let header = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { dir: dir.to_owned(), header })
+    }
+
+    pub fn digest(&self) -> Digest {
+        self.header.digest
+    }
+
+    /// Where it lies.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Reads jobs.
+    pub fn load(&self, wanted: &Jobs<'_>) -> Result<Plan> {
+        let path = self.dir.join(JOBS);
+        let lines = File::open(&path).map_err(error::io("read", &path))?;
+        let mut lines = BufReader::with_capacity(1 << 20, lines);
+        Ok(stored::read(&self.header, &mut lines, wanted)?)
+    }
+
+    /// Bytes of a source with all it includes.
+    pub fn closure_size(&self, source: SourceId) -> usize {
+        let files = self.header.sources[source.0].files.iter();
+        let size = |digest| file(&self.dir, digest).metadata().map_or(0, |meta| meta.len());
+        files.map(|staged| size(staged.digest) as usize).sum()
+    }
+
+    /// What a build of these jobs needs, with the plan's toolchains.
+    pub fn prepare(
+        self,
+        wanted: &Jobs<'_>,
+        cache: Cache,
+        search: &Search,
+        cancel: &Cancel,
+    ) -> Result<Prepared> {
+        let toolchains = self.toolchains(&cache, search, cancel)?;
+        if cache.is_writable() {
+            cache.digests.save();
+        }
+        let plan = self.load(wanted)?;
+        self.prepared(plan, toolchains, cache)
+    }
+
+    /// The same with a plan that was loaded and toolchains that were found.
+    pub fn prepared(
+        self,
+        plan: Plan,
+        toolchains: Vec<Toolchain>,
+        cache: Cache,
+    ) -> Result<Prepared> {
+        let used: HashSet<SourceId> = plan.jobs.iter().map(|job| job.source).collect();
+        let sources = SourceSet::of_stored(
+            &plan.sources,
+            |source| used.contains(&source),
+            |digest| {
+                let path = file(&self.dir, digest);
+                fs::read(&path).map_err(|source| CompileError::Io { action: "read", path, source })
+            },
+        )?;
+        let About { library, left_out, unbuildable } = self.header.about;
+        let warnings = cache.warning.iter().cloned().collect();
+        Ok(Prepared {
+            plan,
+            sources,
+            toolchains,
+            cache,
+            library,
+            left_out,
+            shares: Vec::new(),
+            unbuildable,
+            problems: Vec::new(),
+            warnings,
+            asked: None,
+        })
+    }
+
+    /// The plan's toolchains as they are installed here.
+    pub fn toolchains(
+        &self,
+        cache: &Cache,
+        search: &Search,
+        cancel: &Cancel,
+    ) -> Result<Vec<Toolchain>> {
+        let mut found = cache.toolchains(search, cancel)?;
+        let mut chosen = Vec::new();
+        for (id, wanted) in (0..).map(ToolchainId).zip(&self.header.toolchains) {
+            let languages = self.languages(id).into_values().flatten().collect();
+            match found.with_digest(wanted.toolchain.digest, &languages)? {
+                Some(toolchain) => chosen.push(toolchain),
+                None => return Err(self.differs(id, &mut found, cache)),
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// What a toolchain compiles: languages by target.
+    fn languages(&self, toolchain: ToolchainId) -> BTreeMap<TargetId, BTreeSet<Language>> {
+        let mut languages: BTreeMap<TargetId, BTreeSet<Language>> = BTreeMap::new();
+        let groups = self.header.groups.iter().filter(|group| group.toolchain == toolchain);
+        for group in groups {
+            languages.entry(group.target_id.clone()).or_default().insert(group.language);
+        }
+        languages
+    }
+
+    /// That a toolchain of the plan is not here, and how the one that would
+    /// be taken instead is another one.
+    fn differs(&self, id: ToolchainId, found: &mut Toolchains<'_>, cache: &Cache) -> Error {
+        let wanted = &self.header.toolchains[id.0];
+        let here = self
+            .languages(id)
+            .iter()
+            .next()
+            .and_then(|(id, languages)| found.choose(id, languages).ok());
+        let difference = match &here {
+            None => "none is found here that could take its place".to_owned(),
+            Some(here) => {
+                let files = here.covered_files(&cache.digests).unwrap_or_default();
+                format!("here is {}{}", here.identity(), different(&wanted.closure, &files))
+            }
+        };
+        error::usage(
+            format!(
+                "failed to run the plan `{}`: it was made with {}, and {difference}",
+                self.dir.display(),
+                wanted.toolchain.identity
+            ),
+            "run it where the very same compiler is installed, as in one container image, or make \
+             the plan here; --hipcc and --clang choose another compiler",
+        )
+    }
+}
+
+/// Names of files that only one of two toolchains has, or that differ.
+fn different(wanted: &[(String, Digest)], here: &[(String, Digest)]) -> String {
+    let [of_wanted, of_here] =
+        [wanted, here].map(|files| files.iter().collect::<BTreeSet<&(String, Digest)>>());
+    let names: BTreeSet<&str> =
+        of_wanted.symmetric_difference(&of_here).map(|(name, _)| name.as_str()).collect();
+    let first: Vec<&str> = names.iter().copied().take(NAMED).collect();
+    match names.len() {
+        0 => " with other constants supplied".to_owned(),
+        count if count <= NAMED => format!(", which differs in {}", first.join(", ")),
+        count => format!(", which differs in {} files, among them {}", count, first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_that_differ_are_named() {
+        let files = |list: &[(&str, &str)]| -> Vec<(String, Digest)> {
+            list.iter().map(|(n, text)| ((*n).to_owned(), Digest::of(text.as_bytes()))).collect()
+        };
+        let wanted = files(&[("clang-15", "a"), ("lld", "b"), ("x.bc", "c")]);
+        let other = files(&[("clang-15", "a2"), ("lld", "b"), ("y.bc", "c")]);
+        assert_eq!(different(&wanted, &other), ", which differs in clang-15, x.bc, y.bc");
+        assert_eq!(different(&wanted, &wanted), " with other constants supplied");
+        let more = files(&[("1", ""), ("2", ""), ("3", ""), ("4", "")]);
+        assert_eq!(different(&[], &more), ", which differs in 4 files, among them 1, 2, 3");
+    }
+}

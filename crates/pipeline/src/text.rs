@@ -1,0 +1,57 @@
+//! Numbers, sizes and paths as people read them.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// `1 kernel`, `2 kernels`.
+pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+/// A number of bytes as `1.2 MB`, in powers of ten.
+pub fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+/// `1 h 5 min`, `3 min`, `12 s`.
+pub fn brief(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.
+pub fn display(path: impl AsRef<Path>) -> String {
+    path.as_ref().display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_of_a_thing_is_singular() {
+        let counts = [0_usize, 1, 2].map(|count| super::counted(count, "kernel"));
+        assert_eq!(counts, ["0 kernels", "1 kernel", "2 kernels"]);
+    }
+
+    #[test]
+    fn sizes_have_one_decimal_place_and_the_largest_unit_that_fits() {
+        let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Which performance and find databases are shipped, and in whose package.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Target;
+use gfxpack_tuning::{DatabaseName, Owner};
+
+use crate::error::{self, Result};
+use crate::progress::{Event, Progress};
+
+/// Databases by the target of the package that holds them.
+#[derive(Debug, Default)]
+pub struct Shipped {
+    by_target: BTreeMap<Target, BTreeMap<String, PathBuf>>,
+}
+
+impl Shipped {
+    /// The databases given, each in the package of its device: with exactly
+    /// its compute units where there is one, else for all counts. Of a
+    /// directory those are taken that are for one of the targets; a file must
+    /// be. Every database is checked.
+    ///
+    /// # Errors
+    /// For a name that is no system database's, a device that nothing is built
+    /// for, two files of one name, and a database with errors.
+    pub fn find(paths: &[PathBuf], targets: &[Target], progress: &dyn Progress) -> Result<Self> {
+        let mut shipped = Self::default();
+        for path in paths {
+            if path.is_dir() {
+                let before = shipped.len();
+                for file in databases_in(path)? {
+                    shipped.add(&file, targets, progress, Given::InDirectory)?;
+                }
+                if shipped.len() == before {
+                    let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
+                    return Err(error::usage(
+                        format!(
+                            "failed to find a database for {} in `{}`",
+                            all.join(", "),
+                            path.display()
+                        ),
+                        "they are named as gfx906_60.db.txt and gfx906_60.HIP.fdb.txt, each with the \
+                         compute units of its device",
+                    ));
+                }
+            } else {
+                shipped.add(path, targets, progress, Given::ByName)?;
+            }
+        }
+        Ok(shipped)
+    }
+
+    /// The files for a target's package, by their names.
+    pub fn of(&self, target: &Target) -> Vec<(String, PathBuf)> {
+        let files = self.by_target.get(target).into_iter().flatten();
+        files.map(|(name, path)| (name.clone(), path.clone())).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.by_target.values().map(BTreeMap::len).sum()
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        targets: &[Target],
+        progress: &dyn Progress,
+        given: Given,
+    ) -> Result<()> {
+        let shown = path.display();
+        let Some(name) = DatabaseName::of(path) else {
+            return Err(error::usage(
+                format!("failed to ship `{shown}`: its name is no tuning database's"),
+                "name it as MIOpen looks for it, as gfx906_60.db.txt or gfx906_60.HIP.fdb.txt",
+            ));
+        };
+        if name.owner == Owner::User {
+            if matches!(given, Given::InDirectory) {
+                return Ok(());
+            }
+            return Err(error::usage(
+                format!("failed to ship `{shown}`: it is a user's database"),
+                format!(
+                    "make it one of the system's: `gfxpack perfdb merge {shown} -o {}`",
+                    name.of_system().file_name()
+                ),
+            ));
+        }
+        let Some(target) = package_for(&name.target, targets) else {
+            if matches!(given, Given::InDirectory) {
+                return Ok(());
+            }
+            return Err(error::usage(
+                format!("failed to ship `{shown}`: there is no package for {}", name.target),
+                format!("build for that device too: --target {}", name.target),
+            ));
+        };
+        check(path, target, progress)?;
+        let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
+        let files = self.by_target.entry(target.clone()).or_default();
+        if let Some(other) = files.insert(name.file_name(), absolute) {
+            return Err(error::usage(
+                format!("failed to ship both `{}` and `{shown}`", other.display()),
+                "merge them with `gfxpack perfdb merge`, the one whose entries win last",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How a file was found.
+#[derive(Clone, Copy)]
+enum Given {
+    ByName,
+    InDirectory,
+}
+
+/// The package that a device's database goes into: two packages can't hold one
+/// file.
+fn package_for<'t>(device: &Target, targets: &'t [Target]) -> Option<&'t Target> {
+    let alike = |target: &&Target| target.id().db_id() == device.id().db_id();
+    let exact = |target: &&Target| target.compute_units() == device.compute_units();
+    let of_device = || targets.iter().filter(alike);
+    of_device().find(exact).or_else(|| of_device().find(|target| target.compute_units().is_none()))
+}
+
+/// The files of a directory whose names are tuning databases', by name.
+fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(error::io("read", dir))? {
+        let path = entry.map_err(error::io("read", dir))?.path();
+        if path.is_file() && DatabaseName::of(&path).is_some() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Checks a database that will stand in a package beside a kdb, before hours of
+/// compiling.
+fn check(file: &Path, target: &Target, progress: &dyn Progress) -> Result<()> {
+    let linted = gfxpack_tuning::lint(file, Some(target), |finding| {
+        progress.event(Event::TuningFinding { file, finding: &finding });
+    })?;
+    if linted.errors > 0 {
+        let name = file.display();
+        return Err(error::usage(
+            format!("failed to ship `{name}`: {} errors", linted.errors),
+            format!(
+                "`gfxpack perfdb lint {name}` lists them; `perfdb merge --keep-going` leaves out \
+                 what MIOpen can't read"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_database_has_one_package() {
+        let check = |device: &str, targets: &[&str], expected: Option<&str>| {
+            let parse = |text: &str| text.parse::<Target>().expect(text);
+            let targets: Vec<Target> = targets.iter().map(|text| parse(text)).collect();
+            let found = package_for(&parse(device), &targets);
+            assert_eq!(found, expected.map(parse).as_ref(), "{device} {targets:?}");
+        };
+        check("gfx90a68", &["gfx90a", "gfx90a@104"], Some("gfx90a@104"));
+        check("gfx90a68", &["gfx90a"], Some("gfx90a"));
+        check("gfx90a68", &["gfx90a@110", "gfx906"], None);
+        check("gfx90a68", &["gfx90a:xnack+"], None);
+        check("gfx90a_xnack68", &["gfx90a:xnack+"], Some("gfx90a:xnack+"));
+        check("gfx906_60", &["gfx906_60"], Some("gfx906_60"));
+    }
+}

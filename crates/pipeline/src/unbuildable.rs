@@ -1,0 +1,60 @@
+//! Keys that are asked for and that no compiler is asked for: their source
+//! was not found, or they can't be compiled.
+
+use std::collections::BTreeMap;
+
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_plan::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// By target, the keys.
+pub type Unbuildable = BTreeMap<Target, Vec<Unbuilt>>;
+
+/// One key, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unbuilt {
+    pub key: KernelKey,
+    pub reason: Reason,
+}
+
+/// Why a key can't be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Reason {
+    /// The source, or a file with its name that is the right one, is missing.
+    pub no_source: bool,
+    pub text: String,
+}
+
+impl From<&Problem> for Reason {
+    fn from(problem: &Problem) -> Self {
+        let no_source =
+            matches!(problem, Problem::MissingSource(_) | Problem::AmbiguousSource { .. });
+        Self { no_source, text: problem.to_string() }
+    }
+}
+
+impl Reason {
+    fn kind(&self) -> &'static str {
+        if self.no_source { "no-source" } else { "not-compilable" }
+    }
+}
+
+/// The keys by reason, for machines and the report.
+pub fn groups(unbuildable: &Unbuildable) -> Vec<Value> {
+    let mut groups: BTreeMap<(&Reason, &Target), Vec<&KernelKey>> = BTreeMap::new();
+    for (target, keys) in unbuildable {
+        for Unbuilt { key, reason } in keys {
+            groups.entry((reason, target)).or_default().push(key);
+        }
+    }
+    groups
+        .into_iter()
+        .map(|((reason, target), keys)| {
+            json!({
+                "target": target, "kind": reason.kind(), "reason": reason.text,
+                "count": keys.len(), "keys": keys,
+            })
+        })
+        .collect()
+}
