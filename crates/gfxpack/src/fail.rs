@@ -10,10 +10,13 @@ use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError};
 use gfxpack_model::TargetError;
-use gfxpack_package::read::ReadError as PackageReadError;
+use gfxpack_package::repository::RepositoryError;
+use gfxpack_package::signing::SigningError;
+use gfxpack_package::verify::VerifyError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::{Shard, ranges};
 use gfxpack_plan::stored::StoredError;
+use gfxpack_process::{FileError, SystemToolError, io_hint, is_no_such_path};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::args::{Common, MessageFormat};
@@ -100,9 +103,6 @@ pub(crate) enum Outcome {
     /// The machine is not as it should be.
     #[error("failed to find this machine in order: {0} problems")]
     Unwell(usize),
-    /// A tool of the system ended badly.
-    #[error("failed to run `{program}`: {status}{}{words}", if words.is_empty() { "" } else { ": " })]
-    Tool { program: &'static str, status: String, words: String },
     /// No package of kernels was found for this machine.
     #[error("failed to find a package for {targets}")]
     NoPackage {
@@ -125,9 +125,6 @@ pub(crate) enum Outcome {
     /// The machine does not let us.
     #[error("failed to {action} `{path}`")]
     Io { action: &'static str, path: String, source: std::io::Error },
-    /// There is no room for what is unpacked to be looked at, or no place.
-    #[error("failed to write `{path}`")]
-    Scratch { path: String, source: std::io::Error },
 }
 
 /// An error of the user's making.
@@ -171,37 +168,6 @@ pub(crate) fn temporary_dir() -> anyhow::Result<tempfile::TempDir> {
         let dir = tempfile::env::temp_dir().display().to_string();
         Outcome::Temporary { dir, source }.into()
     })
-}
-
-/// Whether the path that was given is at fault, and not the machine.
-fn is_no_such_path(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::AlreadyExists
-    )
-}
-
-/// A temporary file that could not be written.
-pub(crate) fn scratch(path: &std::path::Path) -> impl Fn(std::io::Error) -> Outcome {
-    let path = path.display().to_string();
-    move |source| Outcome::Scratch { path: path.clone(), source }
-}
-
-fn io_hint(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind;
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room on that disk, or choose another directory; what is compiled already is kept"
-        }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "choose a path that you may use"
-        }
-        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            "a file stands where a directory is meant: name another path"
-        }
-        _ => "check the path",
-    }
 }
 
 /// The exit code and the hint of an error: those of the first error in the
@@ -279,9 +245,6 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                                 .to_owned(),
                         ),
                     ),
-                    Outcome::Tool { .. } => {
-                        (INTERNAL, Some("what it said stands above or before".to_owned()))
-                    }
                     Outcome::NoPackage { given, .. } => {
                         let hint = if *given {
                             "the directory given with --from has none: build it with `gfxpack dist`"
@@ -329,13 +292,6 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                         (USAGE, Some(io_hint(source).to_owned()))
                     }
                     Outcome::Io { source, .. } => (INTERNAL, Some(io_hint(source).to_owned())),
-                    Outcome::Scratch { .. } => (
-                        INTERNAL,
-                        Some(
-                            "set TMPDIR to a directory with room for the largest kdb, unpacked"
-                                .to_owned(),
-                        ),
-                    ),
                 })
             } else if let Some(error) = cause.downcast_ref::<InputError>() {
                 Some((USAGE, Some(error.hint())))
@@ -399,9 +355,16 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
                 let interrupted = matches!(error, ReadError::Interrupted { .. });
                 let code = if interrupted { INTERRUPTED } else { USAGE };
                 Some((code, Some(error.hint().to_owned())))
-            } else if let Some(PackageReadError::Io { source, .. }) = cause.downcast_ref() {
-                let code = if is_no_such_path(source) { USAGE } else { INTERNAL };
-                Some((code, Some(io_hint(source).to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<FileError>() {
+                Some((usage_or_internal(error.is_usage()), Some(error.hint().to_owned())))
+            } else if let Some(error) = cause.downcast_ref::<SystemToolError>() {
+                Some((usage_or_internal(error.is_usage()), Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<SigningError>() {
+                Some((usage_or_internal(error.is_usage()), Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<RepositoryError>() {
+                Some((usage_or_internal(error.is_usage()), Some(error.hint())))
+            } else if let Some(error) = cause.downcast_ref::<VerifyError>() {
+                Some((usage_or_internal(error.is_usage()), Some(error.hint())))
             } else {
                 let error = cause.downcast_ref::<gfxpack_package::Error>()?;
                 use gfxpack_package::Error as Package;
@@ -415,6 +378,10 @@ fn classify(error: &anyhow::Error) -> (u8, Option<String>) {
             }
         })
         .unwrap_or((INTERNAL, None))
+}
+
+fn usage_or_internal(is_usage: bool) -> u8 {
+    if is_usage { USAGE } else { INTERNAL }
 }
 
 /// The exit code where there is no toolchain to go on with.
@@ -495,7 +462,7 @@ mod tests {
     fn a_package_that_is_not_handed_over_comes_with_a_hint() {
         let told = |path: &str| {
             let read = read::check(Path::new(path), Kind::Deb, &mut |_, _| Ok(()));
-            classify(&read.expect_err("no file").into())
+            classify(&VerifyError::from(read.expect_err("no file")).into())
         };
         let (code, hint) = told("/nowhere/x.deb");
         assert_eq!((code, hint.as_deref()), (USAGE, Some("check the path")));
@@ -505,9 +472,8 @@ mod tests {
 
     #[test]
     fn who_could_not_sign_says_what_to_do() {
-        let cause = usage("failed to ask", "set GPG_TTY");
-        let cause = cause.reallocate_into_boxed_dyn_error_without_backtrace();
-        let error = anyhow::Error::from(gfxpack_package::Error::Sign(cause));
-        assert_eq!(classify(&error), (USAGE, Some("set GPG_TTY".to_owned())));
+        let cause = SigningError::FileName { path: "x".into() };
+        let error = anyhow::Error::from(gfxpack_package::Error::Sign(cause.into()));
+        assert_eq!(classify(&error), (USAGE, Some("use a name in UTF-8".to_owned())));
     }
 }

@@ -11,7 +11,6 @@ mod environment;
 mod estimate;
 mod fail;
 mod failures;
-mod finding;
 mod inputs;
 mod messages;
 mod missing_from;
@@ -26,10 +25,7 @@ mod quantity;
 mod record;
 mod remote;
 mod report;
-mod repository;
 mod shards;
-mod signing;
-mod tools;
 mod unbuildable;
 mod writers;
 

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gfxpack_model::{Digest, KdbId, KernelKey, SourceId, Target};
 use gfxpack_package::sbom::{self, Making, Tool};
+use gfxpack_package::signing::Signer;
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
@@ -22,7 +23,6 @@ use crate::destination::Destination;
 use crate::fail;
 use crate::output::{Output, shown};
 use crate::prepare::{Library, Licenses, Prepared};
-use crate::signing::Signer;
 use crate::writers::Made;
 
 /// Version of the manifest's format.

@@ -11,6 +11,7 @@ use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Making;
+use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 use serde_json::json;
@@ -21,7 +22,6 @@ use crate::output::{Output, shown, size};
 use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
 use crate::record;
-use crate::signing::Signer;
 
 /// One package, written.
 pub(crate) struct MadePackage {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gfxpack_compile::{Cancel, Summary};
 use gfxpack_miopen::Uses;
 use gfxpack_model::Target;
+use gfxpack_package::signing::Signer;
 use gfxpack_plan::stored::Jobs;
 use serde_json::json;
 
@@ -22,7 +23,6 @@ use crate::prepare::{self, From, Prepared, Purpose};
 use crate::remote::Beyond;
 use crate::report::{self, Facts};
 use crate::shards::{self, Stored};
-use crate::signing::Signer;
 use crate::{packages, record, writers};
 
 /// Runs the main job; without `packaging`, up to the kdbs. With `check`, the

@@ -3,24 +3,25 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_package::repository::{self, PackageInfo};
+use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::Device;
 use serde_json::json;
 
 use super::detect;
+use super::repo::left_out;
 use crate::args::{Install, Manager, Which};
 use crate::fail::{self, Outcome};
 use crate::output::Output;
-use crate::repository::{self, Described};
-use crate::tools::{self, Tool};
 
 /// How a package manager is asked and told.
 struct Commands {
     /// What installs.
-    tool: Tool,
+    tool: SystemTool,
     install: &'static [&'static str],
     /// What knows whether there is a package of a name.
-    asker: Tool,
+    asker: SystemTool,
     ask: &'static [&'static str],
     /// Whether that answer says that there is none: its exit code, and what it
     /// said besides.
@@ -33,27 +34,27 @@ struct Commands {
 }
 
 const APT: Commands = Commands {
-    tool: Tool { program: "apt-get", from: "apt" },
+    tool: SystemTool { program: "apt-get", provided_by: "apt" },
     install: &["install", "--yes"],
-    asker: Tool { program: "apt-cache", from: "apt" },
+    asker: SystemTool { program: "apt-cache", provided_by: "apt" },
     ask: &["show", "--quiet", "--no-all-versions"],
     has_none: |_, words| words.contains("No packages found"),
     shared: &["-o", "--option", "-c", "--config-file"],
     ending: "deb",
 };
 const DNF: Commands = Commands {
-    tool: Tool { program: "dnf", from: "dnf" },
+    tool: SystemTool { program: "dnf", provided_by: "dnf" },
     install: &["install", "--assumeyes"],
-    asker: Tool { program: "dnf", from: "dnf" },
+    asker: SystemTool { program: "dnf", provided_by: "dnf" },
     ask: &["list", "--quiet"],
     has_none: |_, words| words.contains("No matching Packages"),
     shared: &[],
     ending: "rpm",
 };
 const ZYPPER: Commands = Commands {
-    tool: Tool { program: "zypper", from: "zypper" },
+    tool: SystemTool { program: "zypper", provided_by: "zypper" },
     install: &["--non-interactive", "install"],
-    asker: Tool { program: "zypper", from: "zypper" },
+    asker: SystemTool { program: "zypper", provided_by: "zypper" },
     ask: &["--non-interactive", "search", "--match-exact"],
     has_none: |code, _| code == Some(104),
     shared: &["-r", "--repo"],
@@ -103,10 +104,11 @@ pub(crate) fn run(args: &Install, output: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     if rustix::process::geteuid().is_root() {
-        return tools::interact(commands.tool, &words);
+        return Ok(commands.tool.interact(&words)?);
     }
     words.insert(0, commands.tool.program.to_owned());
-    tools::interact(Tool { program: "sudo", from: "sudo, or run this as root" }, &words)
+    let sudo = SystemTool { program: "sudo", provided_by: "sudo, or run this as root" };
+    Ok(sudo.interact(&words)?)
 }
 
 fn told(found: &[String]) -> String {
@@ -127,7 +129,7 @@ fn commands(chosen: Option<Manager>) -> anyhow::Result<Commands> {
     [Manager::Apt, Manager::Zypper, Manager::Dnf]
         .into_iter()
         .map(of)
-        .find(|commands| tools::is_there(commands.tool))
+        .find(|commands| commands.tool.is_installed())
         .ok_or_else(|| {
             fail::usage(
                 "failed to find a package manager",
@@ -140,7 +142,7 @@ fn commands(chosen: Option<Manager>) -> anyhow::Result<Commands> {
 fn of_device(
     device: &Device,
     args: &Install,
-    given: Option<&[Described]>,
+    given: Option<&[PackageInfo]>,
     commands: &Commands,
 ) -> anyhow::Result<Vec<String>> {
     let names = detect::names(std::slice::from_ref(device), Which::Both, &args.name_template);
@@ -153,11 +155,11 @@ fn of_device(
                 words.extend(shared(&args.words, commands.shared));
                 words.push(&name);
                 let here = Path::new(".");
-                let (status, _, said) = tools::capture(commands.asker, &words, here, &[])?;
-                if status.success() {
+                let answer = commands.asker.capture(&words, here, &[])?;
+                if answer.status.success() {
                     there.push(name);
-                } else if !(commands.has_none)(status.code(), &said) {
-                    return Err(tools::failed(commands.asker, status, &said));
+                } else if !(commands.has_none)(answer.status.code(), &answer.stderr) {
+                    return Err(answer.failure().into());
                 }
             }
             Ok(there)
@@ -184,18 +186,18 @@ fn shared<'a>(words: &'a [String], known: &[&str]) -> Vec<&'a str> {
 }
 
 /// The packages of a directory and below it that the installer takes.
-fn described(dir: &Path, commands: &Commands, output: &Output) -> anyhow::Result<Vec<Described>> {
+fn described(dir: &Path, commands: &Commands, output: &Output) -> anyhow::Result<Vec<PackageInfo>> {
     let dir = std::path::absolute(dir).map_err(fail::io("find", dir))?;
     let there = repository::packages(&dir)?;
     let there: Vec<PathBuf> = there
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == commands.ending))
         .collect();
-    let mut described: Vec<Described> = Vec::new();
+    let mut described: Vec<PackageInfo> = Vec::new();
     for path in there {
-        match repository::describe(&path)? {
+        match PackageInfo::read(&path)? {
             Some(package) => described.push(package),
-            None => output.warn(&repository::left_out(&path)),
+            None => output.warn(&left_out(&path)),
         }
     }
     Ok(described)
@@ -203,14 +205,14 @@ fn described(dir: &Path, commands: &Commands, output: &Output) -> anyhow::Result
 
 /// The files that hold the packages of these names, the newest of each, with
 /// those that they depend on.
-fn newest(described: &[Described], names: &[String]) -> anyhow::Result<Vec<String>> {
+fn newest(described: &[PackageInfo], names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut pending: Vec<String> = names.iter().rev().cloned().collect();
     while let Some(name) = pending.pop() {
-        let mut newest: Option<&Described> = None;
+        let mut newest: Option<&PackageInfo> = None;
         for one in described.iter().filter(|one| one.name == name) {
             let newer = match newest {
-                Some(other) => repository::is_newer(one, other)?,
+                Some(other) => one.is_newer_than(other)?,
                 None => true,
             };
             newest = if newer { Some(one) } else { newest };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::Target;
+use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 
 use crate::args::{MaxObject, Package};
@@ -15,7 +16,6 @@ use crate::fail::{self, Outcome};
 use crate::output::Output;
 use crate::perfdb::Shipped;
 use crate::prepare::Licenses;
-use crate::signing::Signer;
 use crate::{packages, record, writers};
 
 /// Verifies and packages each kdb. What the build that made it wrote beside

@@ -1,13 +1,15 @@
 //! `repo`: makes a directory of packages a repository.
 
+use std::path::Path;
+
+use gfxpack_package::repository::{self, Suite};
+use gfxpack_package::signing::Signer;
 use serde_json::json;
 
 use crate::args::Repo;
 use crate::environment::Environment;
 use crate::fail;
 use crate::output::Output;
-use crate::repository::{self, Suite};
-use crate::signing::Signer;
 
 /// Indexes and signs, and says how the repository is used.
 pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> anyhow::Result<()> {
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
     });
     output.message("repository", &body);
     for path in &indexed.left_out {
-        output.warn(&repository::left_out(path));
+        output.warn(&left_out(path));
     }
     if signer.is_none() {
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
@@ -52,4 +54,9 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> an
         output.say(&format!("dnf: baseurl=file://{shown}, {trust}"));
     }
     Ok(())
+}
+
+/// What is said of a file that is called a package and is none.
+pub(super) fn left_out(path: &Path) -> String {
+    format!("`{}` is left out: it can't be read as a package", path.display())
 }

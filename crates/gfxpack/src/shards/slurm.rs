@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::ranges;
+use gfxpack_process::SystemTool;
 use serde::{Deserialize, Serialize};
 
 use super::words::{text, toolchain_options};
 use crate::args::SlurmArgs;
 use crate::fail;
 use crate::record::replace;
-use crate::tools::{self, Tool};
 
-const SBATCH: Tool = Tool { program: "sbatch", from: "Slurm's client (Debian: slurm-client)" };
-const SQUEUE: Tool = Tool { program: "squeue", from: "Slurm's client (Debian: slurm-client)" };
+const SLURM: &str = "Slurm's client (Debian: slurm-client)";
+const SBATCH: SystemTool = SystemTool { program: "sbatch", provided_by: SLURM };
+const SQUEUE: SystemTool = SystemTool { program: "squeue", provided_by: SLURM };
 /// Below the directory of the shards.
 const DIR: &str = "slurm";
 const SCRIPT: &str = "shards.sbatch";
@@ -121,7 +122,7 @@ pub(crate) fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> an
     let script = script_path(out);
     let script = absolute(&script)?;
     let array = format!("--array={}", ranges(shards));
-    let said = tools::output(SBATCH, &["--parsable", &array, &script], Path::new("."), b"")?;
+    let said = SBATCH.output(&["--parsable", &array, &script], Path::new("."), b"")?;
     let said = String::from_utf8_lossy(&said).into_owned();
     // Where there are several clusters, its name stands behind.
     let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
@@ -143,7 +144,7 @@ pub(crate) fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> an
 /// Shards that Slurm still has, each with the state that it says.
 pub(crate) fn active(submitted: &Submitted) -> anyhow::Result<BTreeMap<u32, String>> {
     let words = ["--noheader", "--array", "--me", "--format=%F %K %T"];
-    let said = tools::output(SQUEUE, &words, Path::new("."), b"")?;
+    let said = SQUEUE.output(&words, Path::new("."), b"")?;
     Ok(parse_queue(&String::from_utf8_lossy(&said), submitted))
 }
 

@@ -6,14 +6,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
-use gfxpack_package::{Compression, compressed, rfc2822};
+use gfxpack_process::{FileError, SystemTool};
 
-use super::{put, remove};
-use crate::fail;
+use super::error::RepositoryError;
+use super::files::{put, remove};
+use crate::compress::{Compression, compressed};
 use crate::signing::Signer;
-use crate::tools::{self, Tool};
+use crate::text::rfc2822;
 
-const FTPARCHIVE: Tool = Tool { program: "apt-ftparchive", from: "apt-utils (on Fedora: apt)" };
+const FTPARCHIVE: SystemTool =
+    SystemTool { program: "apt-ftparchive", provided_by: "apt-utils (on Fedora: apt)" };
 
 /// Machines that ROCm knows. Kernels are for all of them alike, but not every
 /// apt asks for the packages of `all` by themselves.
@@ -21,10 +23,13 @@ const ARCHITECTURES: [&str; 3] = ["all", "amd64", "arm64"];
 
 /// What an apt repository calls itself.
 #[derive(Debug, Clone)]
-pub(crate) struct Suite {
-    pub(crate) origin: String,
-    pub(crate) suite: String,
-    pub(crate) component: String,
+pub struct Suite {
+    /// Who makes it.
+    pub origin: String,
+    /// Its directory below `dists`: `stable`.
+    pub suite: String,
+    /// Its part of the suite: `main`.
+    pub component: String,
 }
 
 /// Whether there is one already.
@@ -42,15 +47,15 @@ pub(super) fn index(
     suite: &Suite,
     signer: Option<&Signer>,
     epoch: u64,
-) -> anyhow::Result<BTreeSet<PathBuf>> {
+) -> Result<BTreeSet<PathBuf>, RepositoryError> {
     let cache = dir.join(".cache");
-    std::fs::create_dir_all(&cache).map_err(fail::io("create", &cache))?;
+    std::fs::create_dir_all(&cache).map_err(FileError::io("create", &cache))?;
     let words = ["--db", ".cache/apt.db", "packages", "."];
-    let packages = sorted(&tools::output(FTPARCHIVE, &words, dir, &[])?);
+    let packages = sorted(&FTPARCHIVE.output(&words, dir, &[])?);
     let top = dir.join("dists").join(&suite.suite);
     let old = std::fs::read_to_string(top.join("Release")).unwrap_or_default();
 
-    let failed = |error: std::io::Error| fail::io("compress", &top)(error);
+    let failed = |error: std::io::Error| FileError::io("compress", &top)(error);
     let gz = compressed(&packages, Compression::Gz { level: 9 }).map_err(failed)?;
     let xz = compressed(&packages, Compression::Xz { level: 6 }).map_err(failed)?;
     let variants = [("Packages", &packages), ("Packages.gz", &gz), ("Packages.xz", &xz)];
@@ -115,11 +120,11 @@ fn release(suite: &Suite, files: &[(String, usize, String)], epoch: u64) -> Stri
 }
 
 /// Removes what none of the releases lists.
-fn prune(dir: &Path, releases: &[&str]) -> anyhow::Result<()> {
+fn prune(dir: &Path, releases: &[&str]) -> Result<(), FileError> {
     let listed: BTreeSet<&str> =
         releases.iter().flat_map(|release| release.split_whitespace()).collect();
-    for entry in std::fs::read_dir(dir).map_err(fail::io("read", dir))? {
-        let entry = entry.map_err(fail::io("read", dir))?;
+    for entry in std::fs::read_dir(dir).map_err(FileError::io("read", dir))? {
+        let entry = entry.map_err(FileError::io("read", dir))?;
         let name = entry.file_name();
         if !name.to_str().is_some_and(|name| listed.contains(name)) {
             remove(&entry.path())?;

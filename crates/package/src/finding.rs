@@ -1,8 +1,8 @@
-//! What `verify` finds wrong, and what helps against each kind of it.
+//! What verification finds wrong, and what helps against each kind of it.
 
 /// What there is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Remedy {
+pub enum Remedy {
     /// The bytes are wrong.
     Replace,
     /// The bytes may be right: nobody who is trusted says so.
@@ -12,8 +12,9 @@ pub(crate) enum Remedy {
 }
 
 impl Remedy {
-    /// In words.
-    pub(crate) fn hint(self) -> &'static str {
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
         match self {
             Self::Replace => "build the file again, or replace it",
             Self::Sign => {
@@ -27,10 +28,11 @@ impl Remedy {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// A phrase; it may quote what somebody else wrote.
-    pub(crate) detail: String,
-    pub(crate) remedy: Remedy,
+    pub detail: String,
+    /// What helps.
+    pub remedy: Remedy,
 }
 
 impl Finding {

@@ -5,17 +5,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_package::read;
+use gfxpack_process::{FileError, SystemTool};
 use rustix::io::FdFlags;
 
-use super::check::INDEX_MAX;
-use super::{put, remove};
-use crate::fail;
+use super::error::RepositoryError;
+use super::files::{put, remove};
+use crate::read::{self, INDEX_MAX};
 use crate::signing::Signer;
-use crate::tools::{self, Tool};
 
-const CREATEREPO: Tool =
-    Tool { program: "createrepo_c", from: "createrepo-c (on Fedora and openSUSE: createrepo_c)" };
+const CREATEREPO: SystemTool = SystemTool {
+    program: "createrepo_c",
+    provided_by: "createrepo-c (on Fedora and openSUSE: createrepo_c)",
+};
 
 /// Whether there is one already.
 pub(super) fn is_there(dir: &Path) -> bool {
@@ -34,7 +35,7 @@ pub(super) fn index(
     signer: Option<&Signer>,
     epoch: u64,
     lock: Option<&File>,
-) -> anyhow::Result<BTreeSet<PathBuf>> {
+) -> Result<BTreeSet<PathBuf>, RepositoryError> {
     let revision = epoch.to_string();
     let words = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let words = [&words[..], &["--revision", &revision, "."]].concat();
@@ -43,24 +44,21 @@ pub(super) fn index(
         Some(lock) => {
             match std::fs::remove_dir_all(&underway) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(fail::io("remove", &underway)(error));
+                    return Err(FileError::io("remove", &underway)(error).into());
                 }
                 _ => {}
             }
             // It goes on after a kill of gfxpack alone, and holds the lock too.
             rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
-            let done = tools::output(CREATEREPO, &words, dir, &[]);
+            let done = CREATEREPO.output(&words, dir, &[]);
             rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
             done?;
         }
         None if underway.exists() => {
-            return Err(fail::usage(
-                format!("failed to index `{}`: `{UNDERWAY}` lies there", dir.display()),
-                "let the createrepo_c that runs there end; if none does, remove that directory",
-            ));
+            return Err(RepositoryError::Underway { dir: dir.to_owned(), underway: UNDERWAY });
         }
         None => {
-            tools::output(CREATEREPO, &words, dir, &[])?;
+            CREATEREPO.output(&words, dir, &[])?;
         }
     }
     let index = dir.join("repodata/repomd.xml");
@@ -68,7 +66,7 @@ pub(super) fn index(
         (dir.join("repodata/repomd.xml.asc"), dir.join("repodata/repomd.xml.key"));
     match signer {
         Some(signer) => {
-            let bytes = std::fs::read(&index).map_err(fail::io("read", &index))?;
+            let bytes = std::fs::read(&index).map_err(FileError::io("read", &index))?;
             put(&signature, &signer.armoured(&bytes)?)?;
             // zypper asks for the key beside the signature.
             put(&key, &signer.public_key()?)?;
@@ -84,26 +82,35 @@ pub(super) fn index(
 /// The packages that an index lists.
 ///
 /// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
-fn listed(dir: &Path, index: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
-    let text = std::fs::read_to_string(index).map_err(fail::io("read", index))?;
-    let locations = |text: &str, element: &str, kind: &str| -> anyhow::Result<Vec<PathBuf>> {
-        let document = roxmltree::Document::parse(text)?;
-        let of_kind = document.root_element().children().filter(|node| {
-            node.tag_name().name() == element && node.attribute("type") == Some(kind)
-        });
-        let location = of_kind.filter_map(|node| {
-            let place = node.children().find(|child| child.tag_name().name() == "location")?;
-            place.attribute("href").map(PathBuf::from)
-        });
-        Ok(location.collect())
-    };
+fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+    let text = std::fs::read_to_string(index).map_err(FileError::io("read", index))?;
     let mut packages = BTreeSet::new();
-    for primary in locations(&text, "data", "primary")? {
+    for primary in locations(index, &text, "data", "primary")? {
         let path = dir.join(primary);
-        let packed = std::fs::read(&path).map_err(fail::io("read", &path))?;
-        let text =
-            read::unpacked_text(&path, &packed, INDEX_MAX).map_err(fail::io("unpack", &path))?;
-        packages.extend(locations(&text, "package", "rpm")?);
+        let packed = std::fs::read(&path).map_err(FileError::io("read", &path))?;
+        let text = read::unpacked_text(&path, &packed, INDEX_MAX);
+        let text = text.map_err(FileError::io("unpack", &path))?;
+        packages.extend(locations(&path, &text, "package", "rpm")?);
     }
     Ok(packages)
+}
+
+/// Where the elements of a type lie, as the text of `path` says.
+fn locations(
+    path: &Path,
+    text: &str,
+    element: &str,
+    kind: &str,
+) -> Result<Vec<PathBuf>, RepositoryError> {
+    let document = roxmltree::Document::parse(text)
+        .map_err(|source| RepositoryError::Xml { path: path.to_owned(), source })?;
+    let of_kind = document
+        .root_element()
+        .children()
+        .filter(|node| node.tag_name().name() == element && node.attribute("type") == Some(kind));
+    let location = of_kind.filter_map(|node| {
+        let place = node.children().find(|child| child.tag_name().name() == "location")?;
+        place.attribute("href").map(PathBuf::from)
+    });
+    Ok(location.collect())
 }
