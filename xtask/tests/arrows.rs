@@ -72,7 +72,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bzip2", "clap", "indicatif", "liblzma", "rpm", "rusqlite", "tar", "zstd", "tokio"],
     ),
-    ("gfxpack-package", &["gfxpack-model"], &["bzip2", "clap", "indicatif", "rusqlite", "tokio"]),
+    (
+        "gfxpack-package",
+        &["gfxpack-model", "gfxpack-process"],
+        &["bzip2", "clap", "indicatif", "rusqlite", "tokio"],
+    ),
     (
         "gfxpack-harvest",
         &["gfxpack-model", "gfxpack-kdb"],
@@ -172,6 +176,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-toolchain",
             "gfxpack-harvest",
             "gfxpack-package",
+            "gfxpack-process",
             "gfxpack-caches",
             "gfxpack-tuning",
             "gfxpack-runtime",

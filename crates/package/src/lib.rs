@@ -1,5 +1,6 @@
 //! Turns a package spec into archives: .deb, .rpm and tarballs, and the
-//! checksums and bills of material beside them.
+//! checksums and bills of material beside them. Signs those, makes
+//! repositories of them, and verifies it all.
 //!
 //! Every writer here promises the same three things. The bytes depend on the
 //! spec, the contents and the options only: not on the clock, the directory,
@@ -15,19 +16,24 @@ mod contents;
 pub mod deb;
 mod digests;
 mod error;
+mod finding;
 mod gzip;
 mod output;
 pub mod read;
+pub mod repository;
 pub mod rpm;
 pub mod sbom;
 mod signature;
+pub mod signing;
 pub mod sums;
 pub mod tar;
 mod tarball;
 mod text;
+pub mod verify;
 
 pub use compress::{Compression, compressed};
 pub use error::Error;
+pub use finding::{Finding, Remedy};
 pub use output::Written;
 pub use signature::Sign;
 pub use text::rfc2822;

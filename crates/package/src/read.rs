@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 
 pub use rpm::Signed;
 
+/// The most that is read of an index, a signature or a file of keys, in bytes:
+/// an index of all of Debian is 60 MB.
+pub(crate) const INDEX_MAX: u64 = 256 << 20;
+
 /// What a package is, by its file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {

@@ -1,6 +1,6 @@
 //! Programs and what they touch: starting one with limits, reading its pipes,
 //! telling what it used, and watching what it and all that it starts ask of
-//! the file system.
+//! the file system; the system's own tools, which the user may have to install.
 //!
 //! This crate knows no compiler but by the arguments that tell one from a
 //! driver, and no plan, job or store.
@@ -8,12 +8,14 @@
 mod atomic;
 pub mod children;
 mod file_digest;
+mod file_error;
 mod layout;
 mod moment;
 mod pipe;
 pub mod preload;
 mod program;
 mod sealed;
+mod system_tool;
 mod touch;
 mod usage;
 pub mod watch;
@@ -22,6 +24,7 @@ mod work;
 pub use atomic::{write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
+pub use file_error::{FileError, io_hint, is_no_such_path, temporary_dir};
 pub use layout::fixed;
 pub use moment::Moment;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
@@ -29,6 +32,7 @@ pub use program::{
     Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
 };
 pub use sealed::{read_sealed, write_sealed};
+pub use system_tool::{SystemTool, SystemToolError, ToolOutput};
 pub use touch::{note_use, touch};
 pub use usage::Usage;
 pub use work::WorkDir;

@@ -1,0 +1,17 @@
+//! Repositories out of directories of packages: what apt, dnf and zypper
+//! read, brought up to date with what lies there.
+
+mod apt;
+mod error;
+mod files;
+mod index;
+mod package_info;
+mod rpm;
+
+pub use apt::Suite;
+pub use error::RepositoryError;
+pub use files::packages;
+pub use index::{Indexed, KEY_FILE, index};
+pub use package_info::PackageInfo;
+
+pub(crate) use files::files;

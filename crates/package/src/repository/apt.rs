@@ -1,0 +1,147 @@
+//! The index that apt reads: `dists/<suite>/<component>/binary-<arch>/Packages`
+//! and the signed `Release` above it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Digest;
+use gfxpack_process::{FileError, SystemTool};
+
+use super::error::RepositoryError;
+use super::files::{put, remove};
+use crate::compress::{Compression, compressed};
+use crate::signing::Signer;
+use crate::text::rfc2822;
+
+const FTPARCHIVE: SystemTool =
+    SystemTool { program: "apt-ftparchive", provided_by: "apt-utils (on Fedora: apt)" };
+
+/// Machines that ROCm knows. Kernels are for all of them alike, but not every
+/// apt asks for the packages of `all` by themselves.
+const ARCHITECTURES: [&str; 3] = ["all", "amd64", "arm64"];
+
+/// What an apt repository calls itself.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// Who makes it.
+    pub origin: String,
+    /// Its directory below `dists`: `stable`.
+    pub suite: String,
+    /// Its part of the suite: `main`.
+    pub component: String,
+}
+
+/// Whether there is one already.
+pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
+    dir.join("dists").join(&suite.suite).join("Release").exists()
+}
+
+/// Brings the index up to date; gives the packages in it, by their names below
+/// `dir`. What apt-ftparchive read before, it knows by size and time, and does
+/// not read again.
+///
+/// Source: Debian wiki, `DebianRepository/Format`.
+pub(super) fn index(
+    dir: &Path,
+    suite: &Suite,
+    signer: Option<&Signer>,
+    epoch: u64,
+) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+    let cache = dir.join(".cache");
+    std::fs::create_dir_all(&cache).map_err(FileError::io("create", &cache))?;
+    let words = ["--db", ".cache/apt.db", "packages", "."];
+    let packages = sorted(&FTPARCHIVE.output(&words, dir, &[])?);
+    let top = dir.join("dists").join(&suite.suite);
+    let old = std::fs::read_to_string(top.join("Release")).unwrap_or_default();
+
+    let failed = |error: std::io::Error| FileError::io("compress", &top)(error);
+    let gz = compressed(&packages, Compression::Gz { level: 9 }).map_err(failed)?;
+    let xz = compressed(&packages, Compression::Xz { level: 6 }).map_err(failed)?;
+    let variants = [("Packages", &packages), ("Packages.gz", &gz), ("Packages.xz", &xz)];
+    let mut files = Vec::new();
+    for architecture in ARCHITECTURES {
+        let below = format!("{}/binary-{architecture}", suite.component);
+        for (name, bytes) in variants {
+            let digest = Digest::of(bytes).to_string();
+            // Who holds the old Release asks for what that lists.
+            put(&top.join(&below).join("by-hash/SHA256").join(&digest), bytes)?;
+            put(&top.join(&below).join(name), bytes)?;
+            files.push((format!("{below}/{name}"), bytes.len(), digest));
+        }
+    }
+    let release = release(suite, &files, epoch);
+    let (detached, inline) = (top.join("Release.gpg"), top.join("InRelease"));
+    match signer {
+        Some(signer) => {
+            put(&detached, &signer.armoured(release.as_bytes())?)?;
+            put(&top.join("Release"), release.as_bytes())?;
+            put(&inline, &signer.clear(release.as_bytes())?)?;
+        }
+        None => {
+            remove(&detached)?;
+            remove(&inline)?;
+            put(&top.join("Release"), release.as_bytes())?;
+        }
+    }
+    for architecture in ARCHITECTURES {
+        let below = top.join(&suite.component).join(format!("binary-{architecture}"));
+        prune(&below.join("by-hash/SHA256"), &[&old, &release])?;
+    }
+    let text = String::from_utf8_lossy(&packages);
+    Ok(text.lines().filter_map(|line| line.strip_prefix("Filename: ")).map(PathBuf::from).collect())
+}
+
+/// Stanzas in the order of their text, which begins with the package's name:
+/// directories list in any order.
+fn sorted(packages: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(packages);
+    let mut stanzas: Vec<String> = text
+        .split("\n\n")
+        .map(|stanza| stanza.trim_matches('\n').replace("\nFilename: ./", "\nFilename: "))
+        .filter(|stanza| !stanza.is_empty())
+        .collect();
+    stanzas.sort();
+    stanzas.iter().map(|stanza| format!("{stanza}\n\n")).collect::<String>().into_bytes()
+}
+
+fn release(suite: &Suite, files: &[(String, usize, String)], epoch: u64) -> String {
+    let Suite { origin, suite, component } = suite;
+    let mut text = format!(
+        "Origin: {origin}\nLabel: {origin}\nSuite: {suite}\nCodename: {suite}\nDate: {}\n\
+         Architectures: {}\nComponents: {component}\nAcquire-By-Hash: yes\nSHA256:\n",
+        rfc2822(epoch).replace("+0000", "UTC"),
+        ARCHITECTURES.join(" ")
+    );
+    for (name, size, digest) in files {
+        let _ = writeln!(text, " {digest} {size:>10} {name}");
+    }
+    text
+}
+
+/// Removes what none of the releases lists.
+fn prune(dir: &Path, releases: &[&str]) -> Result<(), FileError> {
+    let listed: BTreeSet<&str> =
+        releases.iter().flat_map(|release| release.split_whitespace()).collect();
+    for entry in std::fs::read_dir(dir).map_err(FileError::io("read", dir))? {
+        let entry = entry.map_err(FileError::io("read", dir))?;
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(|name| listed.contains(name)) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stanzas_come_in_one_order_and_with_plain_names() {
+        let given = b"Package: b\nFilename: ./x/b.deb\n\nPackage: a\nFilename: ./a.deb\n\n\n";
+        let expected = "Package: a\nFilename: a.deb\n\nPackage: b\nFilename: x/b.deb\n\n";
+        assert_eq!(String::from_utf8(sorted(given)).unwrap(), expected);
+        assert_eq!(sorted(b""), b"");
+    }
+}

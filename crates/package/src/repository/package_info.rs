@@ -1,0 +1,79 @@
+//! What a package says of itself, as the tools of its system read it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::{SystemTool, SystemToolError};
+
+const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpkg" };
+const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
+const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
+
+/// A package in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageInfo {
+    /// The file.
+    pub path: PathBuf,
+    /// The package's name.
+    pub name: String,
+    /// With its revision.
+    version: String,
+    /// The names of packages that it depends on.
+    pub depends: Vec<String>,
+}
+
+impl PackageInfo {
+    /// What a .deb or .rpm says; `None` where it can't be read.
+    ///
+    /// # Errors
+    /// Where dpkg-deb or rpm does not start.
+    pub fn read(path: &Path) -> Result<Option<Self>, SystemToolError> {
+        let (tool, words) = if is_deb(path) {
+            (DPKG_DEB, &["-W", "--showformat=${Package}\\n${Version}\\n${Depends}\\n"][..])
+        } else {
+            let format = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME}\\n]";
+            // The name is that file's, whatever is in it, and so is what it says.
+            (RPM, &["-qp", "--noglob", "--nomanifest", format][..])
+        };
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
+        let output = tool.capture(&words, Path::new("."), &[])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines().map(str::to_owned);
+        let (Some(name), Some(version), true) =
+            (lines.next(), lines.next(), output.status.success())
+        else {
+            return Ok(None);
+        };
+        // It goes into an expression of rpm's below.
+        if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+~^:-".contains(&b)) {
+            return Ok(None);
+        }
+        let depends = lines.flat_map(|line| names(&line)).collect();
+        Ok(Some(Self { path: path.to_owned(), name, version, depends }))
+    }
+
+    /// Whether its version is above the other's, by the rules of their system.
+    ///
+    /// # Errors
+    /// Where dpkg or rpm fails.
+    pub fn is_newer_than(&self, other: &Self) -> Result<bool, SystemToolError> {
+        let here = Path::new(".");
+        if is_deb(&self.path) {
+            let words = ["--compare-versions", &self.version, "gt", &other.version];
+            return Ok(DPKG.capture(&words, here, &[])?.status.success());
+        }
+        let ask = format!("%{{lua:print(rpm.vercmp('{}', '{}'))}}", self.version, other.version);
+        let told = RPM.output(&["--eval", &ask], here, &[])?;
+        Ok(String::from_utf8_lossy(&told).trim() == "1")
+    }
+}
+
+fn is_deb(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "deb")
+}
+
+/// The names in a line of relations: `a (= 1), b`.
+fn names(line: &str) -> Vec<String> {
+    let names = line.split(',').filter_map(|one| one.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}

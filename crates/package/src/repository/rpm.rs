@@ -1,0 +1,116 @@
+//! The index that dnf and zypper read: `repodata`, by createrepo_c.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::{FileError, SystemTool};
+use rustix::io::FdFlags;
+
+use super::error::RepositoryError;
+use super::files::{put, remove};
+use crate::read::{self, INDEX_MAX};
+use crate::signing::Signer;
+
+const CREATEREPO: SystemTool = SystemTool {
+    program: "createrepo_c",
+    provided_by: "createrepo-c (on Fedora and openSUSE: createrepo_c)",
+};
+
+/// Whether there is one already.
+pub(super) fn is_there(dir: &Path) -> bool {
+    dir.join("repodata/repomd.xml").exists()
+}
+
+/// Where createrepo_c writes until all is done; while that is there, another
+/// one refuses to start.
+const UNDERWAY: &str = ".repodata";
+
+/// Brings the index up to date; gives the packages in it, by their names below
+/// `dir`. Packages whose size and time are as before are not read again. What
+/// a killed run left is removed by who holds the `lock` of the directory.
+pub(super) fn index(
+    dir: &Path,
+    signer: Option<&Signer>,
+    epoch: u64,
+    lock: Option<&File>,
+) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+    let revision = epoch.to_string();
+    let words = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
+    let words = [&words[..], &["--revision", &revision, "."]].concat();
+    let underway = dir.join(UNDERWAY);
+    match lock {
+        Some(lock) => {
+            match std::fs::remove_dir_all(&underway) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(FileError::io("remove", &underway)(error).into());
+                }
+                _ => {}
+            }
+            // It goes on after a kill of gfxpack alone, and holds the lock too.
+            rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
+            let done = CREATEREPO.output(&words, dir, &[]);
+            rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
+            done?;
+        }
+        None if underway.exists() => {
+            return Err(RepositoryError::Underway { dir: dir.to_owned(), underway: UNDERWAY });
+        }
+        None => {
+            CREATEREPO.output(&words, dir, &[])?;
+        }
+    }
+    let index = dir.join("repodata/repomd.xml");
+    let (signature, key) =
+        (dir.join("repodata/repomd.xml.asc"), dir.join("repodata/repomd.xml.key"));
+    match signer {
+        Some(signer) => {
+            let bytes = std::fs::read(&index).map_err(FileError::io("read", &index))?;
+            put(&signature, &signer.armoured(&bytes)?)?;
+            // zypper asks for the key beside the signature.
+            put(&key, &signer.public_key()?)?;
+        }
+        None => {
+            remove(&signature)?;
+            remove(&key)?;
+        }
+    }
+    listed(dir, &index)
+}
+
+/// The packages that an index lists.
+///
+/// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
+fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+    let text = std::fs::read_to_string(index).map_err(FileError::io("read", index))?;
+    let mut packages = BTreeSet::new();
+    for primary in locations(index, &text, "data", "primary")? {
+        let path = dir.join(primary);
+        let packed = std::fs::read(&path).map_err(FileError::io("read", &path))?;
+        let text = read::unpacked_text(&path, &packed, INDEX_MAX);
+        let text = text.map_err(FileError::io("unpack", &path))?;
+        packages.extend(locations(&path, &text, "package", "rpm")?);
+    }
+    Ok(packages)
+}
+
+/// Where the elements of a type lie, as the text of `path` says.
+fn locations(
+    path: &Path,
+    text: &str,
+    element: &str,
+    kind: &str,
+) -> Result<Vec<PathBuf>, RepositoryError> {
+    let document = roxmltree::Document::parse(text)
+        .map_err(|source| RepositoryError::Xml { path: path.to_owned(), source })?;
+    let of_kind = document
+        .root_element()
+        .children()
+        .filter(|node| node.tag_name().name() == element && node.attribute("type") == Some(kind));
+    let location = of_kind.filter_map(|node| {
+        let place = node.children().find(|child| child.tag_name().name() == "location")?;
+        place.attribute("href").map(PathBuf::from)
+    });
+    Ok(location.collect())
+}

@@ -1,0 +1,185 @@
+//! Verifies packages, repositories and directories of packages: digests,
+//! signatures, and the files in packages by whoever knows their formats.
+
+mod apt;
+mod error;
+mod indexes;
+mod listed;
+mod package;
+mod rpm;
+mod signature;
+mod subject;
+mod sums;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::FileError;
+
+pub use error::VerifyError;
+pub use subject::{Inspected, Inspector, Subject, Verified};
+
+use indexes::Indexes;
+
+use crate::finding::Finding;
+use crate::read::Kind;
+use crate::repository;
+use crate::signing::Keyring;
+use crate::sums::FILE_NAME;
+
+/// How packages are verified.
+pub struct Verifier<'a> {
+    /// Whose signatures are trusted; without it, none are asked for.
+    pub keyring: Option<&'a Keyring>,
+    /// Looks into what packages hold.
+    pub inspector: &'a mut dyn Inspector,
+    /// Is told of each package, index and list in turn, and of each that could
+    /// not be verified: the others are all the same.
+    pub report: &'a mut dyn FnMut(Result<Verified, VerifyError>),
+}
+
+impl Verifier<'_> {
+    /// Verifies a package, or all that lies in a directory and below it.
+    pub fn path(&mut self, path: &Path) {
+        if let Err(error) = self.file_or_directory(path) {
+            (self.report)(Err(error));
+        }
+    }
+
+    fn file_or_directory(&mut self, path: &Path) -> Result<(), VerifyError> {
+        let metadata = std::fs::metadata(path).map_err(FileError::io("find", path))?;
+        if metadata.is_dir() {
+            self.directory(path)
+        } else if metadata.is_file() {
+            self.package(path, false);
+            Ok(())
+        } else {
+            Err(VerifyError::NotAFile { path: path.to_owned() })
+        }
+    }
+
+    fn package(&mut self, path: &Path, listed: bool) {
+        (self.report)(package::check(path, listed, self.keyring, self.inspector));
+    }
+
+    fn tell(&mut self, path: PathBuf, subject: Subject, findings: Vec<Finding>) {
+        (self.report)(Ok(Verified { path, subject, findings }));
+    }
+
+    fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
+        let there = repository::files(dir, |path| Kind::of(path).is_some())?;
+        let list = dir.join(FILE_NAME);
+        let Indexes { indexes, mut listed } = indexes::check(dir, self.keyring)?;
+        // A link that leads nowhere is one that somebody meant to lead there.
+        if list.symlink_metadata().is_ok() {
+            let mut findings = sums::check(dir, &list, self.keyring, &mut listed)?;
+            // What an index beside it tells of is told of.
+            let beside = there.iter().filter(|path| path.parent() == Some(dir));
+            let unlisted = beside.filter(|path| !listed.contains(*path));
+            let finding = |path: &PathBuf| format!("`{}` is not listed", path.display());
+            findings.extend(unlisted.map(|path| Finding::unlisted(finding(path))));
+            self.tell(list, Subject::Checksums, findings);
+        } else if indexes.is_empty() && there.is_empty() {
+            return Err(VerifyError::NoPackage { dir: dir.to_owned() });
+        }
+        for (index, findings) in indexes {
+            self.tell(index, Subject::Index, findings);
+        }
+        // What is listed may lie behind links to directories.
+        let reached = listed.iter().filter(|path| Kind::of(path).is_some() && path.is_file());
+        let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
+        for package in &packages {
+            self.package(package, listed.contains(package));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at text files: a line is an entry, and one with `bad` a finding.
+    struct Lines;
+
+    impl Inspector for Lines {
+        fn is_wanted(&self, path: &str) -> bool {
+            path.ends_with(".txt")
+        }
+
+        fn inspect(&mut self, copy: &Path) -> Inspected {
+            let text = std::fs::read_to_string(copy).expect("a copy");
+            let bad = text.lines().filter(|line| line.contains("bad"));
+            let findings = bad.map(|line| format!("{}: {line}", copy.display())).collect();
+            Inspected { findings, entries: text.lines().count() as u64 }
+        }
+    }
+
+    fn verify(path: &Path) -> Vec<Result<Verified, VerifyError>> {
+        let mut told = Vec::new();
+        let (inspector, report) = (&mut Lines, &mut |result| told.push(result));
+        Verifier { keyring: None, inspector, report }.path(path);
+        told
+    }
+
+    fn package(dir: &Path, text: &str) -> PathBuf {
+        let path = dir.join("a.tar.gz");
+        let file = std::fs::File::create(&path).expect("made");
+        let packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        let mut archive = ::tar::Builder::new(packed);
+        let mut header = ::tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, "a/b.txt", text.as_bytes()).expect("packed");
+        archive.into_inner().and_then(flate2::write::GzEncoder::finish).expect("written");
+        path
+    }
+
+    #[test]
+    fn findings_in_a_package_name_its_file_and_not_the_copy() {
+        let dir = tempfile::tempdir().expect("made");
+        let path = package(dir.path(), "good\nbad\n");
+        let told = verify(&path).remove(0).expect("read");
+        let details: Vec<_> = told.findings.iter().map(|finding| &*finding.detail).collect();
+        assert_eq!(details, ["`/a/b.txt`: /a/b.txt: bad"]);
+        assert_eq!(told.subject, Subject::Package { files: 1, entries: 2 });
+    }
+
+    #[test]
+    fn a_list_and_its_directory_must_tell_of_the_same_files() {
+        let dir = tempfile::tempdir().expect("made");
+        let path = package(dir.path(), "good\n");
+        let list = dir.path().join(FILE_NAME);
+        let sum = crate::sums::digest_file(&path).expect("read").sha256;
+        let check = |text: &str, expected: &[&str]| {
+            std::fs::write(&list, text).expect("written");
+            let told = verify(dir.path());
+            let told: Vec<_> = told.into_iter().map(|one| one.expect("read")).collect();
+            assert_eq!(told.len(), 2, "the list and the package");
+            assert_eq!(told[0].subject, Subject::Checksums);
+            let details: Vec<_> = told[0].findings.iter().map(|one| &*one.detail).collect();
+            assert!(details.iter().zip(expected).all(|(one, with)| one.contains(with)), "{text}");
+            assert_eq!(details.len(), expected.len(), "{details:?}");
+            assert_eq!(told[1].findings, []);
+        };
+        check(&format!("{sum}  a.tar.gz\n"), &[]);
+        check("0  a.tar.gz\n", &["`a.tar.gz` is not what it says"]);
+        check(&format!("{sum}  ../a.tar.gz\n"), &["leads out of", "is not listed"]);
+        check(&format!("{sum}  a.tar.gz\n0  gone\n"), &["No such file"]);
+        check("x\n", &["`x` is no line of checksums", "is not listed"]);
+    }
+
+    #[test]
+    fn what_is_no_package_is_an_error_with_a_hint() {
+        let dir = tempfile::tempdir().expect("made");
+        let error = |path: &Path| verify(path).remove(0).expect_err("no package");
+        assert!(matches!(error(dir.path()), VerifyError::NoPackage { .. }));
+        assert!(matches!(error(Path::new("/dev/null")), VerifyError::NotAFile { .. }));
+        assert!(matches!(
+            error(&std::env::current_exe().expect("a file")),
+            VerifyError::Name { .. }
+        ));
+        let none = error(&dir.path().join("none"));
+        assert_eq!((none.hint().as_str(), none.is_usage()), ("check the path", true));
+    }
+}

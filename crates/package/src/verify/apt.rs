@@ -1,0 +1,132 @@
+//! Checks a suite below `dists`: its signatures and all that it lists.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Digest;
+
+use super::error::VerifyError;
+use super::listed::{check_file, optional, read, within};
+use crate::finding::Finding;
+use crate::signing::{ClearSigned, Keyring, clear_text};
+
+/// A suite: apt takes `InRelease`, and `Release` with `Release.gpg` where it
+/// finds none.
+///
+/// Source: Debian wiki, `DebianRepository/Format`.
+pub(super) fn check(
+    dir: &Path,
+    top: &Path,
+    keyring: Option<&Keyring>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Result<(PathBuf, Vec<Finding>), VerifyError> {
+    let release = top.join("Release");
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut found = |name: &str| {
+        let bytes = optional(&top.join(name));
+        bytes.unwrap_or_else(|error| {
+            findings.push(format!("`{name}`: {error}").into());
+            None
+        })
+    };
+    let (plain, inline, detached) = (found("Release"), found("InRelease"), found("Release.gpg"));
+    let within = match (&inline, keyring) {
+        (Some(signed), Some(keyring)) => Some(match keyring.check_clear_signed(signed)? {
+            ClearSigned::Text(text) => Ok(text),
+            ClearSigned::Refused(why) => Err(why),
+        }),
+        (Some(signed), None) => Some(clear_text(signed).map_err(Finding::from)),
+        (None, _) => None,
+    };
+    match (&within, &plain) {
+        (Some(Ok(text)), Some(plain)) if text != plain => {
+            findings.push("`InRelease` says something else".to_owned().into());
+        }
+        (Some(Err(why)), _) => findings.push(why.clone().of("the signature of `InRelease`")),
+        (Some(Ok(_)) | None, _) => {}
+    }
+    match (keyring, &plain, &detached) {
+        (Some(keyring), Some(_), Some(signature)) => {
+            let refused = keyring.check_file(signature, &release)?;
+            findings.extend(refused.map(|why| why.of("its signature")));
+        }
+        // apt needs one of the two.
+        (Some(_), Some(_), None) if within.is_none() => {
+            let why = "it is not signed: there is neither `InRelease` nor `Release.gpg`";
+            findings.push(Finding::unsigned(why));
+        }
+        _ => {}
+    }
+    let (index, bytes) = match (plain, within) {
+        (Some(plain), _) => (release, plain),
+        (None, Some(text)) => (top.join("InRelease"), text.unwrap_or_default()),
+        (None, None) => {
+            findings.push("there is neither `Release` nor `InRelease` in it".to_owned().into());
+            return Ok((top.to_owned(), findings));
+        }
+    };
+    let wrong = listed_by(dir, top, &String::from_utf8_lossy(&bytes), listed);
+    findings.extend(wrong.into_iter().map(Finding::from));
+    Ok((index, findings))
+}
+
+/// What is wrong with the files that a `Release` lists.
+fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
+    let mut findings = Vec::new();
+    let by_hash = release.lines().any(|line| line.trim_end() == "Acquire-By-Hash: yes");
+    let sums = release.lines().skip_while(|line| line.trim_end() != "SHA256:").skip(1);
+    for line in sums.take_while(|line| line.starts_with(' ')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [sum, size, name] = words.as_slice() else {
+            findings.push(format!("`{line}` lists no file"));
+            continue;
+        };
+        let size = size.parse().ok();
+        let Some(path) = within(top, name) else {
+            findings.push(format!("`{name}` leads out of the suite"));
+            continue;
+        };
+        // apt asks by the digest, and whoever has an old apt by the name.
+        if by_hash {
+            let below = format!("by-hash/SHA256/{sum}");
+            let below = Path::new(name).with_file_name(below).display().to_string();
+            findings.extend(within(top, &below).map_or_else(
+                || Some(format!("`{below}` leads out of the suite")),
+                |path| check_file(&path, &below, size, sum, "it"),
+            ));
+        }
+        if !name.ends_with("/Packages") {
+            findings.extend(check_file(&path, name, size, sum, "it"));
+            continue;
+        }
+        match read(&path) {
+            Ok(bytes) if Digest::of(&bytes).to_string() == *sum => {
+                findings.extend(stanzas(dir, &String::from_utf8_lossy(&bytes), listed));
+            }
+            Ok(_) => findings.push(format!("`{name}` is not what it says")),
+            Err(error) => findings.push(format!("`{name}`: {error}")),
+        }
+    }
+    findings
+}
+
+/// What is wrong with the packages that a `Packages` lists.
+fn stanzas(dir: &Path, packages: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for stanza in packages.split("\n\n").filter(|stanza| !stanza.trim().is_empty()) {
+        let field = |name: &str| {
+            let line = stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        let name = field("Filename");
+        let Some(path) = within(dir, &name) else {
+            findings.push(format!("`{name}` leads out of the repository"));
+            continue;
+        };
+        if listed.insert(path.clone()) {
+            let size = field("Size").parse().ok();
+            findings.extend(check_file(&path, &name, size, &field("SHA256"), "the index"));
+        }
+    }
+    findings
+}

@@ -1,0 +1,84 @@
+//! Why something could not be verified.
+
+use std::path::PathBuf;
+
+use gfxpack_process::{FileError, io_hint, is_no_such_path};
+
+use crate::read::ReadError;
+use crate::signing::SigningError;
+
+/// Why something could not be verified. What is wrong with it is no error but
+/// a [`Finding`](crate::Finding).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// A file could not be read, or a temporary one not written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Signatures could not be checked.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
+    /// A package could not be read to its end.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The name has no package's ending.
+    #[error("failed to verify `{path}`: its name is no package's")]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A pipe, a device or a socket.
+    #[error("failed to verify `{path}`: it is neither file nor directory")]
+    NotAFile {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// There is nothing to verify.
+    #[error("failed to find a package below `{dir}`")]
+    NoPackage {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+impl VerifyError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::File(error) => error.hint().to_owned(),
+            Self::Signing(error) => error.hint(),
+            Self::Read(ReadError::Io { source, .. }) => io_hint(source).to_owned(),
+            Self::Read(ReadError::Visitor(cause)) => {
+                let file = cause.downcast_ref::<FileError>();
+                file.map_or("see the cause", FileError::hint).to_owned()
+            }
+            Self::Name { .. } => {
+                "give a .deb, .rpm, .tar.gz, .tar.xz or .tar.zst, or a directory; \
+                 kdbs are verified by `gfxpack kdb verify`, performance and find databases by \
+                 `gfxpack perfdb lint`"
+                    .to_owned()
+            }
+            Self::NotAFile { .. } => {
+                "write what comes through a pipe or from a device to a file first".to_owned()
+            }
+            Self::NoPackage { .. } => {
+                "give a repository, or a directory that `gfxpack dist` wrote packages into"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Whether the user's command line or input is at fault, and not the
+    /// machine.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::File(error) => error.is_usage(),
+            Self::Signing(error) => error.is_usage(),
+            Self::Read(ReadError::Io { source, .. }) => is_no_such_path(source),
+            Self::Read(ReadError::Visitor(_)) => false,
+            Self::Name { .. } | Self::NotAFile { .. } | Self::NoPackage { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Checks one package: its structure, the databases in it, its signature.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use gfxpack_process::{FileError, temporary_dir};
+
+use super::error::VerifyError;
+use super::signature;
+use super::subject::{Inspector, Subject, Verified};
+use crate::finding::Finding;
+use crate::read::{self, Kind, Report};
+use crate::signing::Keyring;
+
+/// Kernels have much in common, and packages of them unpack to a hundredfold
+/// perhaps. A database that is larger than this many times its package was
+/// made to fill a disk.
+const EXPANSION_MAX: u64 = 2000;
+
+/// What any database may have, in bytes.
+const UNPACKED_MIN: u64 = 64 << 20;
+
+/// Linux has no longer names, in bytes.
+const NAME_MAX: usize = 255;
+
+/// Checks a package; `listed` says whether an index or a list names it.
+pub(super) fn check(
+    path: &Path,
+    listed: bool,
+    keyring: Option<&Keyring>,
+    inspector: &mut dyn Inspector,
+) -> Result<Verified, VerifyError> {
+    let kind = Kind::of(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
+    let scratch = temporary_dir()?;
+    let size = path.metadata().map_err(FileError::io("find", path))?.len();
+    let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
+    let mut in_databases = Vec::new();
+    let mut entries = 0;
+    let report = read::check(path, kind, &mut |inside, bytes| {
+        if !inspector.is_wanted(inside) {
+            return Ok(());
+        }
+        let name = inside.rsplit('/').next().unwrap_or_default();
+        if name.len() > NAME_MAX {
+            in_databases.push(format!("`{inside}`: its name is too long"));
+            return Ok(());
+        }
+        let copy = scratch.path().join(name);
+        if unpack(bytes, &copy, most).map_err(FileError::scratch(&copy))? {
+            let inspected = inspector.inspect(&copy);
+            entries += inspected.entries;
+            // Nobody knows the copy.
+            let shown = copy.display().to_string();
+            let named = |text: &String| format!("`{inside}`: {}", text.replace(&shown, inside));
+            in_databases.extend(inspected.findings.iter().map(named));
+        } else {
+            let why = format!("it has more than {most} bytes, in a package of {size}");
+            in_databases.push(format!("`{inside}`: {why}"));
+        }
+        std::fs::remove_file(&copy).map_err(FileError::scratch(&copy))?;
+        Ok(())
+    })?;
+    let subject = Subject::Package { files: report.files, entries };
+    let signatures = keyring.map(|keyring| signatures(path, kind, listed, keyring, &report));
+    let mut findings: Vec<Finding> =
+        report.findings.into_iter().chain(in_databases).map(Finding::from).collect();
+    for (link, _) in report.links.iter().filter(|(link, _)| inspector.is_wanted(link)) {
+        let what = format!("`{link}` is a link, and its kernels are not looked at");
+        findings.push(what.into());
+    }
+    findings.extend(signatures.transpose()?.unwrap_or_default());
+    Ok(Verified { path: path.to_owned(), subject, findings })
+}
+
+/// What is wrong with the signatures in a package, or else beside it.
+fn signatures(
+    path: &Path,
+    kind: Kind,
+    listed: bool,
+    keyring: &Keyring,
+    report: &Report,
+) -> Result<Vec<Finding>, VerifyError> {
+    match &report.signed {
+        Some(signed) if signed.signatures.is_empty() => {
+            Ok(vec![Finding::unsigned("it is not signed")])
+        }
+        Some(signed) => {
+            let mut refused = Vec::new();
+            for signature in &signed.signatures {
+                refused.extend(keyring.check_bytes(signature, &signed.header)?);
+            }
+            // One that is good is enough: all are of the same bytes.
+            if refused.len() < signed.signatures.len() {
+                refused.clear();
+            }
+            Ok(refused.into_iter().map(|why| why.of("its signature")).collect())
+        }
+        // A .deb without a signature may be in a signed index.
+        None if kind == Kind::Deb && listed && !signature::path_of(path).exists() => Ok(Vec::new()),
+        None => Ok(signature::check(keyring, path)?.into_iter().collect()),
+    }
+}
+
+/// Writes a file of a package where it can be opened; `false` if it has more
+/// than `most` bytes. What can't be read is the package's damage, which its
+/// reader tells.
+fn unpack(bytes: &mut dyn Read, copy: &Path, most: u64) -> io::Result<bool> {
+    let copied = io::copy(&mut bytes.take(most), &mut File::create(copy)?)?;
+    Ok(copied < most || bytes.read(&mut [0])? == 0)
+}

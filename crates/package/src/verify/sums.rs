@@ -1,0 +1,46 @@
+//! Checks a list of digests.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::listed::{read, unreadable, within};
+use super::signature;
+use crate::finding::Finding;
+use crate::signing::{Keyring, SigningError};
+use crate::sums::digest_file;
+
+/// What is wrong with the list at `path` and the files of `dir` in it, which
+/// are added to `listed`.
+pub(super) fn check(
+    dir: &Path,
+    path: &Path,
+    keyring: Option<&Keyring>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Result<Vec<Finding>, SigningError> {
+    let bytes = match read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(vec![error.to_string().into()]),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut findings: Vec<Finding> = Vec::new();
+    if let Some(keyring) = keyring {
+        findings.extend(signature::check(keyring, path)?);
+    }
+    for line in text.lines() {
+        let Some((sum, name)) = line.split_once("  ") else {
+            findings.push(format!("`{line}` is no line of checksums").into());
+            continue;
+        };
+        let Some(path) = within(dir, name) else {
+            findings.push(format!("`{name}` leads out of the directory").into());
+            continue;
+        };
+        match digest_file(&path) {
+            Ok(file) if file.sha256 == sum => {}
+            Ok(_) => findings.push(format!("`{name}` is not what it says").into()),
+            Err(error) => findings.push(unreadable(name, &error).into()),
+        }
+        listed.insert(path);
+    }
+    Ok(findings)
+}

@@ -1,0 +1,208 @@
+//! Starts the system's own tools: package managers, makers of repositories,
+//! gpg, schedulers.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::file_error::{io_hint, is_no_such_path};
+
+/// Lines of a failed tool's output that its error repeats.
+const LINES_TOLD: usize = 5;
+
+/// A program that may have to be installed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemTool {
+    /// As it is called on `PATH`.
+    pub program: &'static str,
+    /// The packages that bring it, in words.
+    pub provided_by: &'static str,
+}
+
+/// How a tool ended, with what it wrote.
+#[derive(Debug)]
+pub struct ToolOutput {
+    tool: SystemTool,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error; bytes that are no UTF-8 are replaced.
+    pub stderr: String,
+}
+
+/// A tool that could not be started, or that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SystemToolError {
+    /// It is not on `PATH`.
+    #[error("failed to find the program `{}`", .0.program)]
+    NotInstalled(SystemTool),
+    /// It does not start.
+    #[error("failed to start `{program}`")]
+    Start {
+        /// The tool.
+        program: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It ended badly.
+    #[error("failed to run `{program}`: {status}{}{diagnostics}", if .diagnostics.is_empty() { "" } else { ": " })]
+    Failed {
+        /// The tool.
+        program: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines of its standard error, on one line.
+        diagnostics: String,
+    },
+}
+
+impl SystemToolError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotInstalled(tool) => format!("install {}", tool.provided_by),
+            Self::Start { source, .. } => io_hint(source).to_owned(),
+            Self::Failed { .. } => "what it said stands above or before".to_owned(),
+        }
+    }
+
+    /// Whether the user can have it work, rather than the machine or the tool
+    /// having failed.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::NotInstalled(_) => true,
+            Self::Start { source, .. } => is_no_such_path(source),
+            Self::Failed { .. } => false,
+        }
+    }
+}
+
+impl SystemTool {
+    /// Runs it in `dir` with `input` at its standard input, and gives what it
+    /// wrote to its standard output.
+    ///
+    /// # Errors
+    /// [`SystemToolError`], [`SystemToolError::Failed`] for each exit code but 0.
+    pub fn output<S: AsRef<OsStr>>(
+        self,
+        arguments: &[S],
+        dir: &Path,
+        input: &[u8],
+    ) -> Result<Vec<u8>, SystemToolError> {
+        let output = self.capture(arguments, dir, input)?;
+        if output.status.success() { Ok(output.stdout) } else { Err(output.failure()) }
+    }
+
+    /// Runs it in `dir` with `input` at its standard input, however it ends.
+    ///
+    /// # Errors
+    /// [`SystemToolError::NotInstalled`] and [`SystemToolError::Start`].
+    pub fn capture<S: AsRef<OsStr>>(
+        self,
+        arguments: &[S],
+        dir: &Path,
+        input: &[u8],
+    ) -> Result<ToolOutput, SystemToolError> {
+        let mut command = self.command(arguments, dir);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(self.start_error())?;
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        let done = std::thread::scope(|scope| {
+            // It may write before it has read everything, or end without reading.
+            let feeding = scope.spawn(move || stdin.write_all(input).ok());
+            let done = child.wait_with_output();
+            feeding.join().ok();
+            done
+        });
+        let done = done.map_err(self.start_error())?;
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        Ok(ToolOutput { tool: self, status: done.status, stdout: done.stdout, stderr })
+    }
+
+    /// Runs it on the user's terminal.
+    ///
+    /// # Errors
+    /// [`SystemToolError`].
+    pub fn interact<S: AsRef<OsStr>>(self, arguments: &[S]) -> Result<(), SystemToolError> {
+        let status = self.command(arguments, Path::new(".")).status();
+        let status = status.map_err(self.start_error())?;
+        if status.success() { Ok(()) } else { Err(self.failed(status, "")) }
+    }
+
+    /// Whether it is on `PATH` and starts.
+    #[must_use]
+    pub fn is_installed(self) -> bool {
+        let mut command = self.command(&["--version"], Path::new("."));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok()
+    }
+
+    /// The environment is the user's: it says where keys are and how the
+    /// system is configured.
+    fn command<S: AsRef<OsStr>>(self, arguments: &[S], dir: &Path) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "the one place that starts system tools")]
+        let mut command = Command::new(self.program);
+        command.args(arguments).current_dir(dir).env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    fn start_error(self) -> impl FnOnce(io::Error) -> SystemToolError {
+        move |source| match source.kind() {
+            io::ErrorKind::NotFound => SystemToolError::NotInstalled(self),
+            _ => SystemToolError::Start { program: self.program, source },
+        }
+    }
+
+    fn failed(self, status: ExitStatus, stderr: &str) -> SystemToolError {
+        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let diagnostics = lines[lines.len().saturating_sub(LINES_TOLD)..].join("; ");
+        SystemToolError::Failed { program: self.program, status, diagnostics }
+    }
+}
+
+impl ToolOutput {
+    /// The error for a tool that should have ended otherwise.
+    #[must_use]
+    pub fn failure(&self) -> SystemToolError {
+        self.tool.failed(self.status, &self.stderr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SH: SystemTool = SystemTool { program: "sh", provided_by: "dash" };
+
+    fn sh(script: &str, input: &[u8]) -> Result<Vec<u8>, SystemToolError> {
+        SH.output(&["-c", script], Path::new("/"), input)
+    }
+
+    #[test]
+    fn a_tool_reads_its_input_and_its_output_is_returned() {
+        assert_eq!(sh("cat; pwd; echo $LC_ALL", b"in\n").expect("runs"), b"in\n/\nC.UTF-8\n");
+        // More than a pipe holds, and nobody reads it.
+        assert_eq!(sh("exec true", &vec![0; 1 << 20]).expect("runs"), b"");
+    }
+
+    #[test]
+    fn a_failed_tool_is_an_error_with_the_end_of_what_it_wrote() {
+        let error = sh("for i in 1 2 3 4 5 6; do echo $i >&2; echo >&2; done; exit 3", b"");
+        let error = error.expect_err("it fails");
+        let expected = "failed to run `sh`: exit status: 3: 2; 3; 4; 5; 6";
+        assert_eq!((error.to_string().as_str(), error.is_usage()), (expected, false));
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let none = SystemTool { program: "/no/such/program", provided_by: "a-package" };
+        assert!(!none.is_installed() && SH.is_installed());
+        let error = none.interact(&["--version"]).expect_err("there is none");
+        assert_eq!((error.hint().as_str(), error.is_usage()), ("install a-package", true));
+    }
+}
