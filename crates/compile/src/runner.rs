@@ -1,8 +1,9 @@
 //! Who makes a job's object: a worker of this machine, or one elsewhere.
 
+use gfxpack_model::JobId;
+
 use crate::error::CompileError;
 use crate::job::{Object, Refusal};
-use gfxpack_model::JobId;
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.

@@ -6,9 +6,9 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
+use gfxpack_process::write_atomic_with;
 
 use crate::job::FailureKind;
-use gfxpack_process::write_atomic_with;
 
 /// Signals that the machine sends and a compiler's defect does not: killed,
 /// as when memory runs out, and asked to end.

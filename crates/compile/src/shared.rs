@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_process::Cancel;
+use gfxpack_process::watch::Answers;
 
 use crate::current::Current;
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
-use gfxpack_process::Cancel;
-use gfxpack_process::watch::Answers;
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;

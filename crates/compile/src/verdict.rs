@@ -1,8 +1,9 @@
 //! What a compiler's words say of a kernel: that it is wrong, or that
 //! something went wrong around it. Only the first may be kept.
 
-use crate::job::FailureKind;
 use gfxpack_process::was_cut;
+
+use crate::job::FailureKind;
 
 /// Programs that are told that a source is wrong exit with this.
 ///

@@ -4,6 +4,9 @@
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use gfxpack_model::JobId;
+use gfxpack_process::Cancel;
+
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
@@ -15,8 +18,6 @@ use crate::remote::RemoteContext;
 use crate::runner::{Outcome, Runner};
 use crate::schedule::{Schedule, Task};
 use crate::store::{About, ObjectInfo, ObjectStore};
-use gfxpack_model::JobId;
-use gfxpack_process::Cancel;
 
 /// How many jobs may run on this machine besides its own workers'.
 pub(crate) struct Slots {

@@ -23,8 +23,7 @@ use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand};
 pub(crate) use distribute::{
-    ExecJob, Export, FromPlan, KdbForm, Merge, Missing, Ninja, ShardsIn, SlurmArgs, Status, Submit,
-    Wait,
+    ExecJob, Export, FromPlan, KdbForm, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,

@@ -20,7 +20,9 @@ use crate::text::{counted, display};
 
 /// What MIOpen asks for.
 pub struct Asked {
+    /// The library that was asked.
     pub library: Library,
+    /// What it was asked, as manifests say it.
     pub facts: AskedFacts,
     /// The problems, as the answers number them.
     pub problems: Vec<Problem>,
@@ -190,6 +192,10 @@ pub fn exact(target: &Target) -> Result<Vec<Target>> {
 /// Problems, lists with the numbers of theirs, and what manifests say of them.
 pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
 
+/// Reads lists of problems.
+///
+/// # Errors
+/// Where a list can't be read.
 pub fn read(paths: &[PathBuf], cancel: &Cancel, progress: &dyn Progress) -> Result<Lists> {
     let step = Step::new(progress, "reading", Unit::Bytes);
     let add = |bytes| step.add(bytes);
@@ -262,6 +268,7 @@ pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
 pub struct Coverage {
     /// The list's name.
     pub list: String,
+    /// For which GPU.
     pub target: Target,
     /// Kernels that its problems want.
     pub wanted: usize,

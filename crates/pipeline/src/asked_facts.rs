@@ -27,7 +27,9 @@ pub struct AskedFacts {
 /// A file, by what is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
+    /// The file's name.
     pub file: String,
+    /// SHA-256 of its content.
     pub sha256: Digest,
 }
 

@@ -23,18 +23,23 @@ use crate::report::Facts;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
-pub const REPAIRS: u32 = 2;
+pub(crate) const REPAIRS: u32 = 2;
 
 /// What a build made.
 pub struct Made {
+    /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
+    /// How the jobs ended.
     pub summary: Summary,
 }
 
 /// One kdb.
 pub struct MadeKdb {
+    /// For which GPU.
     pub target: Target,
+    /// Where it lies.
     pub path: PathBuf,
+    /// Rows.
     pub kernels: u64,
     /// Keys that should be in it and are not, with the reason.
     pub missing: Vec<(KernelKey, String)>,
@@ -49,7 +54,7 @@ pub struct MadeKdb {
 ///
 /// # Errors
 /// Where the build as a whole fails; a kernel that is refused is no error.
-pub fn build(
+pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,
@@ -79,7 +84,7 @@ pub fn keeps<T>(ended: &Result<T>) -> bool {
 }
 
 /// What an executor runs a plan's jobs with.
-pub fn executor_options(
+pub(crate) fn executor_options(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,
@@ -170,7 +175,7 @@ fn is_corrupt_object(error: &Error) -> bool {
 }
 
 /// Where the objects of a plan's jobs are.
-pub struct Objects<'a> {
+pub(crate) struct Objects<'a> {
     /// By job: SHA-256 and size; `None` where it failed.
     pub known: Vec<Option<(Digest, u64)>>,
     /// Jobs that have none, with the reason.
@@ -180,7 +185,7 @@ pub struct Objects<'a> {
 }
 
 /// Makes the kdbs of a plan out of objects, wherever those were made.
-pub struct Assembly<'a> {
+pub(crate) struct Assembly<'a> {
     pub prepared: &'a Prepared,
     /// kdbs go to `kdb` below.
     pub out: &'a Path,
@@ -192,7 +197,11 @@ pub struct Assembly<'a> {
 impl Assembly<'_> {
     /// Writes and verifies every kdb, but those that lie there as they would
     /// be made.
-    pub fn run(&self, objects: &Objects<'_>, progress: &dyn Progress) -> Result<Vec<MadeKdb>> {
+    pub(crate) fn run(
+        &self,
+        objects: &Objects<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<MadeKdb>> {
         let Self { prepared, form, cancel, outputs, .. } = *self;
         let plan = &prepared.plan;
         let mut made = Vec::new();

@@ -17,7 +17,9 @@ use crate::progress::{Event, Progress};
 
 /// What a build keeps between runs.
 pub struct Cache {
+    /// The compiled objects.
     pub store: ObjectStore,
+    /// Files' digests, by their identity.
     pub digests: FileDigests,
     /// Where scratch directories are made.
     pub scratch: PathBuf,
@@ -111,7 +113,7 @@ impl Cache {
     }
 
     /// What is known of the files in a directory that is built into.
-    pub fn outputs(&self, out: &Path) -> Result<Outputs> {
+    pub(crate) fn outputs(&self, out: &Path) -> Result<Outputs> {
         Outputs::of(out, &self.dir).map_err(error::io("find", out))
     }
 

@@ -29,15 +29,21 @@ const LINES_AT_ONCE: usize = 32 * 1024;
 
 /// What the inputs come to.
 pub struct Read {
+    /// What each target wants.
     pub requests: Vec<TargetRequest>,
+    /// The sources, with their bytes.
     pub sources: SourceSet,
+    /// What the inputs say of themselves.
     pub library: Library,
     /// Sources that the policy on licences refuses, with the reason.
     pub left_out: LeftOut,
     /// Of each target, what kdbs had already; empty where none were named.
     pub shares: Vec<Share>,
+    /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
+    /// What is wrong with those keys, where it stands.
     pub problems: Vec<InputError>,
+    /// What the user should hear before anything runs.
     pub warnings: Vec<String>,
 }
 

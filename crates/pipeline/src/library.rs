@@ -12,13 +12,20 @@ use crate::asked_facts::AskedFacts;
 /// What the packages say of the kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Library {
+    /// The library's name.
     pub name: Option<String>,
+    /// Its version.
     pub version: Option<String>,
+    /// Who maintains the packages.
     pub maintainer: Option<String>,
+    /// What packages say of the kernels.
     pub description: Option<String>,
+    /// Its home page.
     pub homepage: Option<String>,
+    /// Who reads the kdbs.
     #[serde(default, skip_serializing_if = "Reader::is_miopen")]
     pub reader: Reader,
+    /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,
     /// Which libMIOpen asked for the kernels, and for what.

@@ -12,37 +12,105 @@ pub enum MergeError {
     None,
     /// A shard of another plan.
     #[error("failed to merge `{path}`: it is of plan {found}, not of {expected}")]
-    OtherPlan { path: String, found: Digest, expected: Digest },
+    OtherPlan {
+        /// The manifest.
+        path: String,
+        /// The plan that it is of.
+        found: Digest,
+        /// The plan that is merged.
+        expected: Digest,
+    },
     /// Shards of two ways to part the plan.
     #[error("failed to merge `{path}`: it is shard {shard}, and `{first}` is {other}, {reason}")]
-    OtherParting { path: String, shard: Shard, first: String, other: Shard, reason: &'static str },
+    OtherParting {
+        /// The manifest.
+        path: String,
+        /// The shard.
+        shard: Shard,
+        /// The first of them.
+        first: String,
+        /// The first one's shard.
+        other: Shard,
+        /// How they differ.
+        reason: &'static str,
+    },
     /// The same shard in two places.
     #[error("failed to merge shard {shard} twice: `{first}` and `{second}`")]
-    Twice { shard: Shard, first: String, second: String },
+    Twice {
+        /// The shard.
+        shard: Shard,
+        /// The first of them.
+        first: String,
+        /// The second.
+        second: String,
+    },
     /// Not all are there.
     #[error("failed to find {} of {count} shards: {}", .missing.len(), ranges(.missing))]
-    Missing { missing: Vec<u32>, count: u32 },
+    Missing {
+        /// Which are missing.
+        missing: Vec<u32>,
+        /// How many there are.
+        count: u32,
+    },
     /// A manifest with a job that the plan does not have.
     #[error("failed to merge `{path}`: it has job `{job}`, which the plan has not")]
-    ForeignJob { path: String, job: Digest },
+    ForeignJob {
+        /// The manifest.
+        path: String,
+        /// The job.
+        job: Digest,
+    },
     /// A job in two shards.
     #[error("failed to merge `{first}` and `{second}`: both have `{key}`")]
-    Overlap { key: String, first: String, second: String },
+    Overlap {
+        /// The kernel.
+        key: String,
+        /// The first of them.
+        first: String,
+        /// The second.
+        second: String,
+    },
     /// Two shards made two things of one job.
     #[error(
         "failed to merge two different objects of `{key}`: {} in `{first}`, {} in `{second}`",
         .objects[0], .objects[1]
     )]
-    Differ { key: String, first: String, second: String, objects: Box<[Digest; 2]> },
+    Differ {
+        /// The kernel.
+        key: String,
+        /// The first of them.
+        first: String,
+        /// The second.
+        second: String,
+        /// Digests of the two objects.
+        objects: Box<[Digest; 2]>,
+    },
     /// No shard has a job that its shard should have.
     #[error("failed to find {count} of the plan's jobs in any shard, `{key}` the first")]
-    NoShard { count: usize, key: String },
+    NoShard {
+        /// How many there are.
+        count: usize,
+        /// The kernel.
+        key: String,
+    },
     /// A shard has jobs that its machine failed.
     #[error("failed to merge shard {shard}: its machine lost {lost} of its jobs")]
-    Lost { shard: Shard, lost: usize },
+    Lost {
+        /// The shard.
+        shard: Shard,
+        /// How many jobs.
+        lost: usize,
+    },
     /// An object is not what the manifest says.
     #[error("failed to merge shard {shard}: the object of `{key}` in `{dir}` is damaged or gone")]
-    Damaged { shard: Shard, key: String, dir: String },
+    Damaged {
+        /// The shard.
+        shard: Shard,
+        /// The kernel.
+        key: String,
+        /// The directory of the shard.
+        dir: String,
+    },
 }
 
 impl MergeError {

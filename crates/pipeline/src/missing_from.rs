@@ -13,13 +13,14 @@ use crate::error::Result;
 /// What the kdbs have. Digests of keys: a large kdb's own text would take
 /// hundreds of megabytes.
 #[derive(Debug, Default)]
-pub struct Present {
+pub(crate) struct Present {
     files: Vec<(Option<String>, HashSet<Digest>)>,
 }
 
 /// What is left to build for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
+    /// The target.
     pub target: Target,
     /// Keys that the kdbs have.
     pub present: usize,
@@ -29,7 +30,7 @@ pub struct Share {
 
 impl Present {
     /// Reads the keys of kdbs, and of users' kdbs that nobody has open.
-    pub fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
+    pub(crate) fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
         let read = |path: &PathBuf| -> Result<_> {
             let mut options = ReadOptions::default();
             options.wal = true;
@@ -46,7 +47,7 @@ impl Present {
 
     /// Whether a kdb that devices of the target may read has the key. A key
     /// does not say whether XNACK is on; a kdb's name does.
-    pub fn has(&self, id: &TargetId, key: &KernelKey) -> bool {
+    pub(crate) fn has(&self, id: &TargetId, key: &KernelKey) -> bool {
         if self.files.is_empty() {
             return false;
         }
@@ -56,7 +57,7 @@ impl Present {
         })
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }

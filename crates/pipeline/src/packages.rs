@@ -22,7 +22,7 @@ const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
 /// What all packages of this run have in common.
-pub fn release(
+pub(crate) fn release(
     options: &PackageOptions,
     library: &Library,
     progress: &dyn Progress,
@@ -91,7 +91,7 @@ pub fn release(
 }
 
 /// The release of one target's package, which tells of its own kernels only.
-pub fn of_target(release: &Release, library: &Library, target: &Target) -> Release {
+pub(crate) fn of_target(release: &Release, library: &Library, target: &Target) -> Release {
     let processor = target.id().processor();
     let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
     let library = Library { asked, ..library.clone() };
@@ -134,8 +134,8 @@ fn core_version(options: &PackageOptions) -> Result<String> {
 }
 
 /// A package to be written.
-pub struct Planned<'a> {
-    pub spec: PackageSpec,
+pub(crate) struct Planned<'a> {
+    pub(crate) spec: PackageSpec,
     /// What it was made from, if it holds a kdb.
     pub kdb: Option<&'a MadeKdb>,
     /// The target it is for, if it is one's alone.
@@ -147,7 +147,7 @@ pub struct Planned<'a> {
 /// The packages of these kdbs, with the databases that are shipped in them:
 /// each its own, one without ROCm's version where
 /// the layout has one, and those of families.
-pub fn plan<'a>(
+pub(crate) fn plan<'a>(
     kdbs: &[(&'a MadeKdb, Release)],
     shipped: &Shipped,
     options: &PackageOptions,
@@ -226,7 +226,7 @@ fn families(
 
 /// Whether packages for these targets could be written: what is wrong with
 /// their names or versions is worth knowing before hours of compiling.
-pub fn check<'a>(
+pub(crate) fn check<'a>(
     release: &Release,
     targets: impl Iterator<Item = &'a Target>,
     options: &PackageOptions,

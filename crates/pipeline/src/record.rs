@@ -46,8 +46,9 @@ pub struct Entry {
     target: Target,
     gfx: String,
     kernels: u64,
+    /// What it was made from.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub(crate) origin: Origin,
     kdb: File,
     packages: Vec<Package>,
     /// Bills of material and signatures of the packages.

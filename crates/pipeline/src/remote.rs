@@ -10,7 +10,7 @@ use crate::options::BuildOptions;
 
 /// What of a build lies beyond this machine.
 #[derive(Default)]
-pub struct RemoteBackends {
+pub(crate) struct RemoteBackends {
     pub workers: Option<Remote>,
     pub cache: Option<Arc<SharedCache>>,
 }
@@ -20,7 +20,7 @@ impl RemoteBackends {
     ///
     /// # Errors
     /// Where an address or a setting is none, or this gfxpack can't do it.
-    pub fn connect(options: &BuildOptions) -> Result<Self> {
+    pub(crate) fn connect(options: &BuildOptions) -> Result<Self> {
         Ok(Self { workers: workers(options)?, cache: cache(options)? })
     }
 }

@@ -11,7 +11,7 @@ use crate::progress::{Event, Progress};
 
 /// Databases by the target of the package that holds them.
 #[derive(Debug, Default)]
-pub struct Shipped {
+pub(crate) struct Shipped {
     by_target: BTreeMap<Target, BTreeMap<String, PathBuf>>,
 }
 
@@ -24,7 +24,11 @@ impl Shipped {
     /// # Errors
     /// For a name that is no system database's, a device that nothing is built
     /// for, two files of one name, and a database with errors.
-    pub fn find(paths: &[PathBuf], targets: &[Target], progress: &dyn Progress) -> Result<Self> {
+    pub(crate) fn find(
+        paths: &[PathBuf],
+        targets: &[Target],
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         let mut shipped = Self::default();
         for path in paths {
             if path.is_dir() {
@@ -52,7 +56,7 @@ impl Shipped {
     }
 
     /// The files for a target's package, by their names.
-    pub fn of(&self, target: &Target) -> Vec<(String, PathBuf)> {
+    pub(crate) fn of(&self, target: &Target) -> Vec<(String, PathBuf)> {
         let files = self.by_target.get(target).into_iter().flatten();
         files.map(|(name, path)| (name.clone(), path.clone())).collect()
     }

@@ -14,7 +14,9 @@ pub type Unbuildable = BTreeMap<Target, Vec<Unbuilt>>;
 /// One key, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unbuilt {
+    /// The key.
     pub key: KernelKey,
+    /// Why it can't be built.
     pub reason: Reason,
 }
 
@@ -23,6 +25,7 @@ pub struct Unbuilt {
 pub struct Reason {
     /// The source, or a file with its name that is the right one, is missing.
     pub no_source: bool,
+    /// The reason, for people.
     pub text: String,
 }
 

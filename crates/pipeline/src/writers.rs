@@ -11,6 +11,7 @@ use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Making;
+use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 
@@ -20,15 +21,18 @@ use crate::options::{PackageFormat, PackageOptions};
 use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
 use crate::progress::{Event, Progress};
-use gfxpack_package::signing::Signer;
 
 /// One package, written.
 pub struct MadePackage {
     /// The target it is for; none for a family's.
     pub target: Option<Target>,
+    /// The package's name.
     pub name: String,
+    /// Its version and revision.
     pub version: String,
+    /// Its format, as file names end.
     pub format: &'static str,
+    /// The file.
     pub written: Written,
     /// Where it installs the kdb and what is shipped with it.
     pub installs: Vec<String>,
@@ -38,7 +42,7 @@ pub struct MadePackage {
 
 /// What the bill of material of a package says, but for its archives: those
 /// of earlier runs are known only when the directory's manifest is written.
-pub struct Bill {
+pub(crate) struct Bill {
     /// The target of the package; none for a family's.
     pub target: Option<Target>,
     pub spec: PackageSpec,
@@ -48,11 +52,12 @@ pub struct Bill {
 /// What was written.
 #[derive(Default)]
 pub struct MadePackages {
+    /// The packages.
     pub packages: Vec<MadePackage>,
     /// Signatures, by the target of their package.
     pub signatures: Vec<(Option<Target>, Written)>,
     /// Bills of material that are still to be written.
-    pub bills: Vec<Bill>,
+    pub(crate) bills: Vec<Bill>,
     /// Performance and find databases, by the target of the package that holds
     /// them.
     pub tuning: Vec<(Option<Target>, Written)>,
@@ -63,7 +68,7 @@ type Done = Result<(Written, bool)>;
 
 /// Writes all packages into `out`, but for those that `outputs` knows to lie
 /// there already.
-pub fn write(
+pub(crate) fn write(
     planned: &[Planned<'_>],
     options: &PackageOptions,
     signer: Option<&Signer>,
@@ -217,7 +222,7 @@ fn sign(planned: &Planned<'_>, made: &mut MadePackages, signer: &Signer, out: &P
 }
 
 /// Whether all formats could hold the package.
-pub fn check(spec: &PackageSpec, options: &PackageOptions) -> Result<()> {
+pub(crate) fn check(spec: &PackageSpec, options: &PackageOptions) -> Result<()> {
     Ok(writers(spec, options).into_iter().try_for_each(|writer| writer.check(spec))?)
 }
 

@@ -6,10 +6,11 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
+
 use crate::discover::Search;
 use crate::error::ToolchainError;
 use crate::toolchain::Toolchain;
-use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
 const PROGRAM: &str = "llvm-objdump";
 /// The largest kernels give some hundred megabytes of text.

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::ToolchainError;
 use gfxpack_process::find_in_path;
+
+use crate::error::ToolchainError;
 
 /// Where ROCm's own packages install.
 pub(crate) const OPT: &str = "/opt";

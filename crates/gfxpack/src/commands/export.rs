@@ -1,5 +1,6 @@
 //! `export`: a stored plan as another program's input.
 
+use gfxpack_pipeline::shards::ninja;
 use serde_json::json;
 
 use crate::args::Export;
@@ -7,7 +8,6 @@ use crate::environment::Environment;
 use crate::fail::Result;
 use crate::options::search;
 use crate::output::{Output, shown};
-use gfxpack_pipeline::shards::ninja;
 
 /// Writes what was asked for.
 pub(crate) fn run(export: &Export, environment: &Environment, output: &Output) -> Result {

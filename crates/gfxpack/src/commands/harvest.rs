@@ -12,6 +12,7 @@ use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
 use gfxpack_model::key_record::KeyRecord;
+use gfxpack_pipeline::destination::Destination;
 use serde_json::json;
 use tempfile::{NamedTempFile, TempPath};
 
@@ -19,7 +20,6 @@ use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
 use crate::fail::{self, Result};
 use crate::output::{Output, shown, to_file};
-use gfxpack_pipeline::destination::Destination;
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///

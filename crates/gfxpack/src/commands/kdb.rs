@@ -12,6 +12,7 @@ use std::path::Path;
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::Target;
+use gfxpack_pipeline::destination;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
@@ -20,7 +21,6 @@ use crate::environment::Environment;
 use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
-use gfxpack_pipeline::destination;
 
 /// Runs a `kdb` sub-command.
 pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gfxpack_model::code_object;
+use gfxpack_pipeline::destination;
 use gfxpack_runtime::{
     Config, Environment, Found, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
     PlaceOptions, Places, Target, UserPlace, WarningSink, cached_versions,
@@ -13,7 +14,6 @@ use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion};
 use crate::fail::{self, Failure, Result};
 use crate::output::{Output, shown, size};
-use gfxpack_pipeline::destination;
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, output: &Output) -> Result {

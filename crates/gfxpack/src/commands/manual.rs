@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::CommandFactory;
+use gfxpack_pipeline::destination;
 
 use crate::args::Args;
-use gfxpack_pipeline::destination;
 
 use crate::fail::{self, Result};
 

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use gfxpack_model::Target;
+use gfxpack_pipeline::destination;
 use gfxpack_tuning::{DatabaseName, Kind, MergeError};
 use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
-use crate::fail::{self, Failure, Result};
+use crate::fail::{Failure, Result};
 use crate::output::{Output, shown};
 use crate::tuning_findings;
-use gfxpack_pipeline::destination;
 
 /// Solvers that `stats` shows unless it is to say more.
 const SHOWN: usize = 10;

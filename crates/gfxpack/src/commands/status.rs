@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_pipeline::error::in_full;
+use gfxpack_pipeline::shards::slurm;
+use gfxpack_pipeline::shards::state::State;
 use gfxpack_plan::shard::{Shard, ranges};
 use serde_json::json;
 
@@ -11,8 +13,6 @@ use crate::args::{Missing, Status};
 use crate::fail::Result;
 use crate::options::shard_dirs;
 use crate::output::Output;
-use gfxpack_pipeline::shards::slurm;
-use gfxpack_pipeline::shards::state::State;
 
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> Result {

@@ -3,6 +3,10 @@
 use std::fs;
 use std::num::NonZeroU32;
 
+use gfxpack_pipeline::options::ShardDirs;
+use gfxpack_pipeline::shards::build::read_costs;
+use gfxpack_pipeline::shards::state::State;
+use gfxpack_pipeline::shards::{slurm, stored::Stored};
 use gfxpack_plan::shard::ranges;
 use serde_json::json;
 
@@ -12,10 +16,6 @@ use crate::environment::Environment;
 use crate::fail::{self, Result};
 use crate::options::slurm_options;
 use crate::output::Output;
-use gfxpack_pipeline::options::ShardDirs;
-use gfxpack_pipeline::shards::build::read_costs;
-use gfxpack_pipeline::shards::state::State;
-use gfxpack_pipeline::shards::{slurm, stored::Stored};
 
 /// Submits to the engine that was asked for.
 pub(crate) fn run(submit: &Submit, environment: &Environment, output: &Output) -> Result {

@@ -7,6 +7,7 @@ use std::path::Path;
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::verify::{Inspected, Inspector, Subject, Verified, Verifier, VerifyError};
 use gfxpack_package::{Finding, Remedy};
+use gfxpack_pipeline::packages;
 use gfxpack_tuning::{DatabaseName, Severity};
 use serde_json::json;
 
@@ -14,7 +15,6 @@ use crate::args::{MaxObject, Verify};
 use crate::commands::kdb::verify_options;
 use crate::fail::{Failure, Result, in_full};
 use crate::output::{Output, counted, harmless, shown};
-use gfxpack_pipeline::packages;
 
 /// Findings of a tuning database that are told one by one.
 const TUNING_FINDINGS: usize = 20;

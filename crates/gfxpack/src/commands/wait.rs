@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use gfxpack_compile::Cancel;
 use gfxpack_compile::CompileError;
+use gfxpack_pipeline::shards::slurm;
+use gfxpack_pipeline::shards::state::State;
 
 use super::status;
 use crate::args::Wait;
 use crate::fail::{self, Failure, Result, in_full};
 use crate::options::shard_dirs;
 use crate::output::Output;
-use gfxpack_pipeline::shards::slurm;
-use gfxpack_pipeline::shards::state::State;
 
 /// How often in a row the cluster may fail to answer: its controller may be
 /// starting anew.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use gfxpack_compile::{
     Cancel, Change, Current, Explanation, History, How, Looks, State, What, explain,
 };
+use gfxpack_pipeline::prepare::Prepared;
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
 use crate::fail::{self, Result};
 use crate::output::{Output, size};
-use gfxpack_pipeline::prepare::Prepared;
 
 /// Keys that are explained in one run.
 const MAX_KEYS: usize = 20;

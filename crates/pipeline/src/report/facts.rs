@@ -19,7 +19,7 @@ const ONE_OUTPUT_LIMIT: usize = 16 << 10;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     Compiled,
     /// It is in this group of failures.
     Failed(u32),
@@ -27,17 +27,17 @@ pub enum Ended {
 
 /// A job that ran to its end.
 #[derive(Debug, Clone)]
-pub struct Fact {
-    pub ended: Ended,
+pub(crate) struct Fact {
+    pub(crate) ended: Ended,
     /// Of the object, in bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Where and when it ran, since the build's start.
-    pub worker: u32,
-    pub start: Micros,
-    pub duration: Micros,
+    pub(crate) worker: u32,
+    pub(crate) start: Micros,
+    pub(crate) duration: Micros,
     /// What it used, as [`Usage`] says.
-    pub cpu: Micros,
-    pub peak_memory: u64,
+    pub(crate) cpu: Micros,
+    pub(crate) peak_memory: u64,
     /// What few have.
     more: Option<Box<More>>,
 }
@@ -51,62 +51,62 @@ struct More {
 
 impl Fact {
     /// Where it ran, if not on this machine.
-    pub fn remote(&self) -> Option<&Arc<str>> {
+    pub(crate) fn remote(&self) -> Option<&Arc<str>> {
         self.more.as_ref()?.remote.as_ref()
     }
 
     /// What the compiler wrote of one that failed, within limits.
-    pub fn output(&self) -> Option<&Arc<str>> {
+    pub(crate) fn output(&self) -> Option<&Arc<str>> {
         self.more.as_ref()?.output.as_ref()
     }
 }
 
 /// A time in half of a [`Duration`]'s memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Micros(u64);
+pub(crate) struct Micros(u64);
 
 impl Micros {
     fn of(duration: Duration) -> Self {
         Self(duration.as_micros() as u64)
     }
 
-    pub fn as_millis(self) -> u64 {
+    pub(crate) fn as_millis(self) -> u64 {
         self.0 / 1000
     }
 }
 
 /// Headers that were precompiled for several jobs.
 #[derive(Debug, Clone, Copy)]
-pub struct Shared {
+pub(crate) struct Shared {
     /// One of them.
-    pub job: JobId,
-    pub worker: usize,
-    pub start: Duration,
-    pub duration: Duration,
-    pub usage: Usage,
+    pub(crate) job: JobId,
+    pub(crate) worker: usize,
+    pub(crate) start: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
 }
 
 /// A build's jobs by number, as far as they have come. There may be a
 /// million, and all of them in the store.
 #[derive(Debug)]
-pub struct Facts {
-    pub begun: Instant,
-    pub workers: usize,
+pub(crate) struct Facts {
+    pub(crate) begun: Instant,
+    pub(crate) workers: usize,
     /// Those that ran.
-    pub jobs: BTreeMap<JobId, Fact>,
+    pub(crate) jobs: BTreeMap<JobId, Fact>,
     /// Sizes of the objects that the store had.
     cached: BTreeMap<JobId, u64>,
     /// Those that an earlier run saw refused.
     refused: BTreeSet<JobId>,
-    pub failures: Groups,
-    pub shared: Vec<Shared>,
+    pub(crate) failures: Groups,
+    pub(crate) shared: Vec<Shared>,
     /// Each once: many kernels have the same words.
     outputs: HashSet<Arc<str>>,
     room: usize,
 }
 
 impl Facts {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
             workers: 0,
@@ -134,7 +134,7 @@ impl Facts {
         Some(kept)
     }
 
-    pub fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &Event) {
         let begun = self.begun;
         let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
             ended: Ended::Compiled,
@@ -191,7 +191,7 @@ impl Facts {
 
     /// The whole, without single jobs. `seconds` is how long the build took,
     /// `error` what ended it early.
-    pub fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
+    pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
         let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
         let mut all = Sum::default();
         let of = |job: &JobId| (&plan[*job].target_id, plan[*job].language);

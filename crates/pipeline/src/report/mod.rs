@@ -8,7 +8,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use facts::Facts;
+pub(crate) use facts::Facts;
 pub use page::PRECOMPILED_HEADERS;
 
 use crate::destination::replace;
@@ -33,7 +33,7 @@ pub fn check(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Where the page can't be written.
-pub fn write(
+pub(crate) fn write(
     facts: &Facts,
     prepared: &Prepared,
     path: Option<&Path>,

@@ -12,3 +12,5 @@ mod script_args;
 pub mod slurm;
 pub mod state;
 pub mod stored;
+
+pub use outbox::Note;

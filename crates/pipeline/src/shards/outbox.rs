@@ -16,35 +16,39 @@ use crate::error::{self, Result};
 const FAILED: &str = "failed";
 
 /// What any number of shards of a plan leave behind.
-pub struct Outbox {
+pub(crate) struct Outbox {
     dir: PathBuf,
-    pub store: ObjectStore,
+    pub(crate) store: ObjectStore,
 }
 
 /// Why a job has no object, with the compiler's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
+    /// How it ended.
     pub state: JobState,
+    /// Its kernel.
     pub key: KernelKey,
+    /// Why it has no object.
     pub reason: String,
+    /// The compiler's output.
     pub output: String,
 }
 
 impl Outbox {
     /// The directory, which is made if need be.
-    pub fn open(dir: &Path) -> Result<Self> {
+    pub(crate) fn open(dir: &Path) -> Result<Self> {
         fs::create_dir_all(dir).map_err(error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(error::io("find", dir))?;
         Ok(Self { store: ObjectStore::open(&dir)?, dir })
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Whether a job's object is there, whole, and made of headers that are
     /// as they were.
-    pub fn has(&self, job: Digest, now: Now<'_>) -> bool {
+    pub(crate) fn has(&self, job: Digest, now: Now<'_>) -> bool {
         self.store.lookup(job, now).is_some() && self.store.read(job).is_ok()
     }
 
@@ -53,13 +57,13 @@ impl Outbox {
     }
 
     /// What is noted of a job that will be refused again.
-    pub fn note(&self, job: Digest) -> Option<Note> {
+    pub(crate) fn note(&self, job: Digest) -> Option<Note> {
         let note: Note = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
         (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
     }
 
     /// Notes why a job has no object.
-    pub fn write_note(&self, job: Digest, note: &Note) -> Result<()> {
+    pub(crate) fn write_note(&self, job: Digest, note: &Note) -> Result<()> {
         let path = self.file(job);
         let mut text = serde_json::to_vec_pretty(note)?;
         text.push(b'\n');
@@ -67,7 +71,7 @@ impl Outbox {
     }
 
     /// Forgets what was noted of a job.
-    pub fn forget(&self, job: Digest) {
+    pub(crate) fn forget(&self, job: Digest) {
         fs::remove_file(self.file(job)).ok();
     }
 }

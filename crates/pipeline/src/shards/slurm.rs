@@ -51,7 +51,9 @@ pub struct SlurmOptions {
 /// What was submitted so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submitted {
+    /// The plan that the shards are of.
     pub plan: Digest,
+    /// How many shards there are.
     pub shards: u32,
     /// Slurm's numbers of the arrays.
     pub jobs: Vec<u64>,

@@ -16,7 +16,9 @@ use crate::options::ShardDirs;
 /// A shard's manifest with where it lies.
 #[derive(Debug, Clone)]
 pub struct FoundShard {
+    /// The manifest.
     pub manifest: ShardManifest,
+    /// Where the manifest lies.
     pub path: PathBuf,
     /// The directory with its objects.
     pub dir: PathBuf,
@@ -41,7 +43,9 @@ pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<ManifestError>)> {
 
 /// How the shards of a plan are.
 pub struct State {
+    /// The plan; none where nothing is known of it.
     pub plan: Option<Digest>,
+    /// How many shards there are.
     pub count: u32,
     /// Done or to be retried, by index.
     pub shards: BTreeMap<u32, FoundShard>,

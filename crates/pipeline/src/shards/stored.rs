@@ -143,6 +143,7 @@ impl Stored {
         Ok(Self { dir: dir.to_owned(), header })
     }
 
+    /// The plan's digest.
     pub fn digest(&self) -> Digest {
         self.header.digest
     }

@@ -8,7 +8,7 @@ use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Result};
 use crate::output::{Output, shown};
 use crate::progress::bar::{Bar, Unit};
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{CopyOptions, Layout, Lost, Part, Reader, Repaired, SplitBy, Written};
+use gfxpack_pipeline::destination;
 use serde_json::json;
 
 use crate::args::ConflictArg;
 use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, shown, size};
 use crate::progress::bar::{Bar, Unit};
-use gfxpack_pipeline::destination;
 
 /// Writes the union of kdbs.
 pub(super) fn merge(

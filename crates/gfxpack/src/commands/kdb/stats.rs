@@ -5,13 +5,13 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Layout, Stats, Sums};
+use gfxpack_pipeline::destination;
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
-use gfxpack_pipeline::destination;
 
 /// Prints the sums.
 pub(super) fn run(
