@@ -54,4 +54,10 @@ mod tests {
         let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
     }
+
+    #[test]
+    fn times_read_well() {
+        let times = [0, 59, 60, 3599, 3600, 7260].map(|s| super::brief(std::time::Duration::from_secs(s)));
+        assert_eq!(times, ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "2 h 1 min"]);
+    }
 }
