@@ -10,16 +10,15 @@ use rusqlite::{Connection, Rows};
 use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
-use crate::info::{Collect, Info};
 use crate::layout::Layout;
-use crate::open::{self, Budget, Probe, sqlite_error};
+use crate::open::{self, Probe, StepBudget, sqlite_error};
 use crate::origin::{NoteReader, Origin};
 use crate::row;
 use crate::schema::{
-    AFTER, COLUMNS, IN_ORDER, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES,
-    SELECT_ONE, SELECT_ONE_WITHOUT_ROWID, TABLE,
+    COLUMNS, IN_ORDER, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE,
+    SELECT_ONE_WITHOUT_ROWID, TABLE,
 };
-use crate::work::Work;
+use crate::work::WorkBudget;
 
 /// How a kdb is read.
 #[derive(Debug, Clone)]
@@ -49,10 +48,10 @@ impl Default for ReadOptions {
 pub struct Reader {
     path: PathBuf,
     connection: Connection,
-    budget: Budget,
+    budget: StepBudget,
     header: Header,
     file_bytes: u64,
-    work: Work,
+    work: WorkBudget,
     /// Bytes unpacked in lookups of rows that claim much and are no kernels.
     wasted: Cell<u64>,
     select_one: &'static str,
@@ -63,7 +62,7 @@ pub struct Reader {
 
 /// A row without its code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct RowInfo {
     /// What MIOpen asks for.
     pub key: KernelKey,
     /// Bytes of the blob as stored.
@@ -78,7 +77,7 @@ pub struct Entry {
 
 /// A row with its code object, decoded and held against its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct KernelRow {
     /// What MIOpen asks for.
     pub key: KernelKey,
     /// What MIOpen loads.
@@ -96,8 +95,9 @@ pub struct Fetched {
 }
 
 /// A row's content as it is stored, decoded by nobody yet.
+#[cfg(feature = "tools")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredBlob {
     pub(crate) blob: Vec<u8>,
     pub(crate) hash: String,
     pub(crate) claim: Claim,
@@ -121,7 +121,7 @@ impl Reader {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let Probe { header, bytes, data_bytes } = open::probe(path)?;
-        let at_rest = options.wal && header.journal == Journal::Wal && !has_log(path);
+        let at_rest = options.wal && header.journal == Journal::Wal && !has_changes_in_log(path);
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
@@ -136,14 +136,14 @@ impl Reader {
     pub(crate) fn over(
         path: &Path,
         connection: Connection,
-        budget: Budget,
+        budget: StepBudget,
         header: Header,
         file_bytes: u64,
         options: ReadOptions,
     ) -> Result<Self, ReadError> {
         let sqlite = |source| sqlite_error(path, source);
-        let work = Work::new(file_bytes, options.max_object_bytes);
-        let layout = Layout::of(path, &connection, &work)?;
+        let work = WorkBudget::new(file_bytes, options.max_object_bytes);
+        let layout = Layout::detect(path, &connection, &work)?;
         if let Some(column) = missing_column(&connection).map_err(sqlite)? {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
@@ -181,6 +181,7 @@ impl Reader {
     }
 
     /// For a statement that looks at so many bytes of the file.
+    #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.budget.renew_to_read(bytes);
         &self.connection
@@ -196,6 +197,12 @@ impl Reader {
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// What the header says: page size, journal mode, version of SQLite.
+    #[must_use]
+    pub fn header(&self) -> Header {
+        self.header
     }
 
     /// Size of the file in bytes.
@@ -252,11 +259,12 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::get`].
-    pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<Stored>, ReadError> {
+    #[cfg(feature = "tools")]
+    pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<StoredBlob>, ReadError> {
         self.with_row(key, |row| {
             let (blob, claim) = self.claimed(row)?;
             let hash = row::text(row, 3, "kernel_hash")?.to_owned();
-            Ok(Stored { blob: blob.to_vec(), hash, claim })
+            Ok(StoredBlob { blob: blob.to_vec(), hash, claim })
         })
     }
 
@@ -277,16 +285,20 @@ impl Reader {
         take(row).map(Some).map_err(fault)
     }
 
-    /// Up to `limit` entries after a key, in canonical order; from the first
+    /// Up to `limit` rows after a key, in canonical order; from the first
     /// on without one.
     ///
     /// # Errors
-    /// As [`Reader::for_each_entry`].
-    pub(crate) fn entries_after(
+    /// As [`Reader::for_each_row`].
+    #[cfg(feature = "tools")]
+    pub(crate) fn rows_after(
         &self,
         key: Option<&KernelKey>,
         limit: u32,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<RowInfo>, ReadError> {
+        // Rows after a key. SQLite searches an index for both columns only if they
+        // are compared as they are.
+        const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";
         let mut entries = Vec::new();
         let each = |row: &rusqlite::Row<'_>| {
             entries.push(self.entry(row)?);
@@ -308,9 +320,9 @@ impl Reader {
     ///
     /// # Errors
     /// The first of a damaged row, a damaged file, or `each`.
-    pub fn for_each_entry<E: From<ReadError>>(
+    pub fn for_each_row<E: From<ReadError>>(
         &self,
-        mut each: impl FnMut(Entry) -> Result<(), E>,
+        mut each: impl FnMut(RowInfo) -> Result<(), E>,
     ) -> Result<(), E> {
         self.work.restart();
         let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
@@ -322,9 +334,9 @@ impl Reader {
     ///
     /// # Errors
     /// The first of a damaged row, a damaged file, or `each`.
-    pub fn for_each_record<E: From<ReadError>>(
+    pub fn for_each_kernel<E: From<ReadError>>(
         &self,
-        mut each: impl FnMut(Record) -> Result<(), E>,
+        mut each: impl FnMut(KernelRow) -> Result<(), E>,
     ) -> Result<(), E> {
         self.work.restart();
         self.for_each(SELECT_ALL, [self.limit()], |row| {
@@ -332,7 +344,7 @@ impl Reader {
             let key = key(row).map_err(fault)?;
             let (blob, claim) = self.claimed(row).map_err(fault)?;
             let code_object = self.decode(row, blob, claim).map_err(fault)?;
-            each(Record { key, code_object })
+            each(KernelRow { key, code_object })
         })
     }
 
@@ -340,7 +352,7 @@ impl Reader {
     /// by name and then by arguments, bytewise.
     ///
     /// # Errors
-    /// As [`Reader::for_each_entry`].
+    /// As [`Reader::for_each_row`].
     pub fn for_each_origin<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(KernelKey, Option<Arc<Origin>>) -> Result<(), E>,
@@ -348,7 +360,7 @@ impl Reader {
         let sqlite = |source| self.sqlite(source);
         let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;
         let mut row = 0;
-        self.for_each_entry(|entry| {
+        self.for_each_row(|entry| {
             row += 1;
             let note = notes.note(&self.connection, row).map_err(sqlite)?;
             each(entry.key, note.origin)
@@ -362,19 +374,6 @@ impl Reader {
     pub fn count(&self) -> Result<u64, ReadError> {
         let Self { path, connection, budget, work, layout, .. } = self;
         count(path, connection, budget, work, *layout)
-    }
-
-    /// What the file holds, in numbers. Blobs are not read.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_entry`].
-    pub fn info(&self) -> Result<Info, ReadError> {
-        let mut collect = Collect::new(self.header, self.file_bytes);
-        self.for_each_entry(|entry| {
-            collect.add(&entry);
-            Ok::<(), ReadError>(())
-        })?;
-        Ok(collect.finish())
     }
 
     fn for_each<E: From<ReadError>>(
@@ -397,8 +396,8 @@ impl Reader {
         self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
     }
 
-    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> Steps<'a, 'stmt> {
-        Steps { path: &self.path, budget: &self.budget, work: &self.work, rows }
+    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> BoundedRows<'a, 'stmt> {
+        BoundedRows { path: &self.path, budget: &self.budget, work: &self.work, rows }
     }
 
     /// The largest blob that is read.
@@ -431,7 +430,7 @@ impl Reader {
         Ok((blob, codec::claim(blob, size, &self.work)?))
     }
 
-    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<Entry, ReadError> {
+    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
         entry(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
     }
 
@@ -445,14 +444,14 @@ impl Reader {
 }
 
 /// The rows of a query, each with its own budget and counted.
-pub(crate) struct Steps<'a, 'stmt> {
+pub(crate) struct BoundedRows<'a, 'stmt> {
     pub(crate) path: &'a Path,
-    pub(crate) budget: &'a Budget,
-    pub(crate) work: &'a Work,
+    pub(crate) budget: &'a StepBudget,
+    pub(crate) work: &'a WorkBudget,
     pub(crate) rows: Rows<'stmt>,
 }
 
-impl<'stmt> Steps<'_, 'stmt> {
+impl<'stmt> BoundedRows<'_, 'stmt> {
     /// # Errors
     /// [`ReadError::Runaway`], or SQLite's.
     pub(crate) fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
@@ -470,8 +469,8 @@ impl<'stmt> Steps<'_, 'stmt> {
 pub(crate) fn count(
     path: &Path,
     connection: &Connection,
-    budget: &Budget,
-    work: &Work,
+    budget: &StepBudget,
+    work: &WorkBudget,
     layout: Layout,
 ) -> Result<u64, ReadError> {
     let sqlite = |source| sqlite_error(path, source);
@@ -479,7 +478,7 @@ pub(crate) fn count(
     let table = if layout == Layout::Dense { "kern_keys" } else { TABLE };
     let mut statement = connection.prepare(&format!("SELECT 1 FROM {table}")).map_err(sqlite)?;
     let rows = statement.query(()).map_err(sqlite)?;
-    let mut rows = Steps { path, budget, work, rows };
+    let mut rows = BoundedRows { path, budget, work, rows };
     let mut count = 0;
     work.restart();
     while rows.next()?.is_some() {
@@ -523,7 +522,7 @@ pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusql
 }
 
 /// Whether changes to the file stand in a log beside it.
-pub(crate) fn has_log(path: &Path) -> bool {
+fn has_changes_in_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
@@ -538,7 +537,7 @@ fn key_text<'a>(row: &'a rusqlite::Row<'_>) -> Result<(&'a str, &'a str), RowErr
     Ok((row::text(row, 0, "kernel_name")?, row::text(row, 1, "kernel_args")?))
 }
 
-fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<Entry, RowError> {
+fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<RowInfo, RowError> {
     let key = key(row)?;
     let bytes = |index, column| {
         let size = row::integer(row, index, column)?;
@@ -547,7 +546,7 @@ fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<Entry, RowError> {
     };
     let stored_bytes = bytes(2, "kernel_blob")?;
     let uncompressed_size = bytes(4, "uncompressed_size")?;
-    Ok(Entry {
+    Ok(RowInfo {
         key,
         stored_bytes,
         object_bytes: if uncompressed_size == 0 { stored_bytes } else { uncompressed_size },

@@ -20,14 +20,14 @@ const ROW_BYTES: u64 = 16 * MAX_RATIO;
 /// What going through a file once may take, and has taken: in bytes that SQLite
 /// hands over and that code objects say they have.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkBudget {
     /// Largest code object that is accepted, in bytes.
     pub(crate) max_object_bytes: u64,
     limit: u64,
     spent: Cell<u64>,
 }
 
-impl Work {
+impl WorkBudget {
     /// For a file of so many bytes, holes left out.
     pub(crate) fn new(file_bytes: u64, max_object_bytes: u64) -> Self {
         let limit = max_object_bytes.saturating_add(file_bytes.saturating_mul(MAX_RATIO));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use busy::{BusySince, To};
 use damage::{SecondLook, is_damage};
 use gfxpack_kdb::{
-    Fault, LiveKdb, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError,
+    Fault, KdbSnapshot, ReadError, ReadOptions, Reader, UserKdb, UserOptions, WriteError,
 };
 use gfxpack_model::KernelKey;
 use gfxpack_model::digest::Hasher;
@@ -55,7 +55,7 @@ pub(crate) struct UserFile {
     gate: &'static Gate,
     connections: Pool<Connection>,
     /// Read as long as another program has the file open in WAL mode.
-    copy: Mutex<Option<LiveKdb>>,
+    copy: Mutex<Option<KdbSnapshot>>,
     /// When kernels were used since that was last written down.
     used: Mutex<HashMap<KernelKey, u64>>,
     busy_since: Mutex<BusySince>,
@@ -134,7 +134,7 @@ impl UserFile {
         if matches!(&answer, Err(Trouble::Read(error)) if is_live(error, &path)) {
             match self.ask_new_copy(key) {
                 // The other program has closed it just now.
-                Err(Trouble::Read(_)) if !LiveKdb::has_log(&path) => {
+                Err(Trouble::Read(_)) if !KdbSnapshot::has_log(&path) => {
                     answer = self.ask(file, key, wait);
                 }
                 // What is wrong with a copy says nothing of the file.
@@ -246,7 +246,7 @@ impl UserFile {
         loop {
             let left = wait.saturating_sub(began.elapsed());
             match self.store_once(directory, &path, key, code_object, left) {
-                Err(error) if error.is_busy() && !left.is_zero() && LiveKdb::has_log(&path) => {
+                Err(error) if error.is_busy() && !left.is_zero() && KdbSnapshot::has_log(&path) => {
                     std::thread::sleep(LIVE_PAUSE.min(left));
                 }
                 stored => return stored,
@@ -438,13 +438,13 @@ impl StoreError {
     /// What did not fail again.
     fn passing(self, path: &Path) -> Self {
         let source = Box::new(self.into_read_error(path));
-        Self::Open(ReadError::Passing { path: path.to_owned(), source })
+        Self::Open(ReadError::Transient { path: path.to_owned(), source })
     }
 }
 
 /// Whether what failed can be had from a private copy.
 fn is_live(error: &ReadError, path: &Path) -> bool {
-    matches!(error.fault(), Fault::Busy | Fault::Journal) && LiveKdb::has_log(path)
+    matches!(error.fault(), Fault::Busy | Fault::Journal) && KdbSnapshot::has_log(path)
 }
 
 fn missed_by(trouble: Trouble) -> MissReason {

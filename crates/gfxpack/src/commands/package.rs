@@ -98,7 +98,7 @@ fn checked(path: &Path, target: Target, args: &Package) -> anyhow::Result<MadeKd
 
 fn sources_without_licence(path: &Path, max_object: MaxObject) -> anyhow::Result<Licenses> {
     let mut licenses = Licenses::new();
-    kdb::open(path, max_object)?.for_each_entry(|entry| {
+    kdb::open(path, max_object)?.for_each_row(|entry| {
         if let Some(source) = entry.key.source_name() {
             licenses.entry(source.to_owned()).or_default();
         }

@@ -140,7 +140,7 @@ fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
     let mut rows = BTreeMap::new();
     Reader::open(&out)
         .unwrap()
-        .for_each_record(|record| {
+        .for_each_kernel(|record| {
             rows.insert(record.key, record.code_object);
             Ok::<_, ReadError>(())
         })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Damaged, Fault, ReadError, UserKdb};
+use gfxpack_kdb::{DamagedKdb, Fault, ReadError, UserKdb};
 use gfxpack_model::KernelKey;
 
 use super::{UserFile, missed};
@@ -35,7 +35,7 @@ impl UserFile {
             Ok(SecondLook::MovedTo(kept_as)) => MissReason::MovedAside { kept_as, source: error },
             Ok(SecondLook::Gone) => missed(error),
             Ok(SecondLook::Whole) => {
-                missed(ReadError::Passing { path: self.path(), source: Box::new(error) })
+                missed(ReadError::Transient { path: self.path(), source: Box::new(error) })
             }
             // Others use it, or part of it lies beside it.
             Err(second) if !is_io(&second) => missed(error),
@@ -70,7 +70,7 @@ impl UserFile {
             let again = kdb.map_err(|error| error.fault()).and_then(again);
             again.is_err_and(is_damage)
         };
-        match Damaged::confirm(&path, &self.options(wait), fails)? {
+        match DamagedKdb::confirm(&path, &self.options(wait), fails)? {
             None => Ok(SecondLook::Whole),
             // Nobody gets at it until it has its new name.
             Some(_damaged) => aside::rename(&path).map(SecondLook::MovedTo).map_err(io),

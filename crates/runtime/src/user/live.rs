@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gfxpack_kdb::{LiveKdb, ReadError};
+use gfxpack_kdb::{KdbSnapshot, ReadError};
 use gfxpack_model::KernelKey;
 
 use super::{Trouble, UserFile};
@@ -28,7 +28,7 @@ impl UserFile {
         copy.take_if(|copy| !copy.is_current());
         if copy.is_none() {
             let (temp_dir, limit) = (&self.settings.temp_dir, self.settings.max_object_bytes);
-            *copy = Some(LiveKdb::copy(&path, temp_dir, limit, clock::now())?);
+            *copy = Some(KdbSnapshot::take(&path, temp_dir, limit, clock::now())?);
         }
         let found = copy.as_ref().map(|copy| copy.get(key)).transpose()?;
         Ok(found.flatten())
