@@ -171,6 +171,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &[
             "gfxpack-model",
             "gfxpack-plan",
+            "gfxpack-process",
             "gfxpack-debian",
             "gfxpack-kdb",
             "gfxpack-compile",

@@ -22,6 +22,7 @@ use crate::asking::Asked;
 use crate::fail::{self, Outcome};
 use crate::missing_from::{Present, Share};
 use crate::prepare::Library;
+use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// Lines of a key list that are held beside the keys.
@@ -240,7 +241,7 @@ fn read_keys(path: &Path, name: &str) -> anyhow::Result<KeyList> {
                 break;
             }
         }
-        reader.add(&as_text(path, part, lines)?)?;
+        reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
         lines += LINES_AT_ONCE;
         if ended {
             return Ok(reader.finish()?);

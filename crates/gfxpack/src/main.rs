@@ -23,6 +23,7 @@ mod prepare;
 mod progress;
 mod provenance;
 mod quantity;
+mod rayon_workers;
 mod record;
 mod remote;
 mod report;

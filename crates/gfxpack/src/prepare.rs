@@ -21,6 +21,7 @@ use crate::fail;
 use crate::inputs::{self, LeftOut, Read};
 use crate::missing_from::Share;
 use crate::output::Output;
+use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
@@ -201,6 +202,7 @@ impl Gathered {
             sources,
             &read.requests,
             &clock,
+            &RayonWorkers,
         )?;
         Ok(Prepared {
             plan,

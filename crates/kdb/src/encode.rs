@@ -41,7 +41,7 @@ impl Encoded {
     }
 }
 
-/// Encodes a code object as `form` asks.
+/// Encodes a code object in the given form.
 pub(crate) fn encode(object: Vec<u8>, form: Blob) -> Encoded {
     let hash = md5_hex(&object);
     encode_hashed(object, hash, form)

@@ -1,4 +1,4 @@
-//! Keys that a kdb takes, and what stands beside them.
+//! Which keys a kdb takes, and the check value that is stored beside them.
 
 use gfxpack_model::KernelKey;
 #[cfg(feature = "tools")]
@@ -7,7 +7,10 @@ use md5::{Digest as _, Md5};
 use crate::error::WriteError;
 use crate::schema::MAX_KEY_BYTES;
 
-/// Whether MIOpen could ever find the key.
+/// Makes sure that MIOpen could find the key.
+///
+/// # Errors
+/// [`WriteError::Key`] or [`WriteError::KeyTooLong`].
 pub(crate) fn check_key(key: &KernelKey) -> Result<(), WriteError> {
     key.check_text()?;
     let size = key.kernel_name.len() + key.kernel_args.len();

@@ -16,7 +16,7 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::holes;
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 
-/// SQLite instructions between two looks at the budget.
+/// SQLite instructions per tick, after which the budget is checked.
 const TICK_OPERATIONS: i32 = 1000;
 /// Ticks that one step of a query may take in a file that stays as it is, besides one for [`BYTES_PER_TICK`]:
 /// much more than looking up a key takes.
@@ -31,16 +31,16 @@ const MAX_FUNCTION_ARGUMENTS: i32 = 1;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 
-/// What there is to know of a file before SQLite sees it.
+/// What is known of a file before SQLite opens it.
 pub(crate) struct Probe {
     pub(crate) header: Header,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// The same, holes left out.
+    /// Bytes that are stored: its size without its holes.
     pub(crate) data_bytes: u64,
 }
 
-/// Looks at a file from outside.
+/// Checks a file before SQLite opens it.
 ///
 /// # Errors
 /// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`],
@@ -129,7 +129,7 @@ fn connect_absolute(
     harden(connection, ticks, max_object_bytes)
 }
 
-/// Sets what holds for every file that somebody else may have written.
+/// Applies the limits and settings for files that somebody else may have written.
 pub(crate) fn harden(
     mut connection: Connection,
     ticks: u64,
@@ -148,16 +148,17 @@ pub(crate) fn harden(
     Ok((connection, budget))
 }
 
-/// How much work SQLite may still put into the step at hand, in its own
-/// instructions. A tree can be made so that its next row never comes.
+/// How many of its own instructions SQLite may still spend on the current step.
+/// A hostile file can hold a tree in which the next row never comes.
 pub(crate) struct StepBudget {
-    /// What a step is given, in ticks.
+    /// Ticks for each step.
     ticks: u64,
     left: Arc<AtomicU64>,
 }
 
 impl StepBudget {
-    /// Bounds the connection's steps.
+    /// Sets the connection's progress handler, which ends a step whose budget is
+    /// spent.
     fn install(connection: &mut Connection, ticks: u64) -> Result<Self, rusqlite::Error> {
         let left = Arc::new(AtomicU64::new(ticks));
         let budget = Self { ticks, left: Arc::clone(&left) };
@@ -170,12 +171,13 @@ impl StepBudget {
         Ok(budget)
     }
 
-    /// Gives the next step its full measure.
+    /// Gives the next step its full budget.
     pub(crate) fn renew(&self) {
         self.left.store(self.ticks, Ordering::Relaxed);
     }
 
-    /// Gives the next step enough to look at so many bytes of the file besides.
+    /// Gives the next step its full budget, and enough to read so many bytes of
+    /// the file besides.
     #[cfg(any(feature = "user", test))]
     pub(crate) fn renew_to_read(&self, bytes: u64) {
         self.left.store(self.ticks + bytes / BYTES_PER_TICK, Ordering::Relaxed);

@@ -18,6 +18,7 @@ use crate::fail;
 use crate::inputs::LeftOut;
 use crate::prepare::{Gathered, Library, Prepared};
 use crate::provenance::GENERATOR;
+use crate::rayon_workers::RayonWorkers;
 use crate::record::replace;
 use crate::unbuildable::Unbuildable;
 
@@ -74,7 +75,8 @@ pub(crate) fn write(dir: &Path, gathered: Gathered) -> anyhow::Result<Header<Abo
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
     let mut temporary = temporary.map_err(fail::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
-    let written = stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out);
+    let written =
+        stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out, &RayonWorkers);
     let written = written.map_err(|error| match error {
         WriteError::Input(error) => error.into(),
         WriteError::Io(source) => fail::io("write", &path)(source),
@@ -156,7 +158,7 @@ impl Stored {
         let path = self.dir.join(JOBS);
         let lines = File::open(&path).map_err(fail::io("read", &path))?;
         let mut lines = BufReader::with_capacity(1 << 20, lines);
-        Ok(stored::read(&self.header, &mut lines, wanted)?)
+        Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
     }
 
     /// Bytes of a source with all it includes.

@@ -7,11 +7,13 @@
 
 pub(crate) mod lost;
 mod page;
+mod pages;
 mod place;
 mod scan;
 mod shape;
 mod source;
 mod staging;
+mod verdict;
 
 use std::path::Path;
 

@@ -55,7 +55,7 @@ impl Staging {
         Ok(Self(connection))
     }
 
-    /// NoteWriter a whole row. Of several with one key that from a page in doubt
+    /// Notes a whole row. Of several with one key that from a page in doubt
     /// yields, then the one with the lower row number, which is the older.
     pub(crate) fn row(&self, found: &WholeRow, doubt: bool, number: i64) -> Result<()> {
         let WholeRow { key, hash, place } = found;
@@ -78,14 +78,14 @@ impl Staging {
         Ok(())
     }
 
-    /// NoteWriter a code object of the dense layout.
+    /// Notes a code object of the dense layout.
     pub(crate) fn object(&self, hash: &str, place: CellPlace) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO objects VALUES (?1, ?2, ?3, ?4)";
         self.0.prepare_cached(sql)?.execute((hash, place.page, place.at, place.kind_code()))?;
         Ok(())
     }
 
-    /// NoteWriter a key of the dense layout.
+    /// Notes a key of the dense layout.
     pub(crate) fn key(&self, key: &KernelKey, hash: &str, doubt: bool) -> Result<()> {
         let sql = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET doubt = min(doubt, excluded.doubt)";
@@ -93,7 +93,7 @@ impl Staging {
         Ok(())
     }
 
-    /// NoteWriter that there was a row of this key, and of that number, and what
+    /// Notes that there was a row of this key, and of that number, and what
     /// became of it.
     pub(crate) fn named(
         &self,
@@ -111,14 +111,14 @@ impl Staging {
         Ok(())
     }
 
-    /// NoteWriter that a key of the dense layout leads to the object of that number,
+    /// Notes that a key of the dense layout leads to the object of that number,
     /// with that hash.
     pub(crate) fn leads(&self, object: i64, hash: &str) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO leads VALUES (?1, ?2)";
         self.0.prepare_cached(sql)?.execute((object, hash)).map(drop)
     }
 
-    /// NoteWriter a part of a row that may turn out to have no key, by a number of
+    /// Notes a part of a row that may turn out to have no key, by a number of
     /// its own. An object is so until a key leads to it; its hash is known
     /// where it is whole.
     pub(crate) fn unnamed(

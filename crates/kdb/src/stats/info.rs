@@ -1,4 +1,4 @@
-//! What a kdb holds, in numbers.
+//! A summary of what a kdb holds.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::ReadError;
 use crate::header::Header;
 use crate::read::{Reader, RowInfo};
 
-/// A kdb in numbers.
+/// A summary of what a kdb holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
@@ -33,7 +33,7 @@ pub struct Info {
 }
 
 impl Reader {
-    /// What the file holds, in numbers. Blobs are not read.
+    /// Sums up what the file holds. Blobs are not read.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].

@@ -1,4 +1,4 @@
-//! What a kdb's bytes go to.
+//! Statistics: how much of a kdb is keys, code objects and repetition.
 
 pub(crate) mod info;
 
@@ -28,7 +28,7 @@ pub struct Sums {
     pub repeated_bytes: u64,
 }
 
-/// A kdb's bytes, by what they go to.
+/// What takes how many bytes of a kdb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -49,9 +49,9 @@ pub struct Stats {
 }
 
 impl Reader {
-    /// What the file's bytes go to. Blobs are not read, and duplicates are
-    /// told by the hashes that their rows declare. `progress` is called after
-    /// every row.
+    /// Counts what takes how many bytes of the file. Blobs are not read; duplicates
+    /// are recognised by the hashes that their rows declare. `progress` is called
+    /// after every row.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].

@@ -1,5 +1,5 @@
-//! Waiting for others who have a file locked, with an even chance for everyone
-//! who waits.
+//! SQLite's busy handler: waits for others who have a file locked, with an
+//! equal chance for everyone who waits.
 
 use std::cell::Cell;
 use std::thread;
@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 /// Between two attempts. SQLite's own handler pauses longer each time, up to a
-/// tenth of a second, so that who has waited longest has the least chance
-/// against who has just come: with enough of them it never gets its turn.
+/// tenth of a second, so whoever has waited longest has the least chance
+/// against newcomers, and with enough of them never gets the lock.
 const PAUSE: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// How long this thread's statements may still wait. A busy handler is a
-    /// plain function without a place to keep it.
+    /// How long this thread's statements may still wait. It stands here since a
+    /// busy handler is a plain function, without a place for state.
     static LEFT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Makes the connection's statements wait as [`wait_up_to`] said last.
+/// Installs the handler: the connection's statements wait for locks as long as
+/// [`wait_up_to`] allows.
 pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     connection.busy_handler(Some(|_| wait()))
 }
@@ -35,8 +36,8 @@ pub(crate) fn wait() -> bool {
     true
 }
 
-/// Bounds what this thread waits from now on, all in all. Work between two
-/// waits counts for nothing.
+/// Sets how long this thread may wait from now on, in all. Only time spent
+/// waiting counts.
 pub(crate) fn wait_up_to(busy: Duration) {
     LEFT.set(busy);
 }

@@ -35,14 +35,14 @@ pub(crate) fn connect_to_write(
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
-/// How a file that others write to is looked at without changing anything.
+/// How a file that others write to is opened without changing anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// With locks, which are kept. A file in WAL mode can't be opened so.
+    /// With locks, which are kept. Fails on a file in WAL mode.
     Live,
-    /// The file alone.
+    /// As if nobody wrote to it, and without its log.
     AtRest,
-    /// To find out which of these will do.
+    /// To find out whether the file is in WAL mode: opening fails then.
     WithoutLocks,
 }
 
@@ -78,8 +78,7 @@ pub(crate) fn connect_read_only(
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
-/// A connection to a copy that nobody else knows of, its log included, which
-/// stays as it is.
+/// A connection to a private copy of a file and its log. Neither is changed.
 ///
 /// # Errors
 /// As SQLite has them.
@@ -109,8 +108,8 @@ pub(crate) fn connect_to_bytes(
     harden(connection, TICKS_PER_STEP, max_object_bytes)
 }
 
-/// Has SQLite make no files of its own: a variable would say in which
-/// directory, TMPDIR or SQLITE_TMPDIR. What is done to a user's kdb needs little.
+/// Keeps SQLite's temporary tables in memory: in which directory it would create
+/// files depends on variables, TMPDIR and SQLITE_TMPDIR. Little is needed here.
 fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "temp_store", "MEMORY")
 }

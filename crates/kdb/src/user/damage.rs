@@ -1,5 +1,5 @@
-//! A second look at a user's kdb that seemed damaged: at its bytes, which must
-//! be damaged by themselves.
+//! Makes sure that a user's kdb that seemed damaged is: its bytes are read anew,
+//! and what failed must fail on them too.
 //!
 //! SQLite reports a read that failed as damage: `unixRead` makes
 //! `SQLITE_IOERR_CORRUPTFS` of EIO, and `sqlite3VdbeExec` `SQLITE_CORRUPT` of
@@ -31,18 +31,18 @@ const MAX_BYTES: u64 = 1 << 30;
 /// write-ahead log, 1 for a rollback journal.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 
-/// A user's kdb that is damaged whoever looks at it. Nobody else can use the
-/// file until this is dropped.
+/// A user's kdb whose bytes are damaged, and which nobody else can use until
+/// this is dropped.
 #[derive(Debug)]
 pub struct DamagedKdb {
     _locked: File,
 }
 
 impl DamagedKdb {
-    /// Looks at a file again that seemed damaged; none where its bytes are
-    /// whole. `fails` is told what the file is in memory, and says whether what
-    /// failed does so there too. No other thread of this process may use the
-    /// file meanwhile: closing it drops their locks.
+    /// Checks a file that seemed damaged; `None` if it is not. `fails` is given the
+    /// file's content opened in memory, repeats what failed, and says whether it
+    /// failed again. No other thread of this process may use the file meanwhile:
+    /// closing it drops their locks.
     ///
     /// # Errors
     /// [`ReadError::Io`] where it can't be read or written, or be had alone,

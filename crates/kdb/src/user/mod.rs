@@ -121,10 +121,11 @@ impl UserKdb {
         }
     }
 
-    /// Opens the file as it is.
+    /// Opens the file for [`UserOptions::look_only`].
     ///
-    /// Its header is not read: closing the handle for that would drop this
-    /// process's locks, and SQLite does not say.
+    /// The journal mode is not read from the header: closing a handle of our own on
+    /// the file would drop this process's locks. SQLite has no call that tells it
+    /// without opening the log, so it is found out by trying.
     fn look(path: &Path, size: u64, options: &UserOptions) -> Result<Self, ReadError> {
         if size == 0 {
             // SQLite would take a journal beside it for a remnant.
@@ -177,7 +178,7 @@ impl UserKdb {
         Self { reader, limit_bytes, max_object_bytes, busy, keeps_lock }
     }
 
-    /// Changes how long to wait for others, [`UserOptions::busy`].
+    /// Changes [`UserOptions::busy`], how long to wait for others.
     pub fn set_busy(&mut self, busy: Duration) {
         self.busy = busy;
     }
@@ -214,9 +215,10 @@ impl UserKdb {
         Ok(begun)
     }
 
-    /// Stores a code object in place of what the key had, used at `now`,
-    /// seconds since the epoch, and notes when others were used. Before that,
-    /// what was used longest ago makes room. Says how many kernels that were.
+    /// Stores a code object in place of what the key had, as last used at `now`
+    /// (seconds since the epoch), and notes when the kernels of `used` were used.
+    /// If the file would grow beyond its limit, the least recently used kernels
+    /// are deleted first. Returns how many.
     ///
     /// # Errors
     /// [`WriteError`] for a key or size that no kdb takes, a full disk, a file
@@ -256,7 +258,7 @@ impl UserKdb {
         }
     }
 
-    /// NoteWriter when kernels were used, in one short transaction; at once or not
+    /// Notes when kernels were used, in one short transaction; at once or not
     /// at all.
     ///
     /// # Errors
@@ -287,8 +289,8 @@ impl UserKdb {
 /// its last page.
 const ROW_OVERHEAD_BYTES: u64 = 8192;
 
-/// Looks at the file without opening it, and makes it where it is absent. Gives
-/// its size in bytes.
+/// The size of the file in bytes, without opening it; it is created if it is
+/// absent and `create` says so.
 fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let metadata = match std::fs::symlink_metadata(path) {
@@ -329,8 +331,8 @@ pub(crate) fn reader(
     Reader::over(path, connection, budget, header, u64::MAX, read)
 }
 
-/// Gives a file without kern_db the table; one with other columns stays as it
-/// is, and is refused by who looks next.
+/// Creates MIOpen's table in a file that has none. A table with other columns
+/// stays as it is, and opening fails on it.
 fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     if connection.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? > 0 {

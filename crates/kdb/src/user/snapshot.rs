@@ -21,7 +21,7 @@ use crate::read::Reader;
 /// File and log together, in bytes, above which no copy is made.
 const MAX_COPY_BYTES: u64 = 256 << 20;
 
-/// How often a file is copied that changes meanwhile.
+/// Attempts to copy a file that changes meanwhile.
 const ATTEMPTS: u32 = 5;
 
 /// How long ago file and log must have changed for a copy to be good until the
@@ -29,7 +29,7 @@ const ATTEMPTS: u32 = 5;
 /// changes leave the same time; the coarsest ticks are of 2 seconds.
 const REST_SECONDS: i64 = 3;
 
-/// For how long a copy is good that may lack the last change.
+/// How long a copy is used that may lack the last change.
 const UNSURE_FOR: Duration = Duration::from_secs(1);
 
 /// A private copy of a user's kdb and its log.

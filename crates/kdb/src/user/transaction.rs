@@ -53,15 +53,16 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Has the connection keep each lock that it takes, until a transaction ends
-/// that [`begin`] began. To be called before anything is read by a new
-/// connection.
+/// Makes the connection keep each lock that it takes, until the end of a
+/// transaction that [`begin`] began. Must be called on a new connection before
+/// it reads anything.
 pub(crate) fn hold_locks(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")
 }
 
-/// Gives back what [`hold_locks`] made the connection keep. A rollback journal that
-/// was played back meanwhile goes: it could only be marked as such.
+/// Releases the locks that [`hold_locks`] made the connection keep, and removes
+/// a rollback journal that was played back meanwhile: under those locks it
+/// could only be marked as done.
 pub(crate) fn release_locks(connection: &Connection) -> Result<(), Error> {
     let transaction = begin(connection)?;
     if beside(connection, "-journal").is_some_and(|journal| journal.exists()) {
@@ -91,8 +92,8 @@ pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, Error> {
     Ok(transaction)
 }
 
-/// Begins a transaction that writes, first what `first` says. It waits for
-/// others who write here and not in the middle, where two might wait for each
+/// Begins a transaction that writes, with the statement `first`. It waits for
+/// other writers here and not in the middle, where two might wait for each
 /// other.
 ///
 /// # Errors
@@ -118,7 +119,7 @@ pub(crate) fn begin_writing<'a>(
     }
 }
 
-/// As [`begin`]; none where the file is in WAL mode.
+/// As [`begin`]; `None` if the file is in WAL mode.
 fn try_begin(connection: &Connection) -> Result<Option<Transaction<'_>>, Error> {
     hold_locks(connection)?;
     connection.prepare_cached("BEGIN")?.execute(())?;

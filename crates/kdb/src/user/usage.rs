@@ -20,14 +20,14 @@ const OLDEST: &str = "SELECT kern_db.rowid, octet_length(kernel_blob), coalesce(
     LEFT JOIN gfxpack_usage ON gfxpack_usage.id = kern_db.rowid \
     ORDER BY coalesce(used, 0), kern_db.rowid LIMIT ?1";
 
-/// What another process has used or stored since the look at [`OLDEST`] stays.
+/// Leaves what another process has used or stored since [`OLDEST`] was asked.
 const DELETE: &str = "DELETE FROM kern_db WHERE rowid = ?1 \
     AND coalesce((SELECT used FROM gfxpack_usage WHERE id = ?1), 0) <= ?2";
 
 const FORGET: &str = "DELETE FROM gfxpack_usage WHERE id = ?1";
 
 /// Entries whose row is gone would make a later row of the same id look used.
-/// Others than this leave them: MIOpen, and a row that takes another's place.
+/// MIOpen leaves such entries behind, and so does replacing a row.
 const SWEEP: &str = "DELETE FROM gfxpack_usage WHERE id NOT IN (SELECT rowid FROM kern_db)";
 
 /// Rows, and about how many bytes of them, that go in one transaction, so that
@@ -35,11 +35,11 @@ const SWEEP: &str = "DELETE FROM gfxpack_usage WHERE id NOT IN (SELECT rowid FRO
 const BATCH_ROWS: usize = 2048;
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Rows that are found by one look at the whole file, which takes as long as
-/// the file is large, and memory for each of these.
+/// Rows found by one scan of the file. The scan takes as long as the file is
+/// large, and memory for each of these rows.
 const LOOK_ROWS: i64 = 1 << 16;
 
-/// NoteWriter when kernels were used, in seconds since the epoch. Part of a
+/// Notes when kernels were used, in seconds since the epoch. Part of a
 /// transaction of the caller's.
 pub(crate) fn note<'a>(
     connection: &Connection,
@@ -54,14 +54,16 @@ pub(crate) fn note<'a>(
     Ok(())
 }
 
-/// Makes room for `more` bytes: while the rows of the file and those would
-/// take more than `limit`, what was used longest ago goes, and then as much
-/// again as makes the next call cheap. Says how many rows went.
+/// Makes room for `more` bytes: if the rows of the file and those would take
+/// more than `limit`, the least recently used rows are deleted, a sixteenth of
+/// the limit more than is needed, so that the next call has nothing to do.
+/// Returns how many were deleted.
 ///
-/// Freed pages are used again. Only a file larger than the limit, since that
-/// was lowered, is cut, and only where it was made to be.
+/// Freed pages are used again. The file itself is shortened only if it is
+/// larger than the limit (which was lowered, then) and was created with
+/// `auto_vacuum`.
 ///
-/// However many rows go, the whole file is looked at once for every
+/// However many rows are deleted, the whole file is scanned once for every
 /// [`LOOK_ROWS`] of them, and each step has a budget of its own: a file that
 /// has grown for months must not keep its next kernel out.
 pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {

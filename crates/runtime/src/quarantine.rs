@@ -1,4 +1,5 @@
-//! Taking a damaged user kdb out of the way without losing it.
+//! Renames a damaged user kdb, so that a new one can be started and nothing is
+//! lost.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,15 +12,15 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 /// file's.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// How the names of kept files go on, before a number.
+/// What is appended to the name of a kept file, before a number.
 pub(crate) const SUFFIX: &str = ".corrupt-";
 
-/// Damaged files that are kept of each name. The oldest goes.
+/// Damaged files that are kept of each name. The oldest are removed.
 const KEPT: usize = 2;
 
-/// Renames the file and what SQLite has beside it to `<name>.corrupt-<n>`, with
-/// a higher number than there is, and gives that name. Others of that kind
-/// are removed, but for the newest one.
+/// Renames the file, and what SQLite keeps beside it, to `<name>.corrupt-<n>`
+/// with the next free number, and returns that name. Of earlier ones, only the
+/// newest is kept.
 ///
 /// # Errors
 /// As the operating system has them; the file itself has its old name then.

@@ -1,12 +1,12 @@
-//! How long one call still waits for others who have a file locked.
+//! How long one call may still wait for others who have a file locked.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What is left of a call's waiting, whatever files and steps it is for.
-pub(crate) struct Patience(Cell<Duration>);
+/// What is left of the time that a call may wait, over all files and steps.
+pub(crate) struct WaitBudget(Cell<Duration>);
 
-impl Patience {
+impl WaitBudget {
     pub(crate) fn new(wait: Duration) -> Self {
         Self(Cell::new(wait))
     }

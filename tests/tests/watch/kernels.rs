@@ -1,6 +1,7 @@
 //! Kernels in all languages, and how they are compiled.
 
 use std::fs;
+use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -80,4 +81,10 @@ pub(crate) fn words(number: &str, source: &str) -> Vec<String> {
     words.extend(more.iter().map(|&word| word.to_owned()));
     words.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
     words
+}
+
+/// Runs a command line in a directory. It must succeed.
+pub(crate) fn run(directory: &Path, words: &[&str]) {
+    let output = command(words[0]).args(&words[1..]).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

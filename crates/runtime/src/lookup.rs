@@ -1,95 +1,33 @@
 //! What a lookup answers: the kernel and where it came from, or why not.
 
 use std::fmt;
-use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use crate::miss::Miss;
-use crate::user::StoreError;
+use crate::code_object::CodeObject;
+use crate::layer::Layer;
+use crate::miss::{Miss, MissReason};
+use crate::store_error::StoreError;
 
-/// The bytes that a device loads. Cloning shares them.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CodeObject(Arc<Vec<u8>>);
-
-impl CodeObject {
-    /// The bytes on their own, copied only where others share them.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<u8> {
-        Arc::try_unwrap(self.0).unwrap_or_else(|shared| shared.as_ref().clone())
-    }
-}
-
-impl From<Vec<u8>> for CodeObject {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(bytes))
-    }
-}
-
-impl Deref for CodeObject {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl AsRef<[u8]> for CodeObject {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl fmt::Debug for CodeObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CodeObject({} bytes)", self.len())
-    }
-}
-
-/// Where a kernel can come from without being compiled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Layer {
-    /// This process's memory.
-    Memory,
-    /// An installed kdb.
-    System,
-    /// The user's kdb.
-    User,
-}
-
-impl Layer {
-    /// The layer in machine-readable output: `system`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::System => "system",
-            Self::User => "user",
-        }
-    }
-}
-
-/// What became of a lookup.
+/// The result of a lookup.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Lookup {
     /// The kernel, where a layer has it.
-    pub found: Option<Found>,
-    /// The files asked before that in vain, in order.
+    pub found: Option<Hit>,
+    /// The files that were asked before and did not have it, in order.
     pub misses: Vec<Miss>,
 }
 
 /// A kernel, and where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct Hit {
     /// The layer.
     pub layer: Layer,
     /// The file; none for memory.
     pub file: Option<PathBuf>,
-    /// What the device loads; its gfx target is checked, and its MD5, that of
-    /// an installed raw one when it is first handed out.
+    /// What the device loads. Its gfx target and its MD5 are checked; the MD5 of an
+    /// uncompressed row of an installed kdb only when it is first handed out.
     pub code_object: CodeObject,
 }
 
@@ -142,7 +80,7 @@ pub enum NotStored {
     NoPlace(String),
     /// The compiler gave bytes that the cache would not hand out.
     #[error("failed to save the kernel: the compiled bytes are no code for this device")]
-    Refused(#[source] crate::miss::MissReason),
+    Refused(#[source] MissReason),
     /// The code object is larger than the whole cache may be.
     #[error("failed to save the kernel: its {size} bytes are more than the cache's {limit}")]
     TooLarge {

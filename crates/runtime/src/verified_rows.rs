@@ -1,10 +1,10 @@
-//! Which rows of an installed kdb were held against their hashes: once for each
-//! version of the file.
+//! Which rows of an installed kdb have been checked against their hashes, for
+//! one version of the file.
 
 use std::sync::Mutex;
 
-use crate::file_system::Identity;
-use crate::lock;
+use crate::file_system::FileIdentity;
+use crate::mutex::lock;
 
 /// Rows remembered, by their ids: a bit each, so half a MiB at most. MIOpen
 /// numbers rows from 1; kdbs have some ten thousand.
@@ -12,20 +12,20 @@ const MAX_ROWS: usize = 1 << 22;
 
 /// The rows of one version of a file.
 #[derive(Default)]
-pub(crate) struct HashedRows {
+pub(crate) struct VerifiedRows {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    file: Option<Identity>,
+    file: Option<FileIdentity>,
     /// A bit for each row, as far as the last one noted.
     words: Vec<u64>,
 }
 
-impl HashedRows {
+impl VerifiedRows {
     /// Whether the row was noted for that very version of the file.
-    pub(crate) fn has(&self, file: Identity, row: i64) -> bool {
+    pub(crate) fn has(&self, file: FileIdentity, row: i64) -> bool {
         let Some((word, bit)) = place(row) else { return false };
         let state = lock(&self.state);
         state.file == Some(file) && state.words.get(word).is_some_and(|word| word & bit != 0)
@@ -33,7 +33,7 @@ impl HashedRows {
 
     /// Notes a row, and forgets those of all other versions. One with an id
     /// above the bound is not remembered.
-    pub(crate) fn note(&self, file: Identity, row: i64) {
+    pub(crate) fn note(&self, file: FileIdentity, row: i64) {
         let Some((word, bit)) = place(row) else { return };
         let mut state = lock(&self.state);
         if state.file != Some(file) {
@@ -61,10 +61,10 @@ mod tests {
         let version = |content: &str| {
             let path = directory.path().join("file");
             std::fs::write(&path, content).unwrap();
-            Identity::with_content(&path).unwrap()
+            FileIdentity::with_content(&path).unwrap()
         };
         let (first, second) = (version("1"), version("22"));
-        let rows = HashedRows::default();
+        let rows = VerifiedRows::default();
         let bound = MAX_ROWS as i64;
         let noted = [0, 1, 63, 64, 9999, bound - 1];
         noted.iter().for_each(|row| rows.note(first, *row));

@@ -7,12 +7,12 @@ use crate::miss::MissReason;
 
 /// What code objects are held against.
 #[derive(Debug)]
-pub(crate) struct Accept {
+pub(crate) struct TargetCheck {
     /// None: any bytes will do.
     device: Option<TargetId>,
 }
 
-impl Accept {
+impl TargetCheck {
     /// XNACK unsaid is off, as it is in the names of the files.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.

@@ -1,31 +1,12 @@
-//! The HIP runtime library: loaded where it is there, asked with calls whose
-//! layout is known, and never unloaded.
-//!
-//! Only a version of `hipGetDeviceProperties` fills a struct whose layout
-//! changed; all that can be had by other calls is taken from those, and what
-//! both tell must agree.
-//!
-//! Source: ROCm/HIP, include/hip/hip_runtime_api.h and hip_deprecated.h at
-//! tags rocm-5.0.0, 5.2.0, 5.4.0, 5.7.0, 6.0.0, 6.1.1, 6.2.2, compiled to get
-//! the numbers; for HIP 7, ROCm/rocm-systems 003a5d106,
-//! projects/hip/include/hip/hip_runtime_api.h.
-#![expect(unsafe_code, reason = "the library's C functions are called here and nowhere else")]
-
-mod library;
-mod module;
+//! The HIP runtime library, loaded and asked what devices there are.
 
 use std::ffi::{CStr, c_int};
 use std::path::Path;
 
-use gfxpack_model::code_object::CodeObjectError;
-use library::{Functions, GetText, Layout};
-
-use crate::device::{Device, Source, parse_name};
-
-pub use module::Module;
-
-/// The names that are tried, newest first.
-pub const LIBRARY_NAMES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"];
+use super::error::{HipError, LIBRARY_NAMES};
+use super::library::{self, Functions, GetText, Layout};
+use crate::device::kinds::{Device, Source};
+use crate::device::name::parse_name;
 
 /// `hipDeviceAttributeMultiprocessorCount`, the same from HIP 5 to 7; in 4 it
 /// was 14, which is why no older library is tried.
@@ -43,81 +24,8 @@ const PROPERTIES: usize = 8192;
 /// The HIP runtime library, ready to be asked. Copies ask the same one.
 #[derive(Debug, Clone)]
 pub struct Hip {
-    library: String,
-    functions: Functions,
-}
-
-/// Why the HIP runtime did not do as it was asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HipError {
-    /// None of [`LIBRARY_NAMES`] is installed where the loader looks.
-    #[error("failed to find a HIP runtime library")]
-    NotInstalled,
-    /// The library is there and does not load.
-    #[error("failed to load `{library}`")]
-    Load {
-        /// The library's name or path.
-        library: String,
-        /// What the loader says.
-        source: libloading::Error,
-    },
-    /// The library lacks a function: it is no HIP runtime.
-    #[error("failed to find `{symbol}` in `{library}`")]
-    Symbol {
-        /// The library's name or path.
-        library: String,
-        /// The function.
-        symbol: &'static str,
-    },
-    /// A call returned an error code.
-    #[error("failed to call `{call}` of `{library}`: HIP error {code}")]
-    Call {
-        /// The library's name or path.
-        library: String,
-        /// The function.
-        call: &'static str,
-        /// `hipError_t`.
-        code: i32,
-    },
-    /// A call succeeded and gave what can't be.
-    #[error("failed to make sense of what `{call}` of `{library}` gives: {what}")]
-    Nonsense {
-        /// The library's name or path.
-        library: String,
-        /// The function.
-        call: &'static str,
-        /// What it gives.
-        what: String,
-    },
-    /// The bytes to load are no code object; they were not handed on.
-    #[error("failed to accept the code object")]
-    CodeObject(#[source] CodeObjectError),
-    /// A kernel's name with a NUL byte in it.
-    #[error("failed to accept the kernel name `{0}`: it has a NUL byte in it")]
-    KernelName(String),
-}
-
-impl HipError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NotInstalled => {
-                "install ROCm's HIP runtime (package hip-runtime-amd or libamdhip64)"
-            }
-            Self::Load { .. } | Self::Symbol { .. } | Self::Nonsense { .. } => {
-                "see which libamdhip64.so the loader finds (LD_LIBRARY_PATH, ldconfig -p), and \
-                 install ROCm's HIP runtime again"
-            }
-            Self::Call { .. } => {
-                "see whether /dev/kfd and /dev/dri/renderD* may be opened: users are in the groups \
-                 render and video"
-            }
-            Self::CodeObject(_) => "`gfxpack kdb verify` checks the kdb that it comes from",
-            Self::KernelName(_) => "name the kernel as its source does",
-        }
-    }
+    pub(super) library: String,
+    pub(super) functions: Functions,
 }
 
 impl Hip {
@@ -261,14 +169,14 @@ impl Hip {
         })
     }
 
-    fn check(&self, call: &'static str, code: c_int) -> Result<(), HipError> {
+    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), HipError> {
         match code {
             0 => Ok(()),
             code => Err(HipError::Call { library: self.library.clone(), call, code }),
         }
     }
 
-    fn nonsense(&self, call: &'static str, what: String) -> HipError {
+    pub(super) fn nonsense(&self, call: &'static str, what: String) -> HipError {
         HipError::Nonsense { library: self.library.clone(), call, what }
     }
 }

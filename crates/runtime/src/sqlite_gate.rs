@@ -1,5 +1,5 @@
-//! Who is inside SQLite: any number of threads, or nobody while one of them
-//! does what SQLite must not see.
+//! A lock around SQLite: any number of threads use it at a time, or one thread
+//! keeps all others out while it does what SQLite must not see.
 //!
 //! There are two such things. Closing a file that SQLite has open drops the
 //! process's locks on it (SQLite, "How To Corrupt An SQLite Database File",
@@ -16,41 +16,44 @@ use std::time::{Duration, Instant};
 use gfxpack_kdb::ReadError;
 
 use crate::per_process::PerProcess;
+use crate::process::{ForkHooks, set_fork_hooks};
 
-/// How long to wait for those inside. They take a millisecond, but for one who
+/// How long to wait for the threads inside. They take a millisecond, unless one
 /// waits for another program.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Between two looks at the gate.
+/// Between two attempts.
 const PAUSE: Duration = Duration::from_micros(50);
 
-static GATE: PerProcess<Gate> = PerProcess::new();
+static GATE: PerProcess<SqliteGate> = PerProcess::new();
 
-/// A process's gate.
-pub(crate) struct Gate {
+/// The lock of one process.
+pub(crate) struct SqliteGate {
     inside: AtomicU32,
     closed: AtomicBool,
-    /// It is closed by who forks.
+    /// It is closed for the time of a fork.
     for_fork: AtomicBool,
     /// Nobody was inside when the process was forked.
     usable: bool,
 }
 
 /// A thread that is inside.
-pub(crate) struct Inside(&'static Gate);
+pub(crate) struct Shared(&'static SqliteGate);
 
 /// A thread that keeps the others out. It may use SQLite itself.
-pub(crate) struct Alone(&'static Gate);
+pub(crate) struct Exclusive(&'static SqliteGate);
 
-/// This process's. What belongs to one process keeps it.
-pub(crate) fn of_process() -> &'static Gate {
-    GATE.get(|parent| Gate::new(parent.is_none_or(Gate::allows_children)))
+/// This process's gate, which those who live as long as the process keep.
+pub(crate) fn of_process() -> &'static SqliteGate {
+    // Before anybody is inside.
+    set_fork_hooks(&ForkHooks { before: close_for_fork, after: open_after_fork });
+    GATE.get(|parent| SqliteGate::new(parent.is_none_or(SqliteGate::allows_children)))
 }
 
 /// Keeps all others out for as long as a fork takes, if they come out in time.
-pub(crate) fn close_for_fork() -> bool {
+fn close_for_fork() -> bool {
     let gate = of_process();
-    let closed = gate.close(PATIENCE);
+    let closed = gate.close(LONGEST_WAIT);
     if closed {
         gate.for_fork.store(true, Ordering::SeqCst);
     }
@@ -58,19 +61,19 @@ pub(crate) fn close_for_fork() -> bool {
 }
 
 /// Ends what [`close_for_fork`] began, in the parent.
-pub(crate) fn open_after_fork() {
+fn open_after_fork() {
     let gate = of_process();
     gate.for_fork.store(false, Ordering::SeqCst);
     gate.closed.store(false, Ordering::SeqCst);
 }
 
-/// Why nothing can be read where a thread can't go inside.
+/// The error for a thread that can't enter.
 pub(crate) fn forked(path: PathBuf) -> ReadError {
     let why = "this process was forked while another thread was reading or writing a kdb";
     ReadError::Io { path, source: io::Error::other(why) }
 }
 
-impl Gate {
+impl SqliteGate {
     fn new(usable: bool) -> Self {
         Self {
             inside: AtomicU32::new(0),
@@ -80,16 +83,16 @@ impl Gate {
         }
     }
 
-    /// Goes inside, when nobody is alone any more; none where SQLite can't be
-    /// used in this process. No thread may do so twice at a time.
-    pub(crate) fn enter(&'static self) -> Option<Inside> {
+    /// Waits until no thread has the gate to itself, and enters; `None` if SQLite
+    /// can't be used in this process. No thread may enter twice at a time.
+    pub(crate) fn enter_shared(&'static self) -> Option<Shared> {
         if !self.usable {
             return None;
         }
         loop {
             self.inside.fetch_add(1, Ordering::SeqCst);
             if !self.closed.load(Ordering::SeqCst) {
-                return Some(Inside(self));
+                return Some(Shared(self));
             }
             self.inside.fetch_sub(1, Ordering::SeqCst);
             while self.closed.load(Ordering::Relaxed) {
@@ -98,16 +101,17 @@ impl Gate {
         }
     }
 
-    /// Keeps all others out; none where they did not come out in time.
-    pub(crate) fn alone(&'static self) -> Option<Alone> {
-        (self.usable && self.close(PATIENCE)).then_some(Alone(self))
+    /// Waits until nobody is inside, and keeps all others out; `None` if that took
+    /// too long.
+    pub(crate) fn enter_exclusive(&'static self) -> Option<Exclusive> {
+        (self.usable && self.close(LONGEST_WAIT)).then_some(Exclusive(self))
     }
 
-    fn close(&self, patience: Duration) -> bool {
+    fn close(&self, longest: Duration) -> bool {
         let began = Instant::now();
         let in_time = || {
             thread::sleep(PAUSE);
-            began.elapsed() < patience
+            began.elapsed() < longest
         };
         while self.closed.swap(true, Ordering::SeqCst) {
             if !in_time() {
@@ -123,7 +127,8 @@ impl Gate {
         true
     }
 
-    /// Asked by a child, of what its parent had.
+    /// Whether a child of the process can use SQLite. Asked by the child, of the
+    /// copy of its parent's gate.
     fn allows_children(&self) -> bool {
         // Those who come to a closed gate are counted for a moment.
         let nobody = self.for_fork.load(Ordering::SeqCst)
@@ -132,13 +137,13 @@ impl Gate {
     }
 }
 
-impl Drop for Inside {
+impl Drop for Shared {
     fn drop(&mut self) {
         self.0.inside.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Drop for Alone {
+impl Drop for Exclusive {
     fn drop(&mut self) {
         self.0.closed.store(false, Ordering::SeqCst);
     }
@@ -150,17 +155,17 @@ mod tests {
 
     #[test]
     fn many_are_inside_or_one_is_alone() {
-        let gate: &'static Gate = Box::leak(Box::new(Gate::new(true)));
-        let (first, second) = (gate.enter(), gate.enter());
+        let gate: &'static SqliteGate = Box::leak(Box::new(SqliteGate::new(true)));
+        let (first, second) = (gate.enter_shared(), gate.enter_shared());
         assert!(first.is_some() && second.is_some());
         assert!(!gate.close(Duration::ZERO));
         drop((first, second));
-        let alone = gate.alone().expect("nobody is inside");
+        let alone = gate.enter_exclusive().expect("nobody is inside");
         assert!(!gate.close(Duration::ZERO));
         let entered = AtomicBool::new(false);
         thread::scope(|scope| {
             let enter = scope.spawn(|| {
-                let inside = gate.enter();
+                let inside = gate.enter_shared();
                 entered.store(true, Ordering::SeqCst);
                 inside.is_some()
             });
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn a_child_can_use_sqlite_unless_somebody_was_inside() {
         let check = |inside, closed, for_fork, expected| {
-            let gate = Gate::new(true);
+            let gate = SqliteGate::new(true);
             gate.inside.store(inside, Ordering::SeqCst);
             gate.closed.store(closed, Ordering::SeqCst);
             gate.for_fork.store(for_fork, Ordering::SeqCst);
@@ -187,8 +192,8 @@ mod tests {
         check(0, true, false, false);
         check(0, true, true, true);
         check(1, true, true, true);
-        assert!(!Gate::new(false).allows_children(), "nor can its parent");
-        let gate: &'static Gate = Box::leak(Box::new(Gate::new(false)));
-        assert!(gate.enter().is_none() && gate.alone().is_none());
+        assert!(!SqliteGate::new(false).allows_children(), "nor can its parent");
+        let gate: &'static SqliteGate = Box::leak(Box::new(SqliteGate::new(false)));
+        assert!(gate.enter_shared().is_none() && gate.enter_exclusive().is_none());
     }
 }
