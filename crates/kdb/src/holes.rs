@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_wrote_does_not_count() {
+    fn holes_do_not_count_as_data() {
         const MIB: u64 = 1 << 20;
         let file = tempfile::tempfile().unwrap();
         assert_eq!(next_data(&file, 0, 0).unwrap(), None);

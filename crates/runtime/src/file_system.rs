@@ -46,7 +46,7 @@ impl FileIdentity {
     }
 
     /// Of the file of that name alone, without following a link.
-    pub(crate) fn of_name(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of_link(path: &Path) -> io::Result<Self> {
         let metadata = fs::symlink_metadata(path)?;
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: None })
     }

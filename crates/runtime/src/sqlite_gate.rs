@@ -44,7 +44,7 @@ pub(crate) struct Shared(&'static SqliteGate);
 pub(crate) struct Exclusive(&'static SqliteGate);
 
 /// This process's gate, which those who live as long as the process keep.
-pub(crate) fn of_process() -> &'static SqliteGate {
+pub(crate) fn for_this_process() -> &'static SqliteGate {
     // Before anybody is inside.
     set_fork_hooks(&ForkHooks { before: close_for_fork, after: open_after_fork });
     GATE.get(|parent| SqliteGate::new(parent.is_none_or(SqliteGate::allows_children)))
@@ -52,7 +52,7 @@ pub(crate) fn of_process() -> &'static SqliteGate {
 
 /// Keeps all others out for as long as a fork takes, if they come out in time.
 fn close_for_fork() -> bool {
-    let gate = of_process();
+    let gate = for_this_process();
     let closed = gate.close(LONGEST_WAIT);
     if closed {
         gate.for_fork.store(true, Ordering::SeqCst);
@@ -62,7 +62,7 @@ fn close_for_fork() -> bool {
 
 /// Ends what [`close_for_fork`] began, in the parent.
 fn open_after_fork() {
-    let gate = of_process();
+    let gate = for_this_process();
     gate.for_fork.store(false, Ordering::SeqCst);
     gate.closed.store(false, Ordering::SeqCst);
 }

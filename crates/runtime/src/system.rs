@@ -66,7 +66,7 @@ pub(crate) struct SystemFile {
 
 impl SystemFile {
     pub(crate) fn new(path: PathBuf, max_object_bytes: u64) -> Self {
-        let gate = sqlite_gate::of_process();
+        let gate = sqlite_gate::for_this_process();
         Self {
             path,
             max_object_bytes,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_model::KernelKey;
 
-use crate::error::RowError;
+use super::row::RowError;
 use crate::fault::Fault;
 use crate::schema::MIN_FILE_BYTES;
 

@@ -380,7 +380,7 @@ fn a_hole_is_not_gone_through() {
 }
 
 #[test]
-fn a_bomb_does_not_go_off() {
+fn a_decompression_bomb_is_refused() {
     let (directory, path) = written();
     let mut kernels = kernels();
     // 48 MiB that take less than a kilobyte.

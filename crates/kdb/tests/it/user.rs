@@ -51,7 +51,7 @@ fn what_no_kdb_takes_is_refused() {
 }
 
 #[test]
-fn without_leave_nothing_is_made() {
+fn looking_only_creates_no_file_and_no_table() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut options = UserOptions::default();

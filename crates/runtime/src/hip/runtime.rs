@@ -76,7 +76,7 @@ impl Hip {
     }
 
     fn new(name: &str, library: libloading::os::unix::Library) -> Result<Self, HipError> {
-        let functions = Functions::of(&library)
+        let functions = Functions::resolve(&library)
             .map_err(|symbol| HipError::Symbol { library: name.to_owned(), symbol })?;
         // The runtime has threads, and handlers that run at exit: it must
         // stay where it is as long as the process lives.

@@ -72,7 +72,7 @@ impl UserFile {
         if alone.is_none() {
             return Err(io(io::ErrorKind::TimedOut.into()));
         }
-        if FileIdentity::of_name(&path).ok() != Some(file) {
+        if FileIdentity::of_link(&path).ok() != Some(file) {
             return Ok(DamageCheck::Gone);
         }
         let fails = |kdb: Result<UserKdb, ReadError>| {

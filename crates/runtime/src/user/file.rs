@@ -58,7 +58,7 @@ pub(super) enum Connection {
 
 impl UserFile {
     pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
-        let gate = sqlite_gate::of_process();
+        let gate = sqlite_gate::for_this_process();
         Self {
             directory,
             name,
@@ -172,7 +172,7 @@ impl Drop for UserFile {
         if used.is_empty() {
             return;
         }
-        let file = FileIdentity::of_name(&self.path()).ok();
+        let file = FileIdentity::of_link(&self.path()).ok();
         if let Some(Connection::Write(mut kdb)) = file.and_then(|file| self.connections.take(file))
         {
             kdb.note_use(&used).ok();

@@ -35,7 +35,7 @@ impl UserFile {
 
     fn get_within(&self, key: &KernelKey, wait: Duration) -> Result<Vec<u8>, MissReason> {
         let path = self.path();
-        let file = match FileIdentity::of_name(&path) {
+        let file = match FileIdentity::of_link(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(MissReason::NoFile);

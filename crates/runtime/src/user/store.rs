@@ -58,10 +58,10 @@ impl UserFile {
             if path.symlink_metadata().is_ok() {
                 trust::check_file(&path, self.group())?;
             }
-            let before = FileIdentity::of_name(&path).ok();
+            let before = FileIdentity::of_link(&path).ok();
             let stored = self.store_when_closed(&directory, key, code_object, wait);
             let Err(error) = stored else { return Ok(()) };
-            let file = FileIdentity::of_name(&path).ok();
+            let file = FileIdentity::of_link(&path).ok();
             let replaced = before.is_some() && before != file;
             if !again || !(replaced || error.is_damage()) {
                 return Err(error);
@@ -115,7 +115,7 @@ impl UserFile {
         let Some(_inside) = self.gate.enter_shared() else {
             return Err(StoreError::Open(sqlite_gate::forked(self.path())));
         };
-        let pooled = FileIdentity::of_name(path).ok().and_then(|file| self.take(file, wait));
+        let pooled = FileIdentity::of_link(path).ok().and_then(|file| self.take(file, wait));
         let connection = match pooled {
             Some(connection) => connection,
             None => self.open(directory, wait)?,
@@ -128,7 +128,7 @@ impl UserFile {
             self.note_later(used);
             return Err(error.into());
         }
-        if let Ok(file) = FileIdentity::of_name(path) {
+        if let Ok(file) = FileIdentity::of_link(path) {
             self.give(file, Connection::Write(kdb));
         }
         Ok(())
