@@ -16,6 +16,7 @@
 //!   and reports it; [`repair()`] saves what is whole of a damaged file;
 //!   [`Reader::info`] and [`Reader::stats`] count.
 
+mod bounded_rows;
 mod codec;
 #[cfg(feature = "tools")]
 mod copy;
@@ -40,9 +41,11 @@ mod read;
 #[cfg(feature = "tools")]
 mod repair;
 mod row;
+mod row_info;
 mod schema;
 #[cfg(feature = "tools")]
 mod stats;
+mod table;
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "tools")]
@@ -71,9 +74,10 @@ pub use layout::Layout;
 pub use origin::Origin;
 #[cfg(feature = "tools")]
 pub use progress::Progress;
-pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowInfo};
+pub use read::{Fetched, KernelRow, ReadOptions, Reader};
 #[cfg(feature = "tools")]
 pub use repair::{Repaired, lost::Lost, repair};
+pub use row_info::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 #[cfg(feature = "tools")]
 pub use stats::{Stats, Sums, info::Info};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gfxpack_model::KernelKey;
 use rusqlite::{Connection, Rows};
 
+use crate::bounded_rows::{BoundedRows, count};
 use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
@@ -14,10 +15,12 @@ use crate::layout::Layout;
 use crate::open::{self, Probe, StepBudget, sqlite_error};
 use crate::origin::{NoteReader, Origin};
 use crate::row;
+use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
-    COLUMNS, IN_ORDER, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE,
-    SELECT_ONE_WITHOUT_ROWID, TABLE,
+    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID,
+    TABLE,
 };
+use crate::table::{key_index, missing_column};
 use crate::work::WorkBudget;
 
 /// How a kdb is read.
@@ -58,21 +61,6 @@ pub struct Reader {
     layout: Layout,
     /// Where rows are listed from: the index that has them in order.
     listed: String,
-}
-
-/// A row without its code object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowInfo {
-    /// What MIOpen asks for.
-    pub key: KernelKey,
-    /// Bytes of the blob as stored.
-    pub stored_bytes: u64,
-    /// Bytes of the code object, as the row declares.
-    pub object_bytes: u64,
-    /// Whether the blob is a bzip2 stream.
-    pub compressed: bool,
-    /// MD5 of the code object, as the row declares.
-    pub hash: String,
 }
 
 /// A row with its code object, decoded and held against its hash.
@@ -278,7 +266,7 @@ impl Reader {
         let mut rows = self.steps(found.map_err(|source| self.sqlite(source))?);
         let Some(row) = rows.next()? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
-        let (name, args) = self::key_text(row).map_err(fault)?;
+        let (name, args) = key_text(row).map_err(fault)?;
         if name != key.kernel_name || args != key.kernel_args {
             return Err(fault(RowError::OtherKey(shown_key(row))));
         }
@@ -301,7 +289,7 @@ impl Reader {
         const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";
         let mut entries = Vec::new();
         let each = |row: &rusqlite::Row<'_>| {
-            entries.push(self.entry(row)?);
+            entries.push(self.row_info(row)?);
             Ok::<(), ReadError>(())
         };
         let after = if key.is_some() { AFTER } else { "" };
@@ -326,7 +314,7 @@ impl Reader {
     ) -> Result<(), E> {
         self.work.restart();
         let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
-        self.for_each(&sql, (), |row| each(self.entry(row)?))
+        self.for_each(&sql, (), |row| each(self.row_info(row)?))
     }
 
     /// Every row with its code object, in the order of the file. One code
@@ -430,8 +418,8 @@ impl Reader {
         Ok((blob, codec::claim(blob, size, &self.work)?))
     }
 
-    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
-        entry(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
+    fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
+        row_info(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
@@ -443,119 +431,9 @@ impl Reader {
     }
 }
 
-/// The rows of a query, each with its own budget and counted.
-pub(crate) struct BoundedRows<'a, 'stmt> {
-    pub(crate) path: &'a Path,
-    pub(crate) budget: &'a StepBudget,
-    pub(crate) work: &'a WorkBudget,
-    pub(crate) rows: Rows<'stmt>,
-}
-
-impl<'stmt> BoundedRows<'_, 'stmt> {
-    /// # Errors
-    /// [`ReadError::Runaway`], or SQLite's.
-    pub(crate) fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
-        self.budget.renew();
-        let row = self.rows.next().map_err(|source| sqlite_error(self.path, source))?;
-        if let Some(row) = row {
-            self.work.row(self.path, row)?;
-        }
-        Ok(row)
-    }
-}
-
-/// How many rows a file has. SQLite counts in one step, which nothing ends in a
-/// tree without end.
-pub(crate) fn count(
-    path: &Path,
-    connection: &Connection,
-    budget: &StepBudget,
-    work: &WorkBudget,
-    layout: Layout,
-) -> Result<u64, ReadError> {
-    let sqlite = |source| sqlite_error(path, source);
-    // Of a view all rows would be looked up.
-    let table = if layout == Layout::Dense { "kern_keys" } else { TABLE };
-    let mut statement = connection.prepare(&format!("SELECT 1 FROM {table}")).map_err(sqlite)?;
-    let rows = statement.query(()).map_err(sqlite)?;
-    let mut rows = BoundedRows { path, budget, work, rows };
-    let mut count = 0;
-    work.restart();
-    while rows.next()?.is_some() {
-        count += 1;
-    }
-    work.restart();
-    Ok(count)
-}
-
-/// The first column that MIOpen's check or its query would miss.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `SQLiteBase::CheckTableColumns` and
-/// `KernDb::FindRecordUnsafe`.
-pub(crate) fn missing_column(
-    connection: &Connection,
-) -> Result<Option<&'static str>, rusqlite::Error> {
-    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
-    let names: Vec<String> =
-        statement.query_map((), |row| row.get("name"))?.collect::<Result<_, _>>()?;
-    let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
-    let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
-    Ok(missing.next())
-}
-
-/// The unique index of the whole table on exactly the key, by its bytes.
-pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT list.name, group_concat(info.name ORDER BY info.seqno) \
-         FROM pragma_index_list(?1) AS list, pragma_index_xinfo(list.name) AS info \
-         WHERE list.\"unique\" AND NOT list.partial AND info.key \
-         GROUP BY list.name HAVING min(upper(info.coll) = 'BINARY' AND NOT info.\"desc\")",
-    )?;
-    let mut rows = statement.query([TABLE])?;
-    let wanted = KEY_COLUMNS.join(",");
-    while let Some(row) = rows.next()? {
-        if row.get::<_, Option<String>>(1)?.is_some_and(|columns| columns == wanted) {
-            return row.get(0).map(Some);
-        }
-    }
-    Ok(None)
-}
-
 /// Whether changes to the file stand in a log beside it.
 fn has_changes_in_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
-}
-
-fn key(row: &rusqlite::Row<'_>) -> Result<KernelKey, RowError> {
-    let (name, args) = key_text(row)?;
-    Ok(KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() })
-}
-
-fn key_text<'a>(row: &'a rusqlite::Row<'_>) -> Result<(&'a str, &'a str), RowError> {
-    Ok((row::text(row, 0, "kernel_name")?, row::text(row, 1, "kernel_args")?))
-}
-
-fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<RowInfo, RowError> {
-    let key = key(row)?;
-    let bytes = |index, column| {
-        let size = row::integer(row, index, column)?;
-        let bytes = u64::try_from(size).ok().filter(|bytes| *bytes <= limit);
-        bytes.ok_or(RowError::Size { size, limit })
-    };
-    let stored_bytes = bytes(2, "kernel_blob")?;
-    let uncompressed_size = bytes(4, "uncompressed_size")?;
-    Ok(RowInfo {
-        key,
-        stored_bytes,
-        object_bytes: if uncompressed_size == 0 { stored_bytes } else { uncompressed_size },
-        compressed: uncompressed_size != 0,
-        hash: row::text(row, 3, "kernel_hash")?.to_owned(),
-    })
-}
-
-/// A key to name in an error, whatever the columns hold.
-fn shown_key(row: &rusqlite::Row<'_>) -> KernelKey {
-    KernelKey { kernel_name: row::lossy_text(row, 0), kernel_args: row::lossy_text(row, 1) }
 }

@@ -11,7 +11,8 @@ use crate::copy::transfer::CopyOptions;
 use crate::encoding::Encoding;
 use crate::error::{ReadError, RowError};
 use crate::origin::{Note, NoteReader};
-use crate::read::{ReadOptions, Reader, RowInfo, StoredBlob};
+use crate::read::{ReadOptions, Reader, StoredBlob};
+use crate::row_info::RowInfo;
 
 /// Entries read at a time.
 const BATCH: u32 = 256;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::copy::cursor::Cursor;
 use crate::error::ReadError;
-use crate::read::RowInfo;
+use crate::row_info::RowInfo;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use gfxpack_model::Language;
 
 use crate::error::ReadError;
 use crate::header::Header;
-use crate::read::{Reader, RowInfo};
+use crate::read::Reader;
+use crate::row_info::RowInfo;
 
 /// A summary of what a kdb holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

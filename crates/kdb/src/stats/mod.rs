@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use crate::error::ReadError;
 use crate::layout::Layout;
 use crate::progress::Progress;
-use crate::read::{Reader, RowInfo};
+use crate::read::Reader;
+use crate::row_info::RowInfo;
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,6 +9,7 @@ use std::path::Path;
 use gfxpack_model::{KernelKey, Target};
 use rusqlite::Connection;
 
+use crate::bounded_rows::{BoundedRows, count};
 use crate::encoding::Encoding;
 use crate::error::ReadError;
 use crate::header::Journal;
@@ -17,8 +18,8 @@ use crate::layout::Layout;
 use crate::open::{self, Probe, StepBudget, sqlite_error};
 use crate::parallel;
 use crate::progress::Progress;
-use crate::read::{BoundedRows, count, key_index, missing_column};
 use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
+use crate::table::{key_index, missing_column};
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
 use crate::work::WorkBudget;
