@@ -246,6 +246,7 @@ fn members() -> Vec<Package> {
 }
 
 /// The names of all that a member needs to run, itself left out.
+#[expect(clippy::disallowed_methods, reason = "cargo is asked")]
 fn closure(member: &str) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"])

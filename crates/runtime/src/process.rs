@@ -55,10 +55,10 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn in_parent() {
-    if FORKING.replace(false) {
-        if let Some(hooks) = HOOKS.get() {
-            (hooks.after)();
-        }
+    if FORKING.replace(false)
+        && let Some(hooks) = HOOKS.get()
+    {
+        (hooks.after)();
     }
 }
 
