@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     options.max_object_bytes = MAX_OBJECT_BYTES;
     match Reader::open_with(path, options) {
         Ok(reader) => {
-            let read = reader.for_each_record(|record| {
+            let read = reader.for_each_kernel(|record| {
                 assert!(record.code_object.len() as u64 <= MAX_OBJECT_BYTES);
                 keys.push(record.key);
                 Ok::<_, ReadError>(())

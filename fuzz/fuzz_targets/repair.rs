@@ -50,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     let saved = Reader::open(&out).expect("what is written can be read");
     let mut rows = 0;
     saved
-        .for_each_record(|record| {
+        .for_each_kernel(|record| {
             assert!(record.code_object.len() as u64 <= MAX_OBJECT_BYTES);
             assert!(lost.binary_search(&record.key).is_err(), "saved and lost at once");
             rows += 1;

@@ -317,6 +317,7 @@ mod tests {
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
+    use gfxpack_plan::workers::InTurn;
     use gfxpack_process::Usage;
 
     use super::*;
@@ -356,6 +357,7 @@ mod tests {
             ["a.cl", "b.cl", "c.s"].map(source).to_vec(),
             &[request],
             &Clock::at(0),
+            &InTurn,
         )
         .unwrap()
     }

@@ -24,7 +24,7 @@ impl Rows {
     fn of(kdb: &Path, count: usize) -> Result<Self, Box<dyn Error>> {
         let reader = Reader::open(kdb)?;
         let mut known = Vec::new();
-        reader.for_each_entry(|entry| {
+        reader.for_each_row(|entry| {
             known.push(entry.key);
             Ok::<(), ReadError>(())
         })?;

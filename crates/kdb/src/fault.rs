@@ -4,8 +4,6 @@ use std::io;
 
 use rusqlite::ErrorCode;
 
-use crate::error::{ReadError, RowError, WriteError};
-
 /// The kind of an error, by what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -33,98 +31,55 @@ pub enum Fault {
     Input,
 }
 
-impl ReadError {
-    /// The kind of error.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Io { source, .. } => of_io(source),
-            Self::NotAFile { .. }
-            | Self::Interrupted { .. }
-            | Self::HotJournal { .. }
-            | Self::Passing { .. } => Fault::Denied,
-            Self::KeepsChanging { .. } => Fault::Busy,
-            Self::TooSmall { .. } => Fault::TooSmall,
-            Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
-            Self::JournalMode { .. } | Self::Unfinished { .. } | Self::TooLargeToCopy { .. } => {
-                Fault::Journal
-            }
-            Self::Schema { .. }
-            | Self::Statement { .. }
-            | Self::NoIndex { .. }
-            | Self::Encoding { .. } => Fault::Schema,
-            Self::Sqlite { source, .. } => of_sqlite(source),
-            // What stands in an index concerns more than the one row.
-            Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {
-                Fault::Corrupt
-            }
-            Self::Row { .. } => Fault::Row,
+impl Fault {
+    /// Of an error of the file system.
+    pub(crate) fn from_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Absent,
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::Full,
+            _ => Self::Denied,
         }
     }
-}
 
-impl WriteError {
-    /// The kind of error.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Io { source, .. } => of_io(source),
-            Self::Sqlite { source, .. } => of_sqlite(source),
-            Self::ReadBack { .. } => Fault::Corrupt,
-            Self::Key(_)
-            | Self::KeyTooLong { .. }
-            | Self::Duplicate(_)
-            | Self::Order { .. }
-            | Self::Object { .. }
-            | Self::ObjectSize { .. } => Fault::Input,
+    /// Of an error of SQLite's.
+    ///
+    /// Source: SQLite, "Result and Error Codes".
+    pub(crate) fn from_sqlite(error: &rusqlite::Error) -> Self {
+        use rusqlite::Error;
+        // A value that is none of what was asked for: text that is not UTF-8 in
+        // the schema, say. Whoever wrote the file wrote no such thing.
+        if matches!(
+            error,
+            Error::FromSqlConversionFailure(..)
+                | Error::IntegralValueOutOfRange(..)
+                | Error::InvalidColumnType(..)
+                | Error::Utf8Error(..)
+        ) {
+            return Self::Corrupt;
         }
-    }
-}
-
-fn of_io(error: &io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::NotFound => Fault::Absent,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            Fault::Full
+        match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::SchemaChanged,
+            ) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::TooBig) => Self::Input,
+            // The last three: a statement that does not fit the table, or a value
+            // that is taken for a duplicate right after the old one was deleted.
+            // The schema or an index is not what it says.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch
+                | ErrorCode::Unknown,
+            ) => Self::Corrupt,
+            _ => Self::Denied,
         }
-        _ => Fault::Denied,
-    }
-}
-
-/// Source: SQLite, "Result and Error Codes".
-pub(crate) fn of_sqlite(error: &rusqlite::Error) -> Fault {
-    use rusqlite::Error;
-    // A value that is none of what was asked for: text that is not UTF-8 in
-    // the schema, say. Whoever wrote the file wrote no such thing.
-    if matches!(
-        error,
-        Error::FromSqlConversionFailure(..)
-            | Error::IntegralValueOutOfRange(..)
-            | Error::InvalidColumnType(..)
-            | Error::Utf8Error(..)
-    ) {
-        return Fault::Corrupt;
-    }
-    match error.sqlite_error_code() {
-        Some(
-            ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::FileLockingProtocolFailed
-            | ErrorCode::SchemaChanged,
-        ) => Fault::Busy,
-        Some(ErrorCode::DiskFull) => Fault::Full,
-        Some(ErrorCode::TooBig) => Fault::Input,
-        // The last three: a statement that does not fit the table, or a value
-        // that is taken for a duplicate right after the old one was deleted.
-        // The schema or an index is not what it says.
-        Some(
-            ErrorCode::DatabaseCorrupt
-            | ErrorCode::NotADatabase
-            | ErrorCode::ConstraintViolation
-            | ErrorCode::TypeMismatch
-            | ErrorCode::Unknown,
-        ) => Fault::Corrupt,
-        _ => Fault::Denied,
     }
 }
 
@@ -137,6 +92,6 @@ mod tests {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let asked =
             connection.query_row("SELECT CAST(x'ff' AS TEXT)", [], |row| row.get::<_, String>(0));
-        assert_eq!(of_sqlite(&asked.unwrap_err()), Fault::Corrupt);
+        assert_eq!(Fault::from_sqlite(&asked.unwrap_err()), Fault::Corrupt);
     }
 }

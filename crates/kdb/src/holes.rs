@@ -8,9 +8,9 @@ use std::ops::Range;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// The next range of bytes that is no hole, at `from` or after it; none where
-/// there is only a hole up to the end. All of a file counts where its file
-/// system can't tell.
+/// The next range of bytes that is not a hole, at `from` or after it; `None` if
+/// only a hole is left up to `end`. If the file system can't tell, nothing
+/// counts as a hole.
 ///
 /// Source: Linux, `lseek(2)`, "Seeking file data and holes".
 pub(crate) fn next_data(file: &File, from: u64, end: u64) -> io::Result<Option<Range<u64>>> {
@@ -24,7 +24,7 @@ pub(crate) fn next_data(file: &File, from: u64, end: u64) -> io::Result<Option<R
     Ok((start < end).then_some(start..hole.min(end)))
 }
 
-/// Bytes of a file of so many, holes left out.
+/// Bytes of a file that are not in holes; `end` is its size.
 pub(crate) fn data_bytes(file: &File, end: u64) -> io::Result<u64> {
     let (mut bytes, mut from) = (0, 0);
     while let Some(data) = next_data(file, from, end)? {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_wrote_does_not_count() {
+    fn holes_do_not_count_as_data() {
         const MIB: u64 = 1 << 20;
         let file = tempfile::tempfile().unwrap();
         assert_eq!(next_data(&file, 0, 0).unwrap(), None);

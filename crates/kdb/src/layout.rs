@@ -7,8 +7,7 @@ use rusqlite::Connection;
 
 use crate::error::ReadError;
 use crate::open::sqlite_error;
-use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
-use crate::work::Work;
+use crate::work::WorkBudget;
 
 /// How the rows of a kdb are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,11 +20,6 @@ pub enum Layout {
     /// where MIOpen's index repeats it; small pages. `kern_db` is a view.
     Dense,
 }
-
-/// Pages of the dense layout, in bytes: less of each goes unused, and a code
-/// object of 40 kB is 40 reads in place of 10, a fraction of what its
-/// decompression takes.
-pub(crate) const DENSE_PAGE_SIZE: u32 = 1024;
 
 /// Each stored blob. `blob` and `size` are `kern_db`'s `kernel_blob` and
 /// `uncompressed_size`.
@@ -55,18 +49,6 @@ pub(crate) const CREATE_VIEW: &str = "CREATE VIEW kern_db AS SELECT \
     size AS uncompressed_size \
     FROM kern_keys JOIN kern_objects ON id = object";
 
-/// Keys whose object is not there, and objects that no key has.
-pub(crate) const COUNT_STRAY: [(&str, &str); 2] = [
-    (
-        "SELECT count(*) FROM kern_keys WHERE object NOT IN (SELECT id FROM kern_objects)",
-        "keys lead to an object that is not there",
-    ),
-    (
-        "SELECT count(*) FROM kern_objects WHERE id NOT IN (SELECT object FROM kern_keys)",
-        "objects belong to no key",
-    ),
-];
-
 impl Layout {
     /// The layout's word on the command line.
     #[must_use]
@@ -74,23 +56,6 @@ impl Layout {
         match self {
             Self::Miopen => "miopen",
             Self::Dense => "dense",
-        }
-    }
-
-    pub(crate) fn page_size(self) -> u32 {
-        match self {
-            Self::Miopen => PAGE_SIZE,
-            Self::Dense => DENSE_PAGE_SIZE,
-        }
-    }
-
-    /// What makes an empty kdb. The texts are kept in the file, so they are
-    /// part of the format. Indices exist before the rows: these come in the
-    /// index's own order, so that it only grows at its end.
-    pub(crate) fn statements(self) -> &'static [&'static str] {
-        match self {
-            Self::Miopen => &[CREATE_TABLE, CREATE_INDEX],
-            Self::Dense => &[CREATE_OBJECTS, CREATE_KEYS, CREATE_VIEW],
         }
     }
 
@@ -106,7 +71,11 @@ impl Layout {
     ///
     /// # Errors
     /// [`ReadError::Statement`], [`ReadError::Sqlite`], [`ReadError::Runaway`].
-    pub(crate) fn of(path: &Path, connection: &Connection, work: &Work) -> Result<Self, ReadError> {
+    pub(crate) fn detect(
+        path: &Path,
+        connection: &Connection,
+        work: &WorkBudget,
+    ) -> Result<Self, ReadError> {
         let sqlite = |source| sqlite_error(path, source);
         let mut statement = connection.prepare("SELECT sql FROM sqlite_schema").map_err(sqlite)?;
         let mut rows = statement.query(()).map_err(sqlite)?;

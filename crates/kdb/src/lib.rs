@@ -5,64 +5,89 @@
 //! table, bzip2, MD5 and row order; it knows no compiler, no package, and not
 //! which directory is the system's.
 //!
-//! - [`write()`] builds a whole file from keys in canonical order; equal input
-//!   gives equal bytes.
-//! - [`Reader`] looks up, lists and streams, and never writes beside the file.
-//! - [`UserKdb`] is the one file that is written to while others use it: the
-//!   user's own cache.
-//! - [`verify()`] goes through everything a file can have wrong and reports it.
+//! [`Reader`] looks up, lists and streams, and never writes beside the file.
+//! It is always there; the rest are features, both on by default:
+//!
+//! - `user`: [`UserKdb`], the one file that is written to while others use it,
+//!   the user's own cache.
+//! - `tools`: whole files. [`write()`] builds one from keys in canonical order,
+//!   and equal input gives equal bytes; [`convert()`], [`merge()`], [`split()`]
+//!   and [`diff()`]; [`verify()`] goes through everything a file can have wrong
+//!   and reports it; [`repair()`] saves what is whole of a damaged file;
+//!   [`Reader::info`] and [`Reader::stats`] count.
 
-mod check_row;
+mod bounded_rows;
 mod codec;
+#[cfg(feature = "tools")]
 mod copy;
-mod cursor;
-mod diff;
+#[cfg(any(feature = "user", feature = "tools", test))]
+mod encode;
+#[cfg(feature = "tools")]
+mod encoding;
 mod error;
 mod fault;
 mod header;
 mod holes;
-mod info;
+#[cfg(any(feature = "user", feature = "tools"))]
+mod key;
 mod layout;
-mod live;
-mod lock;
-mod merge;
 mod open;
 mod origin;
-mod pipeline;
+#[cfg(feature = "tools")]
+mod parallel;
+#[cfg(feature = "tools")]
+mod progress;
 mod read;
-mod report;
+#[cfg(feature = "tools")]
+mod repair;
 mod row;
-mod salvage;
+mod row_info;
 mod schema;
-mod second_look;
-mod sink;
-mod split;
+#[cfg(feature = "tools")]
 mod stats;
-mod temp;
-mod turn;
-mod usage;
+mod table;
+#[cfg(feature = "user")]
 mod user;
+#[cfg(feature = "tools")]
 mod verify;
 mod work;
+#[cfg(feature = "tools")]
 mod write;
 
-pub use copy::{CopyOptions, convert};
-pub use diff::{Change, Differences, diff};
-pub use error::{CopyError, ReadError, RowError, WriteError};
+#[cfg(feature = "tools")]
+pub use copy::{
+    convert::convert,
+    diff::{Change, Differences, diff},
+    error::CopyError,
+    merge::{Conflict, Merged, merge},
+    split::{Part, SplitBy, split},
+    transfer::CopyOptions,
+};
+#[cfg(any(feature = "user", feature = "tools"))]
+pub use encode::Blob;
+#[cfg(any(feature = "user", feature = "tools"))]
+pub use error::WriteError;
+pub use error::{ReadError, RowError};
 pub use fault::Fault;
 pub use header::{Header, Journal};
-pub use info::Info;
 pub use layout::Layout;
-pub use live::LiveKdb;
-pub use merge::{Conflict, Merged, merge};
 pub use origin::Origin;
-pub use read::{Entry, Fetched, ReadOptions, Reader, Record};
-pub use report::{Finding, FindingClass, Report};
-pub use salvage::{Lost, Repaired, repair};
+#[cfg(feature = "tools")]
+pub use progress::Progress;
+pub use read::{Fetched, KernelRow, ReadOptions, Reader};
+#[cfg(feature = "tools")]
+pub use repair::{Repaired, lost::Lost, repair};
+pub use row_info::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
-pub use second_look::Damaged;
-pub use split::{Part, SplitBy, split};
-pub use stats::{Stats, Sums};
-pub use user::{UserKdb, UserOptions};
-pub use verify::{VerifyOptions, verify};
-pub use write::{Blob, Progress, Row, WriteOptions, Written, write};
+#[cfg(feature = "tools")]
+pub use stats::{Stats, Sums, info::Info};
+#[cfg(feature = "user")]
+pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};
+#[cfg(feature = "tools")]
+pub use verify::{
+    VerifyOptions,
+    report::{Finding, FindingClass, Report},
+    verify,
+};
+#[cfg(feature = "tools")]
+pub use write::{Row, WriteOptions, sink::Written, write};

@@ -12,19 +12,13 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::ReadError;
-use crate::header::{Encoding, HEADER_BYTES, Header};
+use crate::header::{HEADER_BYTES, Header};
 use crate::holes;
-use crate::lock;
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
-use crate::turn;
 
-/// SQLite instructions between two looks at the budget.
+/// SQLite instructions per tick, after which the budget is checked.
 const TICK_OPERATIONS: i32 = 1000;
-/// Ticks that one step of a query may take in a file that somebody writes to,
-/// where nobody knows how large it will be. A scan of a million rows takes some
-/// ten thousand.
-const TICKS_PER_STEP: u64 = 100_000;
-/// The same in a file that stays as it is, besides one for [`BYTES_PER_TICK`]:
+/// Ticks that one step of a query may take in a file that stays as it is, besides one for [`BYTES_PER_TICK`]:
 /// much more than looking up a key takes.
 const TICKS_AT_REST: u64 = 1000;
 /// Bytes of a file that one tick is enough to look at: some twenty rows of the
@@ -37,16 +31,16 @@ const MAX_FUNCTION_ARGUMENTS: i32 = 1;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 
-/// What there is to know of a file before SQLite sees it.
+/// What is known of a file before SQLite opens it.
 pub(crate) struct Probe {
     pub(crate) header: Header,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// The same, holes left out.
+    /// Bytes that are stored: its size without its holes.
     pub(crate) data_bytes: u64,
 }
 
-/// Looks at a file from outside.
+/// Checks a file before SQLite opens it.
 ///
 /// # Errors
 /// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`],
@@ -102,17 +96,6 @@ pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
     }
 }
 
-/// The encoding of the file's text.
-///
-/// # Errors
-/// [`ReadError::Io`].
-pub(crate) fn encoding(path: &Path) -> Result<Encoding, ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let mut bytes = [0; HEADER_BYTES];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(io)?;
-    Ok(Encoding::of(&bytes))
-}
-
 /// A connection that can only read, creates nothing beside the file, trusts
 /// nothing in it, and holds no value larger than `max_object_bytes` and a key.
 /// Its steps take no longer than going through `data_bytes` of the file once.
@@ -124,7 +107,7 @@ pub(crate) fn connect(
     path: &Path,
     data_bytes: u64,
     max_object_bytes: u64,
-) -> Result<(Connection, Budget), ReadError> {
+) -> Result<(Connection, StepBudget), ReadError> {
     let absolute = std::path::absolute(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
     let ticks = TICKS_AT_REST + data_bytes / BYTES_PER_TICK;
@@ -136,7 +119,7 @@ fn connect_absolute(
     path: &Path,
     ticks: u64,
     max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
+) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -146,113 +129,13 @@ fn connect_absolute(
     harden(connection, ticks, max_object_bytes)
 }
 
-/// A connection that may write to the file, which must exist, and follows no
-/// symbolic link on its way. It waits for others as [`turn`] says, and
-/// [holds](lock::hold) its locks.
-///
-/// # Errors
-/// As SQLite has them.
-pub(crate) fn connect_to_write(
-    path: &Path,
-    max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    turn::install(&mut connection)?;
-    lock::hold(&connection)?;
-    keep_in_memory(&connection)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
-}
-
-/// How a file that others write to is looked at without changing anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// With locks, which are kept. A file in WAL mode can't be opened so.
-    Live,
-    /// The file alone.
-    AtRest,
-    /// To find out which of these will do.
-    WithoutLocks,
-}
-
-/// A connection that can only read a file that others may write to meanwhile,
-/// makes, changes and removes nothing, and follows no symbolic link. A file in
-/// WAL mode can't be opened [`Look::WithoutLocks`]. It waits for others as
-/// [`turn`] says.
-///
-/// Source: SQLite, "Uniform Resource Identifiers", section 3.3;
-/// `sqlite3PagerOpenWal` of SQLite 3.54.1.
-///
-/// # Errors
-/// As SQLite has them.
-pub(crate) fn connect_to_look(
-    path: &Path,
-    look: Look,
-    max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let parameters = match look {
-        Look::Live => "mode=ro",
-        Look::AtRest => "immutable=1",
-        Look::WithoutLocks => "mode=ro&nolock=1",
-    };
-    let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
-    turn::install(&mut connection)?;
-    lock::hold(&connection)?;
-    keep_in_memory(&connection)?;
-    connection.pragma_update(None, "query_only", true)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
-}
-
-/// A connection to a copy that nobody else knows of, its log included, which
-/// stays as it is.
-///
-/// # Errors
-/// As SQLite has them.
-pub(crate) fn connect_to_copy(
-    path: &Path,
-    max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    lock::hold(&connection)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update(None, "query_only", true)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
-}
-
-/// A connection to what `bytes` give, `size` of them, in memory alone.
-///
-/// # Errors
-/// As SQLite has them, which has a word of its own for what `bytes` fails with.
-pub(crate) fn connect_to_bytes(
-    bytes: impl Read,
-    size: usize,
-    max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
-    let mut connection = Connection::open_in_memory()?;
-    connection.deserialize_read_exact("main", bytes, size, false)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
-}
-
-/// Has SQLite make no files of its own: a variable would say in which
-/// directory, TMPDIR or SQLITE_TMPDIR. What is done to a user's kdb needs little.
-fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.pragma_update(None, "temp_store", "MEMORY")
-}
-
-/// Sets what holds for every file that somebody else may have written.
-fn harden(
+/// Applies the limits and settings for files that somebody else may have written.
+pub(crate) fn harden(
     mut connection: Connection,
     ticks: u64,
     max_object_bytes: u64,
-) -> Result<(Connection, Budget), rusqlite::Error> {
-    let budget = Budget::of(&mut connection, ticks)?;
+) -> Result<(Connection, StepBudget), rusqlite::Error> {
+    let budget = StepBudget::install(&mut connection, ticks)?;
     let largest = max_object_bytes.saturating_add(2 * MAX_KEY_BYTES as u64);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(largest).unwrap_or(i32::MAX))?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -265,17 +148,18 @@ fn harden(
     Ok((connection, budget))
 }
 
-/// How much work SQLite may still put into the step at hand, in its own
-/// instructions. A tree can be made so that its next row never comes.
-pub(crate) struct Budget {
-    /// What a step is given, in ticks.
+/// How many of its own instructions SQLite may still spend on the current step.
+/// A hostile file can hold a tree in which the next row never comes.
+pub(crate) struct StepBudget {
+    /// Ticks for each step.
     ticks: u64,
     left: Arc<AtomicU64>,
 }
 
-impl Budget {
-    /// Bounds the connection's steps.
-    fn of(connection: &mut Connection, ticks: u64) -> Result<Self, rusqlite::Error> {
+impl StepBudget {
+    /// Sets the connection's progress handler, which ends a step whose budget is
+    /// spent.
+    fn install(connection: &mut Connection, ticks: u64) -> Result<Self, rusqlite::Error> {
         let left = Arc::new(AtomicU64::new(ticks));
         let budget = Self { ticks, left: Arc::clone(&left) };
         let is_over = move || {
@@ -287,12 +171,14 @@ impl Budget {
         Ok(budget)
     }
 
-    /// Gives the next step its full measure.
+    /// Gives the next step its full budget.
     pub(crate) fn renew(&self) {
-        self.renew_to_read(0);
+        self.left.store(self.ticks, Ordering::Relaxed);
     }
 
-    /// Gives the next step enough to look at so many bytes of the file besides.
+    /// Gives the next step its full budget, and enough to read so many bytes of
+    /// the file besides.
+    #[cfg(any(feature = "user", test))]
     pub(crate) fn renew_to_read(&self, bytes: u64) {
         self.left.store(self.ticks + bytes / BYTES_PER_TICK, Ordering::Relaxed);
     }
@@ -319,7 +205,7 @@ fn immutable_uri(path: &Path) -> String {
     uri(path, "immutable=1")
 }
 
-fn uri(path: &Path, parameters: &str) -> String {
+pub(crate) fn uri(path: &Path, parameters: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -339,7 +225,7 @@ mod tests {
     #[test]
     fn a_step_has_so_many_instructions() {
         let mut connection = Connection::open_in_memory().unwrap();
-        let budget = Budget::of(&mut connection, 20).unwrap();
+        let budget = StepBudget::install(&mut connection, 20).unwrap();
         let count = |rows: u32| {
             let sql = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?1)
                 SELECT count(*) FROM n";

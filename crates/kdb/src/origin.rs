@@ -28,82 +28,9 @@ pub(crate) struct Note {
     pub(crate) origin: Option<Arc<Origin>>,
 }
 
-/// Each origin once, numbered in the order in which rows first have them.
-const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
-    id INTEGER PRIMARY KEY, \
-    generator TEXT NOT NULL, \
-    compiler TEXT NOT NULL, \
-    compiler_digest TEXT NOT NULL, \
-    source TEXT NOT NULL, \
-    source_digest TEXT NOT NULL)";
-
-/// From which row on, in the order of the keys and counted from 1, rows have
-/// an origin and a date, up to the next entry. One source's rows follow one
-/// another, so there are far fewer entries than rows.
-const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
-    first_row INTEGER PRIMARY KEY, \
-    origin INT, \
-    date INT)";
-
 /// Bytes of one file's origins: a bound on what a bad file can make a reader
 /// hold. Nobody writes so many, and what is in such a file is not believed.
 const MAX_BYTES: usize = 64 << 20;
-
-/// Writes the side tables, which come into being with the first row that has
-/// something to note.
-#[derive(Default)]
-pub(crate) struct Notes {
-    ids: HashMap<Arc<Origin>, i64>,
-    last: Note,
-    made: bool,
-}
-
-impl Notes {
-    /// Notes what is known of the row of that number.
-    pub(crate) fn add(
-        &mut self,
-        connection: &Connection,
-        row: u64,
-        note: &Note,
-    ) -> Result<(), rusqlite::Error> {
-        if *note == self.last {
-            return Ok(());
-        }
-        if !self.made {
-            connection.execute_batch(CREATE_ORIGINS)?;
-            connection.execute_batch(CREATE_RUNS)?;
-            self.made = true;
-        }
-        let id = match &note.origin {
-            None => None,
-            Some(origin) => match self.ids.get(origin) {
-                Some(id) => Some(*id),
-                None => {
-                    let id = self.ids.len() as i64 + 1;
-                    let Origin { generator, compiler, compiler_digest, source, source_digest } =
-                        &**origin;
-                    connection
-                        .prepare_cached("INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-                        .execute((
-                            id,
-                            generator,
-                            compiler,
-                            compiler_digest,
-                            source,
-                            source_digest,
-                        ))?;
-                    self.ids.insert(Arc::clone(origin), id);
-                    Some(id)
-                }
-            },
-        };
-        connection
-            .prepare_cached("INSERT INTO kern_origin_runs VALUES (?1, ?2, ?3)")?
-            .execute((row as i64, id, note.date))?;
-        self.last = note.clone();
-        Ok(())
-    }
-}
 
 /// Reads the side tables along with the rows.
 #[derive(Default)]

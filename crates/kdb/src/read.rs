@@ -7,19 +7,21 @@ use std::sync::Arc;
 use gfxpack_model::KernelKey;
 use rusqlite::{Connection, Rows};
 
+use crate::bounded_rows::{BoundedRows, count};
 use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
-use crate::info::{Collect, Info};
 use crate::layout::Layout;
-use crate::open::{self, Budget, Probe, sqlite_error};
+use crate::open::{self, Probe, StepBudget, sqlite_error};
 use crate::origin::{NoteReader, Origin};
 use crate::row;
+use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
-    AFTER, COLUMNS, IN_ORDER, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES,
-    SELECT_ONE, SELECT_ONE_WITHOUT_ROWID, TABLE,
+    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID,
+    TABLE,
 };
-use crate::work::Work;
+use crate::table::{key_index, missing_column};
+use crate::work::WorkBudget;
 
 /// How a kdb is read.
 #[derive(Debug, Clone)]
@@ -49,10 +51,10 @@ impl Default for ReadOptions {
 pub struct Reader {
     path: PathBuf,
     connection: Connection,
-    budget: Budget,
+    budget: StepBudget,
     header: Header,
     file_bytes: u64,
-    work: Work,
+    work: WorkBudget,
     /// Bytes unpacked in lookups of rows that claim much and are no kernels.
     wasted: Cell<u64>,
     select_one: &'static str,
@@ -61,24 +63,9 @@ pub struct Reader {
     listed: String,
 }
 
-/// A row without its code object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// What MIOpen asks for.
-    pub key: KernelKey,
-    /// Bytes of the blob as stored.
-    pub stored_bytes: u64,
-    /// Bytes of the code object, as the row declares.
-    pub object_bytes: u64,
-    /// Whether the blob is a bzip2 stream.
-    pub compressed: bool,
-    /// MD5 of the code object, as the row declares.
-    pub hash: String,
-}
-
 /// A row with its code object, decoded and held against its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct KernelRow {
     /// What MIOpen asks for.
     pub key: KernelKey,
     /// What MIOpen loads.
@@ -96,8 +83,9 @@ pub struct Fetched {
 }
 
 /// A row's content as it is stored, decoded by nobody yet.
+#[cfg(feature = "tools")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredBlob {
     pub(crate) blob: Vec<u8>,
     pub(crate) hash: String,
     pub(crate) claim: Claim,
@@ -121,7 +109,7 @@ impl Reader {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let Probe { header, bytes, data_bytes } = open::probe(path)?;
-        let at_rest = options.wal && header.journal == Journal::Wal && !has_log(path);
+        let at_rest = options.wal && header.journal == Journal::Wal && !has_changes_in_log(path);
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
@@ -136,14 +124,14 @@ impl Reader {
     pub(crate) fn over(
         path: &Path,
         connection: Connection,
-        budget: Budget,
+        budget: StepBudget,
         header: Header,
         file_bytes: u64,
         options: ReadOptions,
     ) -> Result<Self, ReadError> {
         let sqlite = |source| sqlite_error(path, source);
-        let work = Work::new(file_bytes, options.max_object_bytes);
-        let layout = Layout::of(path, &connection, &work)?;
+        let work = WorkBudget::new(file_bytes, options.max_object_bytes);
+        let layout = Layout::detect(path, &connection, &work)?;
         if let Some(column) = missing_column(&connection).map_err(sqlite)? {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
@@ -181,6 +169,7 @@ impl Reader {
     }
 
     /// For a statement that looks at so many bytes of the file.
+    #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.budget.renew_to_read(bytes);
         &self.connection
@@ -196,6 +185,12 @@ impl Reader {
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// What the header says: page size, journal mode, version of SQLite.
+    #[must_use]
+    pub fn header(&self) -> Header {
+        self.header
     }
 
     /// Size of the file in bytes.
@@ -252,11 +247,12 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::get`].
-    pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<Stored>, ReadError> {
+    #[cfg(feature = "tools")]
+    pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<StoredBlob>, ReadError> {
         self.with_row(key, |row| {
             let (blob, claim) = self.claimed(row)?;
             let hash = row::text(row, 3, "kernel_hash")?.to_owned();
-            Ok(Stored { blob: blob.to_vec(), hash, claim })
+            Ok(StoredBlob { blob: blob.to_vec(), hash, claim })
         })
     }
 
@@ -270,26 +266,30 @@ impl Reader {
         let mut rows = self.steps(found.map_err(|source| self.sqlite(source))?);
         let Some(row) = rows.next()? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
-        let (name, args) = self::key_text(row).map_err(fault)?;
+        let (name, args) = key_text(row).map_err(fault)?;
         if name != key.kernel_name || args != key.kernel_args {
             return Err(fault(RowError::OtherKey(shown_key(row))));
         }
         take(row).map(Some).map_err(fault)
     }
 
-    /// Up to `limit` entries after a key, in canonical order; from the first
+    /// Up to `limit` rows after a key, in canonical order; from the first
     /// on without one.
     ///
     /// # Errors
-    /// As [`Reader::for_each_entry`].
-    pub(crate) fn entries_after(
+    /// As [`Reader::for_each_row`].
+    #[cfg(feature = "tools")]
+    pub(crate) fn rows_after(
         &self,
         key: Option<&KernelKey>,
         limit: u32,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<RowInfo>, ReadError> {
+        // Rows after a key. SQLite searches an index for both columns only if they
+        // are compared as they are.
+        const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";
         let mut entries = Vec::new();
         let each = |row: &rusqlite::Row<'_>| {
-            entries.push(self.entry(row)?);
+            entries.push(self.row_info(row)?);
             Ok::<(), ReadError>(())
         };
         let after = if key.is_some() { AFTER } else { "" };
@@ -308,13 +308,13 @@ impl Reader {
     ///
     /// # Errors
     /// The first of a damaged row, a damaged file, or `each`.
-    pub fn for_each_entry<E: From<ReadError>>(
+    pub fn for_each_row<E: From<ReadError>>(
         &self,
-        mut each: impl FnMut(Entry) -> Result<(), E>,
+        mut each: impl FnMut(RowInfo) -> Result<(), E>,
     ) -> Result<(), E> {
         self.work.restart();
         let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
-        self.for_each(&sql, (), |row| each(self.entry(row)?))
+        self.for_each(&sql, (), |row| each(self.row_info(row)?))
     }
 
     /// Every row with its code object, in the order of the file. One code
@@ -322,9 +322,9 @@ impl Reader {
     ///
     /// # Errors
     /// The first of a damaged row, a damaged file, or `each`.
-    pub fn for_each_record<E: From<ReadError>>(
+    pub fn for_each_kernel<E: From<ReadError>>(
         &self,
-        mut each: impl FnMut(Record) -> Result<(), E>,
+        mut each: impl FnMut(KernelRow) -> Result<(), E>,
     ) -> Result<(), E> {
         self.work.restart();
         self.for_each(SELECT_ALL, [self.limit()], |row| {
@@ -332,7 +332,7 @@ impl Reader {
             let key = key(row).map_err(fault)?;
             let (blob, claim) = self.claimed(row).map_err(fault)?;
             let code_object = self.decode(row, blob, claim).map_err(fault)?;
-            each(Record { key, code_object })
+            each(KernelRow { key, code_object })
         })
     }
 
@@ -340,7 +340,7 @@ impl Reader {
     /// by name and then by arguments, bytewise.
     ///
     /// # Errors
-    /// As [`Reader::for_each_entry`].
+    /// As [`Reader::for_each_row`].
     pub fn for_each_origin<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(KernelKey, Option<Arc<Origin>>) -> Result<(), E>,
@@ -348,7 +348,7 @@ impl Reader {
         let sqlite = |source| self.sqlite(source);
         let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;
         let mut row = 0;
-        self.for_each_entry(|entry| {
+        self.for_each_row(|entry| {
             row += 1;
             let note = notes.note(&self.connection, row).map_err(sqlite)?;
             each(entry.key, note.origin)
@@ -362,19 +362,6 @@ impl Reader {
     pub fn count(&self) -> Result<u64, ReadError> {
         let Self { path, connection, budget, work, layout, .. } = self;
         count(path, connection, budget, work, *layout)
-    }
-
-    /// What the file holds, in numbers. Blobs are not read.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_entry`].
-    pub fn info(&self) -> Result<Info, ReadError> {
-        let mut collect = Collect::new(self.header, self.file_bytes);
-        self.for_each_entry(|entry| {
-            collect.add(&entry);
-            Ok::<(), ReadError>(())
-        })?;
-        Ok(collect.finish())
     }
 
     fn for_each<E: From<ReadError>>(
@@ -397,8 +384,8 @@ impl Reader {
         self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
     }
 
-    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> Steps<'a, 'stmt> {
-        Steps { path: &self.path, budget: &self.budget, work: &self.work, rows }
+    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> BoundedRows<'a, 'stmt> {
+        BoundedRows { path: &self.path, budget: &self.budget, work: &self.work, rows }
     }
 
     /// The largest blob that is read.
@@ -431,8 +418,8 @@ impl Reader {
         Ok((blob, codec::claim(blob, size, &self.work)?))
     }
 
-    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<Entry, ReadError> {
-        entry(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
+    fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
+        row_info(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
@@ -444,119 +431,9 @@ impl Reader {
     }
 }
 
-/// The rows of a query, each with its own budget and counted.
-pub(crate) struct Steps<'a, 'stmt> {
-    pub(crate) path: &'a Path,
-    pub(crate) budget: &'a Budget,
-    pub(crate) work: &'a Work,
-    pub(crate) rows: Rows<'stmt>,
-}
-
-impl<'stmt> Steps<'_, 'stmt> {
-    /// # Errors
-    /// [`ReadError::Runaway`], or SQLite's.
-    pub(crate) fn next(&mut self) -> Result<Option<&rusqlite::Row<'stmt>>, ReadError> {
-        self.budget.renew();
-        let row = self.rows.next().map_err(|source| sqlite_error(self.path, source))?;
-        if let Some(row) = row {
-            self.work.row(self.path, row)?;
-        }
-        Ok(row)
-    }
-}
-
-/// How many rows a file has. SQLite counts in one step, which nothing ends in a
-/// tree without end.
-pub(crate) fn count(
-    path: &Path,
-    connection: &Connection,
-    budget: &Budget,
-    work: &Work,
-    layout: Layout,
-) -> Result<u64, ReadError> {
-    let sqlite = |source| sqlite_error(path, source);
-    // Of a view all rows would be looked up.
-    let table = if layout == Layout::Dense { "kern_keys" } else { TABLE };
-    let mut statement = connection.prepare(&format!("SELECT 1 FROM {table}")).map_err(sqlite)?;
-    let rows = statement.query(()).map_err(sqlite)?;
-    let mut rows = Steps { path, budget, work, rows };
-    let mut count = 0;
-    work.restart();
-    while rows.next()?.is_some() {
-        count += 1;
-    }
-    work.restart();
-    Ok(count)
-}
-
-/// The first column that MIOpen's check or its query would miss.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `SQLiteBase::CheckTableColumns` and
-/// `KernDb::FindRecordUnsafe`.
-pub(crate) fn missing_column(
-    connection: &Connection,
-) -> Result<Option<&'static str>, rusqlite::Error> {
-    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
-    let names: Vec<String> =
-        statement.query_map((), |row| row.get("name"))?.collect::<Result<_, _>>()?;
-    let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
-    let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
-    Ok(missing.next())
-}
-
-/// The unique index of the whole table on exactly the key, by its bytes.
-pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT list.name, group_concat(info.name ORDER BY info.seqno) \
-         FROM pragma_index_list(?1) AS list, pragma_index_xinfo(list.name) AS info \
-         WHERE list.\"unique\" AND NOT list.partial AND info.key \
-         GROUP BY list.name HAVING min(upper(info.coll) = 'BINARY' AND NOT info.\"desc\")",
-    )?;
-    let mut rows = statement.query([TABLE])?;
-    let wanted = KEY_COLUMNS.join(",");
-    while let Some(row) = rows.next()? {
-        if row.get::<_, Option<String>>(1)?.is_some_and(|columns| columns == wanted) {
-            return row.get(0).map(Some);
-        }
-    }
-    Ok(None)
-}
-
 /// Whether changes to the file stand in a log beside it.
-pub(crate) fn has_log(path: &Path) -> bool {
+fn has_changes_in_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
-}
-
-fn key(row: &rusqlite::Row<'_>) -> Result<KernelKey, RowError> {
-    let (name, args) = key_text(row)?;
-    Ok(KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() })
-}
-
-fn key_text<'a>(row: &'a rusqlite::Row<'_>) -> Result<(&'a str, &'a str), RowError> {
-    Ok((row::text(row, 0, "kernel_name")?, row::text(row, 1, "kernel_args")?))
-}
-
-fn entry(row: &rusqlite::Row<'_>, limit: u64) -> Result<Entry, RowError> {
-    let key = key(row)?;
-    let bytes = |index, column| {
-        let size = row::integer(row, index, column)?;
-        let bytes = u64::try_from(size).ok().filter(|bytes| *bytes <= limit);
-        bytes.ok_or(RowError::Size { size, limit })
-    };
-    let stored_bytes = bytes(2, "kernel_blob")?;
-    let uncompressed_size = bytes(4, "uncompressed_size")?;
-    Ok(Entry {
-        key,
-        stored_bytes,
-        object_bytes: if uncompressed_size == 0 { stored_bytes } else { uncompressed_size },
-        compressed: uncompressed_size != 0,
-        hash: row::text(row, 3, "kernel_hash")?.to_owned(),
-    })
-}
-
-/// A key to name in an error, whatever the columns hold.
-fn shown_key(row: &rusqlite::Row<'_>) -> KernelKey {
-    KernelKey { kernel_name: row::lossy_text(row, 0), kernel_args: row::lossy_text(row, 1) }
 }

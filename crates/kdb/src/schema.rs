@@ -45,6 +45,7 @@ pub(crate) const COLUMNS: [Column; 6] = [
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["kernel_name", "kernel_args"];
 
 /// Makes the table. The text is kept in the file, so it is part of the format.
+#[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     id INTEGER PRIMARY KEY ASC, \
     kernel_name TEXT NOT NULL, \
@@ -54,11 +55,9 @@ pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     uncompressed_size INT NOT NULL)";
 
 /// Makes the unique index that lookups go through.
+#[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_INDEX: &str =
     "CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)";
-
-/// Adds one row, every column given.
-pub(crate) const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// The stored row of one key. The key is read back from the row itself and
 /// not from the index that led to it: an index entry with a flipped bit leads
@@ -90,7 +89,3 @@ pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
 
 /// Canonical order.
 pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";
-
-/// Rows after a key. SQLite searches an index for both columns only if they
-/// are compared as they are.
-pub(crate) const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";

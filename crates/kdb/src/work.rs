@@ -1,5 +1,5 @@
-//! How much one file may have a reader do: what its rows hold and unpack to is
-//! bounded by its own size, and counted.
+//! A bound on the work that one file can cause its reader: the bytes that its
+//! rows hold and unpack to are counted, and limited by the file's own size.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -14,27 +14,27 @@ use crate::error::ReadError;
 /// of the dense layout that share one.
 pub(crate) const MAX_RATIO: u64 = 256;
 
-/// What a row counts at least: none takes less than 16 bytes of a file.
+/// The least that a row counts as: none takes less than 16 bytes of a file.
 const ROW_BYTES: u64 = 16 * MAX_RATIO;
 
 /// What going through a file once may take, and has taken: in bytes that SQLite
 /// hands over and that code objects say they have.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkBudget {
     /// Largest code object that is accepted, in bytes.
     pub(crate) max_object_bytes: u64,
     limit: u64,
     spent: Cell<u64>,
 }
 
-impl Work {
-    /// For a file of so many bytes, holes left out.
+impl WorkBudget {
+    /// For a file of so many bytes, its holes not counted.
     pub(crate) fn new(file_bytes: u64, max_object_bytes: u64) -> Self {
         let limit = max_object_bytes.saturating_add(file_bytes.saturating_mul(MAX_RATIO));
         Self { max_object_bytes, limit, spent: Cell::new(0) }
     }
 
-    /// Begins anew.
+    /// Starts counting from zero.
     pub(crate) fn restart(&self) {
         self.spent.set(0);
     }
@@ -49,7 +49,7 @@ impl Work {
         self.limit
     }
 
-    /// Counts bytes, unless they are more than is left; says whether it did.
+    /// Counts bytes if the budget allows them; returns whether it did.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let spent = self.spent.get().saturating_add(bytes);
         let fits = spent <= self.limit;

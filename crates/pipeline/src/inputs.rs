@@ -22,6 +22,7 @@ use crate::error::{self, Error, Result};
 use crate::library::Library;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
+use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// Lines of a key list that are held beside the keys.
@@ -243,7 +244,7 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
                 break;
             }
         }
-        reader.add(&as_text(path, part, lines)?)?;
+        reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
         lines += LINES_AT_ONCE;
         if ended {
             return Ok(reader.finish()?);

@@ -30,6 +30,7 @@ pub mod packages;
 pub mod prepare;
 pub mod progress;
 mod provenance;
+mod rayon_workers;
 pub mod record;
 pub mod remote;
 pub mod report;

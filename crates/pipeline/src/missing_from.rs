@@ -36,7 +36,7 @@ impl Present {
             options.wal = true;
             options.max_object_bytes = max_object_bytes;
             let mut keys = HashSet::new();
-            Reader::open_with(path, options)?.for_each_entry(|entry| {
+            Reader::open_with(path, options)?.for_each_row(|entry| {
                 keys.insert(digest(&entry.key));
                 Ok::<(), ReadError>(())
             })?;

@@ -111,7 +111,7 @@ impl PackageKdbs<'_> {
         let mut options = ReadOptions::default();
         options.max_object_bytes = self.max_object_bytes;
         let mut licenses = Licenses::new();
-        Reader::open_with(path, options)?.for_each_entry(|entry| {
+        Reader::open_with(path, options)?.for_each_row(|entry| {
             if let Some(source) = entry.key.source_name() {
                 licenses.entry(source.to_owned()).or_default();
             }

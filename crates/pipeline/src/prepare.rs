@@ -18,6 +18,7 @@ use crate::library::Library;
 use crate::missing_from::Share;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
+use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
@@ -170,6 +171,7 @@ impl Gathered {
             sources,
             &read.requests,
             &clock,
+            &RayonWorkers,
         )?;
         Ok(Prepared {
             plan,

@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn times_read_well() {
-        let times = [0, 59, 60, 3599, 3600, 7260].map(|s| super::brief(std::time::Duration::from_secs(s)));
+        let times =
+            [0, 59, 60, 3599, 3600, 7260].map(|s| super::brief(std::time::Duration::from_secs(s)));
         assert_eq!(times, ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "2 h 1 min"]);
     }
 }

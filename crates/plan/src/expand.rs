@@ -10,7 +10,8 @@ use gfxpack_model::{KernelKey, Language};
 use crate::arguments;
 use crate::location::{InputError, Location, Problem};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
-use crate::plan::{KEYS_AT_ONCE, on_all_processors};
+use crate::plan::KEYS_AT_ONCE;
+use crate::workers::{InTurn, Workers};
 
 /// One key to build, with where its source and options come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +171,7 @@ pub struct KeyList {
 /// where there is no key at all.
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut reader = KeyReader::new(file);
-    reader.add(text)?;
+    reader.add(text, &InTurn)?;
     reader.finish()
 }
 
@@ -204,12 +205,12 @@ impl KeyReader {
     ///
     /// # Errors
     /// As [`parse_keys`].
-    pub fn add(&mut self, text: &str) -> Result<(), InputError> {
+    pub fn add(&mut self, text: &str, workers: &impl Workers) -> Result<(), InputError> {
         // Editors put a mark before UTF-8 that JSON knows nothing of.
         let text = if self.lines == 0 { text.trim_start_matches('\u{feff}') } else { text };
         let lines: Vec<&str> = text.lines().collect();
         for lines in lines.chunks(KEYS_AT_ONCE) {
-            let parsed = on_all_processors(lines, |line| {
+            let parsed = workers.map(lines, |line| {
                 let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
                 (!line.trim().is_empty()).then(record)
             });
@@ -390,7 +391,7 @@ mod tests {
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let mut parts = KeyReader::new("k.jsonl");
-        text.split_inclusive('\n').for_each(|line| parts.add(line).unwrap());
+        text.split_inclusive('\n').for_each(|line| parts.add(line, &InTurn).unwrap());
         assert_eq!(parts.finish().unwrap().requests, requests);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());

@@ -16,5 +16,6 @@ mod options;
 pub mod plan;
 pub mod shard;
 pub mod stored;
+pub mod workers;
 
 pub use location::{InputError, Location, Problem};

@@ -16,6 +16,7 @@ use crate::arguments;
 use crate::clock::Clock;
 use crate::expand::KeyRequest;
 use crate::location::InputError;
+use crate::workers::Workers;
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,8 +160,6 @@ pub struct TargetRequest {
 
 /// How many keys' commands are held beside the plan.
 pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
-/// Starting a thread takes as long as a few keys.
-const KEYS_WORTH_A_THREAD: usize = 256;
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
 /// keys; jobs that agree in everything are one job. The clock is what kernels
@@ -176,6 +175,7 @@ pub fn plan(
     sources: Vec<Source>,
     requests: &[TargetRequest],
     clock: &Clock,
+    workers: &impl Workers,
 ) -> Result<Plan, InputError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
     let mut jobs: Vec<Job> = Vec::new();
@@ -188,7 +188,7 @@ pub fn plan(
         // In parts, so that what several targets have in common is held twice
         // for a moment only.
         for keys in request.keys.chunks(KEYS_AT_ONCE) {
-            let commands = on_all_processors(keys, |(key, source)| {
+            let commands = workers.map(keys, |(key, source)| {
                 let digest = source_digests[source.0];
                 command(key, &sources[source.0], digest, toolchain, request.target.id(), clock)
             });
@@ -218,30 +218,6 @@ pub fn plan(
         kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
     }
     Ok(Plan { toolchains, sources, jobs, kdbs })
-}
-
-/// Does the same to every item, in as many threads as there are processors.
-///
-/// By hand and not by rayon, which the runtime would carry along.
-pub(crate) fn on_all_processors<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> R + Sync,
-) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = items.len().div_ceil(threads).max(KEYS_WORTH_A_THREAD);
-    let work = &work;
-    std::thread::scope(|scope| {
-        let mut shares = items.chunks(share);
-        let first = shares.next().unwrap_or_default();
-        let others: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<R>>()))
-            .collect();
-        let mut results: Vec<R> = first.iter().map(work).collect();
-        for other in others {
-            results.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        results
-    })
 }
 
 /// What makes one object, with its digest.
@@ -368,6 +344,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::expand::parse_keys;
+    use crate::workers::InTurn;
 
     fn source(content: &[u8]) -> Source {
         Source {
@@ -413,7 +390,8 @@ mod tests {
                 keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
             })
             .collect();
-        plan(vec![toolchain(compiler)], vec![source(source_text)], &requests, &clock()).unwrap()
+        plan(vec![toolchain(compiler)], vec![source(source_text)], &requests, &clock(), &InTurn)
+            .unwrap()
     }
 
     #[test]
@@ -435,13 +413,13 @@ mod tests {
         };
         let requests = [request("gfx906_60", 0), request("gfx1100", 1)];
         let toolchains = vec![toolchain(b"old"), toolchain(b"new")];
-        let plan = plan(toolchains, vec![source(b"s")], &requests, &clock()).unwrap();
+        let plan = plan(toolchains, vec![source(b"s")], &requests, &clock(), &InTurn).unwrap();
         let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain.0).collect();
         assert_eq!(used, [0, 1]);
         assert_eq!(plan.kdbs[1].toolchain, ToolchainId(1));
         // Which place a toolchain has in the list is no part of any identity.
         let (toolchains, request) = (vec![toolchain(b"new")], [request("gfx1100", 0)]);
-        let alone = super::plan(toolchains, vec![source(b"s")], &request, &clock());
+        let alone = super::plan(toolchains, vec![source(b"s")], &request, &clock(), &InTurn);
         assert_eq!(alone.unwrap().jobs[0].digest, plan.jobs[1].digest);
     }
 

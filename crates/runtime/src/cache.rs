@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use gfxpack_model::KernelKey;
 
-use crate::accept::Accept;
-use crate::answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
+use crate::code_object::CodeObject;
+use crate::compile_once::{CompileOnce, Role};
 use crate::config::{Config, LookupOrder};
-use crate::flight::{Flights, Turn};
+use crate::layer::Layer;
+use crate::lookup::{Hit, Kernel, Lookup, NotStored, Origin};
 use crate::memory::Memory;
 use crate::miss::{Miss, MissReason};
-use crate::patience::Patience;
 use crate::per_process::PerProcess;
 use crate::places::UserPlace;
 use crate::system::{self, SystemFile};
+use crate::target_check::TargetCheck;
 use crate::user::{UserFile, UserSettings};
+use crate::wait_budget::WaitBudget;
 use crate::warning::{WarningClass, Warnings, chain};
 
 /// Finds kernels, and keeps those that had to be compiled. Cloning shares it;
@@ -29,13 +31,13 @@ pub struct KernelCache {
 
 struct Shared {
     config: Arc<Config>,
-    /// What has mutexes, connections and locks.
+    /// All that has mutexes, connections and locks.
     inner: PerProcess<Inner>,
 }
 
 struct Inner {
     config: Arc<Config>,
-    accept: Accept,
+    target_check: TargetCheck,
     warnings: Warnings,
     memory: Memory,
     system: Vec<SystemFile>,
@@ -43,7 +45,7 @@ struct Inner {
     user: Option<UserFile>,
     /// Users' files that can only be read.
     read_only: Vec<UserFile>,
-    flights: Flights,
+    compiling: CompileOnce,
 }
 
 impl fmt::Debug for KernelCache {
@@ -92,7 +94,7 @@ impl KernelCache {
     #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
         let inner = self.inner();
-        inner.get(key, &inner.patience())
+        inner.get(key, &inner.wait_budget())
     }
 
     /// The kernel of a key, compiled and stored where no file has it.
@@ -109,13 +111,13 @@ impl KernelCache {
         compile: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Kernel, E> {
         let inner = self.inner();
-        let patience = inner.patience();
-        let Lookup { found, misses } = inner.get(key, &patience);
+        let wait_budget = inner.wait_budget();
+        let Lookup { found, misses } = inner.get(key, &wait_budget);
         if let Some(found) = found {
             return Ok(Kernel::found(found, misses));
         }
-        let landing = match inner.flights.join(key, inner.config.limits.compile_wait) {
-            Turn::Done(code_object) => {
+        let promise = match inner.compiling.join(key, inner.config.limits.compile_wait) {
+            Role::Done(code_object) => {
                 return Ok(Kernel {
                     code_object,
                     origin: Origin::Memory,
@@ -123,32 +125,32 @@ impl KernelCache {
                     misses,
                 });
             }
-            Turn::Compile(landing) => Some(landing),
-            Turn::Alone => None,
+            Role::Compile(promise) => Some(promise),
+            Role::Alone => None,
         };
         // Alone, the lock is most likely this thread's own.
-        let held = landing.as_ref().and_then(|_| inner.lock(key));
-        let kernel = match inner.get_again(key, &patience) {
+        let held = promise.as_ref().and_then(|_| inner.lock(key));
+        let kernel = match inner.get_again(key, &wait_budget) {
             // Another thread or process was done just before.
             Some(found) => Kernel::found(found, misses),
             None => {
                 let code_object = CodeObject::from(compile()?);
                 // The compiler may fork, and the child come back too.
-                let not_stored = self.inner().keep(key, &code_object, &patience).err();
+                let not_stored = self.inner().keep(key, &code_object, &wait_budget).err();
                 Kernel { code_object, origin: Origin::Compiled, not_stored, misses }
             }
         };
         drop(held);
-        if let Some(landing) = landing {
-            landing.land(&kernel.code_object);
+        if let Some(promise) = promise {
+            promise.fulfil(&kernel.code_object);
         }
         Ok(kernel)
     }
 }
 
 impl Kernel {
-    fn found(found: Found, misses: Vec<Miss>) -> Self {
-        let Found { layer, file, code_object } = found;
+    fn found(found: Hit, misses: Vec<Miss>) -> Self {
+        let Hit { layer, file, code_object } = found;
         let origin = match (layer, file) {
             (Layer::System, Some(file)) => Origin::System(file),
             (Layer::User, Some(file)) => Origin::User(file),
@@ -159,7 +161,7 @@ impl Kernel {
 }
 
 impl Inner {
-    /// What is wrong with a place is said once, by the parent.
+    /// What is wrong with a place is reported once: a child does not repeat it.
     fn new(config: &Arc<Config>, parent: Option<&Self>) -> Self {
         let limits = &config.limits;
         let places = &config.places;
@@ -193,7 +195,7 @@ impl Inner {
             warnings.fault(WarningClass::UserPlace, &place, text, hint);
         }
         Self {
-            accept: Accept::new(config.target.id(), config.verify_target),
+            target_check: TargetCheck::new(config.target.id(), config.verify_target),
             warnings,
             memory: match parent {
                 None => Memory::new(limits.memory_bytes),
@@ -202,45 +204,45 @@ impl Inner {
             system,
             user,
             read_only,
-            flights: Flights::default(),
+            compiling: CompileOnce::default(),
             config: Arc::clone(config),
         }
     }
 
     /// For one call.
-    fn patience(&self) -> Patience {
-        Patience::new(self.config.limits.busy_wait)
+    fn wait_budget(&self) -> WaitBudget {
+        WaitBudget::new(self.config.limits.busy_wait)
     }
 
-    fn get(&self, key: &KernelKey, patience: &Patience) -> Lookup {
+    fn get(&self, key: &KernelKey, wait_budget: &WaitBudget) -> Lookup {
         let mut misses = Vec::new();
         let found = self.memory(key).or_else(|| match self.config.order {
             LookupOrder::SystemFirst => {
-                self.system(key, &mut misses).or_else(|| self.user(key, patience, &mut misses))
+                self.system(key, &mut misses).or_else(|| self.user(key, wait_budget, &mut misses))
             }
             LookupOrder::UserFirst => {
-                self.user(key, patience, &mut misses).or_else(|| self.system(key, &mut misses))
+                self.user(key, wait_budget, &mut misses).or_else(|| self.system(key, &mut misses))
             }
         });
         if self.config.keep_hits
-            && let Some(Found { file: Some(_), code_object, .. }) = &found
+            && let Some(Hit { file: Some(_), code_object, .. }) = &found
         {
             self.memory.put(key, code_object);
         }
         Lookup { found, misses }
     }
 
-    /// What may have come since the last look.
-    fn get_again(&self, key: &KernelKey, patience: &Patience) -> Option<Found> {
-        self.memory(key).or_else(|| self.user(key, patience, &mut Vec::new()))
+    /// Looks again where the kernel may have been stored meanwhile.
+    fn get_again(&self, key: &KernelKey, wait_budget: &WaitBudget) -> Option<Hit> {
+        self.memory(key).or_else(|| self.user(key, wait_budget, &mut Vec::new()))
     }
 
-    fn memory(&self, key: &KernelKey) -> Option<Found> {
+    fn memory(&self, key: &KernelKey) -> Option<Hit> {
         let code_object = self.memory.get(key)?;
-        Some(Found { layer: Layer::Memory, file: None, code_object })
+        Some(Hit { layer: Layer::Memory, file: None, code_object })
     }
 
-    fn system(&self, key: &KernelKey, misses: &mut Vec<Miss>) -> Option<Found> {
+    fn system(&self, key: &KernelKey, misses: &mut Vec<Miss>) -> Option<Hit> {
         let before = misses.len();
         for file in &self.system {
             let answer = file.get(key);
@@ -257,9 +259,14 @@ impl Inner {
         None
     }
 
-    fn user(&self, key: &KernelKey, patience: &Patience, misses: &mut Vec<Miss>) -> Option<Found> {
+    fn user(
+        &self,
+        key: &KernelKey,
+        wait_budget: &WaitBudget,
+        misses: &mut Vec<Miss>,
+    ) -> Option<Hit> {
         self.user.iter().chain(&self.read_only).find_map(|file| {
-            let answer = file.get(key, patience);
+            let answer = file.get(key, wait_budget);
             self.judge(Layer::User, &file.path(), key, answer, misses)
         })
     }
@@ -273,15 +280,15 @@ impl Inner {
         key: &KernelKey,
         answer: Result<Vec<u8>, MissReason>,
         misses: &mut Vec<Miss>,
-    ) -> Option<Found> {
+    ) -> Option<Hit> {
         let accepted = answer.and_then(|bytes| {
-            self.accept.check(&bytes)?;
+            self.target_check.check(&bytes)?;
             Ok(bytes)
         });
         match accepted {
             Ok(bytes) => {
                 let code_object = CodeObject::from(bytes);
-                Some(Found { layer, file: Some(file.to_owned()), code_object })
+                Some(Hit { layer, file: Some(file.to_owned()), code_object })
             }
             Err(reason) => {
                 tracing::debug!(file = %file.display(), %key, reason = reason.name(), "kernel miss");
@@ -304,13 +311,13 @@ impl Inner {
         &self,
         key: &KernelKey,
         code_object: &CodeObject,
-        patience: &Patience,
+        wait_budget: &WaitBudget,
     ) -> Result<(), NotStored> {
         if let UserPlace::Disabled { why } = &self.config.places.user {
             return Err(NotStored::NoPlace(why.clone()));
         }
-        self.accept.check(code_object).map_err(NotStored::Refused)?;
-        let stored = self.store(key, code_object, patience);
+        self.target_check.check(code_object).map_err(NotStored::Refused)?;
+        let stored = self.store(key, code_object, wait_budget);
         if stored.is_err() || self.config.keep_hits {
             self.memory.put(key, code_object);
         }
@@ -321,7 +328,7 @@ impl Inner {
         &self,
         key: &KernelKey,
         code_object: &CodeObject,
-        patience: &Patience,
+        wait_budget: &WaitBudget,
     ) -> Result<(), NotStored> {
         let Some(user) = &self.user else {
             let why = match &self.config.places.user {
@@ -340,7 +347,7 @@ impl Inner {
         }
         let path = user.path();
         let moved_aside = |reason: &MissReason| self.warnings.miss(&path, reason);
-        user.store(key, code_object, patience, moved_aside).map_err(|error| {
+        user.store(key, code_object, wait_budget, moved_aside).map_err(|error| {
             let not_stored = NotStored::Failed(Box::new(error));
             let hint = not_stored.hint();
             self.warnings.fault(WarningClass::NotStored, &path, &chain(&not_stored), hint);

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::answer::Layer;
 use crate::environment::Environment;
+use crate::layer::Layer;
 use crate::places::{Places, UserPlace};
 use crate::{Target, file_system};
 

@@ -135,7 +135,7 @@ impl Environment {
             .map(|name| Variable {
                 name,
                 value: self.value(name).map(|value| value.to_string_lossy().into_owned()),
-                effect: self.effect(name),
+                effect: self.effect(name).to_owned(),
             })
             .collect()
     }
@@ -237,83 +237,80 @@ impl Environment {
         self.text(name).and_then(|text| text.trim().parse().ok())
     }
 
-    fn effect(&self, name: &str) -> String {
+    fn effect(&self, name: &str) -> &'static str {
         let value = self.value(name).map(OsStr::to_string_lossy);
-        let value = value.as_deref();
         let set = value.is_some();
-        let or = |yes: &str, no: &str| if set { yes.to_owned() } else { no.to_owned() };
         if self.privileged && DIRECTORIES.contains(&name) {
             return match set {
-                true => "taken from the password database: this program has more rights than its \
-                         caller"
-                    .to_owned(),
-                false => "ignored: this program has more rights than its caller".to_owned(),
+                true => {
+                    "taken from the password database: this program has more rights than its \
+                     caller"
+                }
+                false => "ignored: this program has more rights than its caller",
             };
         }
-        match name {
-            "MIOPEN_SYSTEM_DB_PATH" => or(
-                "the only directory of installed kdbs",
-                "installed kdbs are looked for beside the library and in the ROCm prefixes",
-            ),
-            "MIOPEN_CUSTOM_CACHE_DIR" => or(
-                "exactly the user's kernel cache, without a directory for the version",
-                "the user's kernel cache is ~/.cache/miopen/<version>",
-            ),
-            "MIOPEN_DISABLE_CACHE" => match value {
-                None => "both caches are used".to_owned(),
-                Some(text) if is_true(text) => {
-                    "no file is read or written, the installed kdbs included".to_owned()
-                }
-                Some(text) if is_false(text) => "both caches are used".to_owned(),
-                Some(_) => "not understood, so both caches are used: write 1 or 0".to_owned(),
-            },
-            "MIOPEN_LOG_LEVEL" => match value {
-                Some(_) if self.number(name).is_none() => {
-                    "not understood, so warnings are shown: write 1 to 7".to_owned()
-                }
-                _ if self.log_level().shows_warnings() => "warnings are shown".to_owned(),
-                _ => "warnings are hidden".to_owned(),
-            },
-            "MIOPEN_DEVICE_ARCH" => or("taken for the device's name", "the device is detected"),
-            "MIOPEN_DEVICE_CU" => match (set, self.device_cu()) {
-                (false, _) => "the compute units are detected".to_owned(),
-                (true, Some(_)) => "taken for the device's compute units".to_owned(),
-                (true, None) => "not understood, so the compute units are detected".to_owned(),
-            },
-            "HSA_OVERRIDE_GFX_VERSION" => or(
-                "every device is taken for this version of gfx target",
-                "devices are taken for what they are",
-            ),
-            "HSA_XNACK" => match value {
-                Some("1") => {
-                    "XNACK is on where the device has it: its kdbs end in _xnack".to_owned()
-                }
-                _ => "XNACK is as the driver has it".to_owned(),
-            },
-            "ROCM_PATH" => or("the first ROCm prefix", "the ROCm prefixes are the usual ones"),
-            "HOME" => match (set, self.home()) {
-                (_, Some(_)) => "the user's kernel cache is below it".to_owned(),
-                (true, None) => "not an absolute path, so it counts as unset".to_owned(),
-                (false, None) => {
-                    "unset, so the user's kernel cache is below the temporary directory".to_owned()
-                }
-            },
-            "TMPDIR" => {
-                "where a private cache is kept when the home directory can't hold one".to_owned()
+        self.effect_on_places(name, set).unwrap_or(match (name, value.as_deref()) {
+            ("MIOPEN_DISABLE_CACHE", Some(text)) if is_true(text) => {
+                "no file is read or written, the installed kdbs included"
             }
-            "MIOPEN_USER_DB_PATH" => or(
-                "exactly the directory of the user's performance and find databases",
-                "the user's performance and find databases are in ~/.config/miopen",
-            ),
-            "MIOPEN_DEBUG_DISABLE_SQL_WAL" => {
-                "none: gfxpack never starts a write-ahead log".to_owned()
+            ("MIOPEN_DISABLE_CACHE", Some(text)) if !is_false(text) => {
+                "not understood, so both caches are used: write 1 or 0"
             }
-            "XDG_CACHE_HOME" => "none: MIOpen does not use it".to_owned(),
-            "MIOPEN_ENABLE_LOGGING_CMD" => {
-                "none here; MIOpen prints its driver commands".to_owned()
+            ("MIOPEN_DISABLE_CACHE", _) => "both caches are used",
+            ("MIOPEN_LOG_LEVEL", Some(_)) if self.number(name).is_none() => {
+                "not understood, so warnings are shown: write 1 to 7"
             }
-            _ => "none here: it is about MIOpen's performance and find databases".to_owned(),
-        }
+            ("MIOPEN_LOG_LEVEL", _) if self.log_level().shows_warnings() => "warnings are shown",
+            ("MIOPEN_LOG_LEVEL", _) => "warnings are hidden",
+            ("MIOPEN_DEVICE_ARCH", Some(_)) => "taken for the device's name",
+            ("MIOPEN_DEVICE_ARCH", None) => "the device is detected",
+            ("MIOPEN_DEVICE_CU", None) => "the compute units are detected",
+            ("MIOPEN_DEVICE_CU", Some(_)) if self.device_cu().is_some() => {
+                "taken for the device's compute units"
+            }
+            ("MIOPEN_DEVICE_CU", Some(_)) => "not understood, so the compute units are detected",
+            ("HSA_OVERRIDE_GFX_VERSION", Some(_)) => {
+                "every device is taken for this version of gfx target"
+            }
+            ("HSA_OVERRIDE_GFX_VERSION", None) => "devices are taken for what they are",
+            ("HSA_XNACK", Some("1")) => {
+                "XNACK is on where the device has it: its kdbs end in _xnack"
+            }
+            ("HSA_XNACK", _) => "XNACK is as the driver has it",
+            ("MIOPEN_DEBUG_DISABLE_SQL_WAL", _) => "none: gfxpack never starts a write-ahead log",
+            ("XDG_CACHE_HOME", _) => "none: MIOpen does not use it",
+            ("MIOPEN_ENABLE_LOGGING_CMD", _) => "none here; MIOpen prints its driver commands",
+            _ => "none here: it is about MIOpen's performance and find databases",
+        })
+    }
+
+    /// What a variable does that names a directory; none for any other.
+    fn effect_on_places(&self, name: &str, set: bool) -> Option<&'static str> {
+        Some(match (name, set) {
+            ("MIOPEN_SYSTEM_DB_PATH", true) => "the only directory of installed kdbs",
+            ("MIOPEN_SYSTEM_DB_PATH", false) => {
+                "installed kdbs are looked for beside the library and in the ROCm prefixes"
+            }
+            ("MIOPEN_CUSTOM_CACHE_DIR", true) => {
+                "exactly the user's kernel cache, without a directory for the version"
+            }
+            ("MIOPEN_CUSTOM_CACHE_DIR", false) => {
+                "the user's kernel cache is ~/.cache/miopen/<version>"
+            }
+            ("ROCM_PATH", true) => "the first ROCm prefix",
+            ("ROCM_PATH", false) => "the ROCm prefixes are the usual ones",
+            ("HOME", _) if self.home().is_some() => "the user's kernel cache is below it",
+            ("HOME", true) => "not an absolute path, so it counts as unset",
+            ("HOME", false) => "unset, so the user's kernel cache is below the temporary directory",
+            ("TMPDIR", _) => "where a private cache is kept when the home directory can't hold one",
+            ("MIOPEN_USER_DB_PATH", true) => {
+                "exactly the directory of the user's performance and find databases"
+            }
+            ("MIOPEN_USER_DB_PATH", false) => {
+                "the user's performance and find databases are in ~/.config/miopen"
+            }
+            _ => return None,
+        })
     }
 }
 

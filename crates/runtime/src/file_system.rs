@@ -9,7 +9,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
 
 /// Which file a name led to, and which version of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
     /// Not looked at in files that change while they are used.
@@ -26,7 +26,7 @@ struct Version {
     changed: (i64, i64),
 }
 
-impl Identity {
+impl FileIdentity {
     /// Of the file that the name leads to, its content included.
     pub(crate) fn with_content(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
@@ -46,7 +46,7 @@ impl Identity {
     }
 
     /// Of the file of that name alone, without following a link.
-    pub(crate) fn of_name(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of_link(path: &Path) -> io::Result<Self> {
         let metadata = fs::symlink_metadata(path)?;
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: None })
     }

@@ -1,5 +1,5 @@
-//! A lock that one process at a time has, named by a file, gone with the
-//! process that had it.
+//! A lock between processes: a file of its name that is locked, and freed by the
+//! kernel when its holder dies.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -7,17 +7,17 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::os::{self, Process};
+use crate::process::{self, Process};
 
 /// The sub-directory of a user cache that holds the locks.
 pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
 
-/// Between two attempts; doubled up to the second one.
+/// Pauses between attempts: the first is doubled up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
-/// A lock that is held. Its file is removed with it, but not by a child of the
-/// process that has it.
+/// A lock that is held. Dropping it removes its file, except in a child of the
+/// process that took it.
 #[derive(Debug)]
 pub(crate) struct KeyLock {
     process: Process,
@@ -56,7 +56,7 @@ impl KeyLock {
                 // Who had it before may have removed the name, and somebody
                 // else locked a new file of that name.
                 Ok(()) if is_named(&file, &path) => {
-                    return Some(Self { process: os::process(), path, file });
+                    return Some(Self { process: process::process(), path, file });
                 }
                 Ok(()) => continue,
                 Err(std::fs::TryLockError::WouldBlock) => {}
@@ -76,7 +76,7 @@ impl Drop for KeyLock {
     fn drop(&mut self) {
         // While it is held, so that the name stays this file's, if nobody has
         // tidied it away before and another process made it anew.
-        if self.process == os::process() && is_named(&self.file, &self.path) {
+        if self.process == process::process() && is_named(&self.file, &self.path) {
             std::fs::remove_file(&self.path).ok();
         }
     }

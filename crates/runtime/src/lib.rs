@@ -20,51 +20,50 @@
 //! [`Environment`] knows the variables, [`Places`] the directories,
 //! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
-mod accept;
-mod answer;
-mod aside;
 mod cache;
 mod clock;
+mod code_object;
+mod compile_once;
 mod config;
 mod databases;
 pub mod device;
 pub mod environment;
 mod file_system;
-mod flight;
-mod gate;
-mod hashed;
 pub mod hip;
 mod key_lock;
+mod layer;
+mod lookup;
 mod memory;
 mod miss;
+mod mutex;
 mod os;
-mod patience;
 mod per_process;
 pub mod places;
 mod pool;
+mod process;
 mod prune;
+mod quarantine;
+mod sqlite_gate;
+mod store_error;
 mod system;
+mod target_check;
 mod trust;
 mod user;
+mod verified_rows;
 mod version;
+mod wait_budget;
 mod warning;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-pub use answer::{CodeObject, Found, Kernel, Layer, Lookup, NotStored, Origin};
 pub use cache::KernelCache;
+pub use code_object::CodeObject;
 pub use config::{Config, Limits, LookupOrder};
 pub use databases::{DatabaseKind, DatabasePlace, database_places};
 pub use environment::{Environment, LogLevel};
 pub use gfxpack_model::{KernelKey, Target, TargetId};
+pub use layer::Layer;
+pub use lookup::{Hit, Kernel, Lookup, NotStored, Origin};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
 pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};
 pub use trust::Untrusted;
 pub use warning::{Warning, WarningClass, WarningSink, chain};
-
-/// A mutex whose content is whole between any two steps: a panic of the
-/// caller's compiler or callback elsewhere is no reason to stop.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use gfxpack_model::KernelKey;
 
-use crate::answer::CodeObject;
-use crate::lock;
+use crate::code_object::CodeObject;
+use crate::mutex::lock;
 
 /// Code objects up to a number of bytes.
 pub(crate) struct Memory {

@@ -7,10 +7,10 @@ use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_model::TargetId;
 use gfxpack_model::code_object::CodeObjectError;
 
-use crate::answer::Layer;
+use crate::layer::Layer;
 use crate::trust::Untrusted;
 
-/// One kdb that was asked in vain.
+/// One kdb that did not have the kernel.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Miss {

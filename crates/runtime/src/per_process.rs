@@ -1,14 +1,15 @@
-//! What a process made by `fork` must not take over from its parent: mutexes
-//! that a thread holds which is not there any more, connections, locks.
+//! Values that a process made by `fork` must not take over from its parent:
+//! mutexes that may be held by threads that do not exist in the child,
+//! connections, locks.
 
 use std::mem;
 
 use once_cell::race::OnceBox;
 
-use crate::os::{self, Process};
+use crate::process::{self, Process};
 
-/// A value of which each process makes its own when it first asks. What was
-/// its parent's is neither used nor dropped.
+/// A value that each process makes for itself when it first asks. Its parent's
+/// is neither used nor dropped.
 ///
 /// Nothing here waits: whoever holds a lock when the process forks, the child
 /// goes on.
@@ -29,11 +30,11 @@ impl<T> PerProcess<T> {
         Self { first: OnceBox::new() }
     }
 
-    /// This process's value. Where there is none, `make` is called with what the
-    /// parent had when it forked, by each thread that comes before the first one
-    /// is done.
+    /// This process's value. If there is none yet, `make` is called with the
+    /// parent's; threads that ask at the same time may all call it, and one
+    /// result is kept.
     pub(crate) fn get(&self, make: impl FnOnce(Option<&T>) -> T) -> &T {
-        self.get_as(os::process(), make)
+        self.get_as(process::process(), make)
     }
 
     fn get_as(&self, process: Process, make: impl FnOnce(Option<&T>) -> T) -> &T {
@@ -54,7 +55,7 @@ impl<T> PerProcess<T> {
 
 impl<T> Drop for Node<T> {
     fn drop(&mut self) {
-        if self.process != os::process() {
+        if self.process != process::process() {
             mem::forget(self.value.take());
         }
     }

@@ -1,33 +1,34 @@
-//! Open connections that wait for their next use: at most one for each thread
-//! that uses a file at the same time.
+//! Idle connections to a file, for their next use: at most as many as threads
+//! have used it at the same time.
 
 use std::mem;
 use std::sync::Mutex;
 
-use crate::file_system::Identity;
-use crate::gate::Gate;
-use crate::lock;
+use crate::file_system::FileIdentity;
+use crate::mutex::lock;
+use crate::sqlite_gate::SqliteGate;
 
-/// Idle connections to one file. They are taken and given inside the gate.
+/// Idle connections to one file. Callers of `take` and `give` are inside the
+/// gate.
 pub(crate) struct Pool<T> {
-    gate: &'static Gate,
+    gate: &'static SqliteGate,
     idle: Mutex<Idle<T>>,
 }
 
 struct Idle<T> {
     /// The file that they lead to.
-    file: Option<Identity>,
+    file: Option<FileIdentity>,
     connections: Vec<T>,
 }
 
 impl<T> Pool<T> {
-    pub(crate) fn new(gate: &'static Gate) -> Self {
+    pub(crate) fn new(gate: &'static SqliteGate) -> Self {
         Self { gate, idle: Mutex::new(Idle { file: None, connections: Vec::new() }) }
     }
 
-    /// An idle connection to that very file. Those to one that had its name
-    /// before are closed.
-    pub(crate) fn take(&self, file: Identity) -> Option<T> {
+    /// An idle connection to exactly that file. Connections to one that had its
+    /// name before are closed.
+    pub(crate) fn take(&self, file: FileIdentity) -> Option<T> {
         let mut idle = lock(&self.idle);
         let mut stale = Vec::new();
         if idle.file != Some(file) {
@@ -42,7 +43,7 @@ impl<T> Pool<T> {
 
     /// Keeps a connection for the next use, unless the name has come to lead
     /// elsewhere.
-    pub(crate) fn give(&self, file: Identity, connection: T) {
+    pub(crate) fn give(&self, file: FileIdentity, connection: T) {
         let mut idle = lock(&self.idle);
         if idle.file == Some(file) {
             idle.connections.push(connection);
@@ -53,7 +54,7 @@ impl<T> Pool<T> {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         let connections = mem::take(&mut lock(&self.idle).connections);
-        let inside = self.gate.enter();
+        let inside = self.gate.enter_shared();
         drop(connections);
         drop(inside);
     }

@@ -1,4 +1,4 @@
-//! Removing the caches of versions that are no longer used, when asked to.
+//! Removes the caches of MIOpen versions that are no longer used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::key_lock::LOCK_DIR;
 use crate::trust::{self, GroupWrite, Untrusted};
-use crate::{aside, version};
+use crate::{quarantine, version};
 
 /// Which versions' caches stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ fn prune(directory: PathBuf, dry_run: bool) -> Result<Pruned, PruneError> {
 /// `gfx906_60.ukdb`, `gfx906_60.ukdb-wal`, `gfx906_60.ukdb.corrupt-1-journal`.
 fn is_cache_file(name: &str) -> bool {
     let Some((_, rest)) = name.split_once(".ukdb") else { return false };
-    let rest = match rest.strip_prefix(aside::SUFFIX) {
+    let rest = match rest.strip_prefix(quarantine::SUFFIX) {
         Some(kept) => kept.trim_start_matches(|c: char| c.is_ascii_digit()),
         None => rest,
     };

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader};
 use gfxpack_model::{KernelKey, Target};
 
-use crate::file_system::Identity;
-use crate::gate::{self, Gate};
-use crate::hashed::HashedRows;
+use crate::clock;
+use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
+use crate::mutex::lock;
 use crate::pool::Pool;
-use crate::{clock, lock};
+use crate::sqlite_gate::{self, SqliteGate};
+use crate::verified_rows::VerifiedRows;
 
 /// How long ago a file must have changed for its rows to be remembered, in
 /// seconds. Within one tick of the file system's clock, two changes leave the
@@ -54,25 +55,25 @@ pub(crate) fn files<'a>(
 pub(crate) struct SystemFile {
     path: PathBuf,
     max_object_bytes: u64,
-    gate: &'static Gate,
+    gate: &'static SqliteGate,
     readers: Pool<Reader>,
     /// What was wrong with the file as a whole, and which version of it.
-    fault: Mutex<Option<(Identity, Arc<ReadError>)>>,
+    fault: Mutex<Option<(FileIdentity, Arc<ReadError>)>>,
     /// Raw rows whose MD5 need not be computed again.
-    hashed: HashedRows,
+    hashed: VerifiedRows,
     rest_seconds: u64,
 }
 
 impl SystemFile {
     pub(crate) fn new(path: PathBuf, max_object_bytes: u64) -> Self {
-        let gate = gate::of_process();
+        let gate = sqlite_gate::for_this_process();
         Self {
             path,
             max_object_bytes,
             gate,
             readers: Pool::new(gate),
             fault: Mutex::new(None),
-            hashed: HashedRows::default(),
+            hashed: VerifiedRows::default(),
             rest_seconds: REST_SECONDS,
         }
     }
@@ -84,7 +85,7 @@ impl SystemFile {
     /// The code object of a key, held against its hash: each time where it is
     /// stored as bzip2, else once for each version of the file.
     pub(crate) fn get(&self, key: &KernelKey) -> Result<Vec<u8>, MissReason> {
-        let file = match Identity::with_content(&self.path) {
+        let file = match FileIdentity::with_content(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // A dangling link is no missing file.
@@ -100,8 +101,8 @@ impl SystemFile {
         {
             return Err(MissReason::Unreadable(Arc::clone(error)));
         }
-        let Some(inside) = self.gate.enter() else {
-            return Err(MissReason::Unreadable(Arc::new(gate::forked(self.path.clone()))));
+        let Some(inside) = self.gate.enter_shared() else {
+            return Err(MissReason::Unreadable(Arc::new(sqlite_gate::forked(self.path.clone()))));
         };
         let reader = match self.readers.take(file) {
             Some(reader) => reader,
@@ -128,9 +129,9 @@ impl SystemFile {
 
     /// Remembers a whole row of a file that did not change meanwhile, and can't
     /// change any more without its times telling.
-    fn note_hashed(&self, file: Identity, row: i64) {
+    fn note_hashed(&self, file: FileIdentity, row: i64) {
         if file.has_rested(self.rest_seconds, clock::now())
-            && Identity::with_content(&self.path).is_ok_and(|still| still == file)
+            && FileIdentity::with_content(&self.path).is_ok_and(|still| still == file)
         {
             self.hashed.note(file, row);
         }
@@ -150,7 +151,7 @@ impl SystemFile {
     /// Remembers what this version of the file can't be rid of, and nothing
     /// that may have passed when it is opened again: too many open files, no
     /// memory, a disk that did not answer.
-    fn remember(&self, file: Identity, error: ReadError) -> MissReason {
+    fn remember(&self, file: FileIdentity, error: ReadError) -> MissReason {
         // Removed since it was looked at.
         if error.is_absent() {
             return MissReason::NoFile;
@@ -207,8 +208,8 @@ mod tests {
             file
         }
 
-        fn identity(&self) -> Identity {
-            Identity::with_content(&self.path).unwrap()
+        fn identity(&self) -> FileIdentity {
+            FileIdentity::with_content(&self.path).unwrap()
         }
 
         /// Overwrites a byte of the code object, and sets the time of the last

@@ -9,8 +9,8 @@ use gfxpack_kdb::Fault;
 use gfxpack_model::{Target, package_name};
 
 use crate::environment::LogLevel;
-use crate::lock;
 use crate::miss::{MissReason, spelled};
+use crate::mutex::lock;
 use crate::per_process::PerProcess;
 
 /// What a warning is about.

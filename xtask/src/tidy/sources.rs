@@ -26,6 +26,22 @@ const WORDS: &[(&str, &str, &str, Scope)] = &[
     (">>>>", ">>>", "is left over from a merge", Scope::Text),
 ];
 
+/// Crates that are values and decisions: they ask nothing of the machine that
+/// they run on, and start no threads. Their tests may.
+const PURE: [&str; 2] = ["crates/model/src", "crates/plan/src"];
+
+/// What asks something of the machine, by its path.
+const MACHINE: [&str; 8] = [
+    "std::env::",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "available_parallelism",
+    "SystemTime",
+    "Instant",
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// Rust sources.
@@ -62,6 +78,10 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
     if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
         found(0, "does not end with one end of line".into());
     }
+    if rust && PURE.iter().any(|pure| file.is_below(pure)) {
+        findings.extend(machine_asked(file));
+    }
+    let mut found = |line, what: String| findings.push(Finding::new(&file.path, line, what));
     let checkout = root.to_str().filter(|root| root.matches('/').count() > 1);
     for (number, line) in (1..).zip(file.text.lines()) {
         if line.ends_with([' ', '\t', '\r']) {
@@ -80,6 +100,24 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Where a file asks something of the machine, its tests aside.
+fn machine_asked(file: &TextFile) -> Vec<Finding> {
+    if file.path.ends_with("tests.rs") {
+        return Vec::new();
+    }
+    let code = (1..).zip(file.text.lines()).take_while(|(_, line)| *line != "#[cfg(test)]");
+    let code = code.filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let asked = code.filter_map(|(number, line)| {
+        let what = MACHINE.iter().find(|what| line.contains(**what))?;
+        Some((number, what.trim_end_matches(':')))
+    });
+    let finding = |(number, what): (usize, &str)| {
+        let why = "asks the machine, which whoever calls this crate does";
+        Finding::new(&file.path, number, format!("`{what}` {why}"))
+    };
+    asked.map(finding).collect()
 }
 
 /// Whether the file is a module of a crate, not a test or a fixture.
@@ -131,6 +169,16 @@ mod tests {
         expect("packaging/kernels/a.cl", "// SPDX-License-Identifier: MIT\n", &[]);
         expect("packaging/kernels/sub/a.s", "s_endpgm\n", &[missing]);
         expect("packaging/README.md", "Text.\n", &[]);
+    }
+
+    #[test]
+    fn plans_and_values_ask_nothing_of_the_machine() {
+        let text = "//! A.\nuse std::fs::File;\n// std::env::var\n\n#[cfg(test)]\nuse std::fs;\n";
+        let asked = ":2: `std::fs` asks the machine, which whoever calls this crate does";
+        expect("crates/plan/src/a.rs", text, &[asked]);
+        expect("crates/model/src/sub/a.rs", text, &[asked]);
+        expect("crates/plan/src/a/tests.rs", text, &[]);
+        expect("crates/kdb/src/a.rs", text, &[]);
     }
 
     #[test]

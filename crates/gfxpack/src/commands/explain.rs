@@ -134,7 +134,7 @@ impl<'a> Search<'a> {
     /// Takes in a file; one that can't be read has been told of already.
     fn look_into(&mut self, file: &Path, max_object: MaxObject) {
         let mut last_name = String::new();
-        let each = |entry: gfxpack_kdb::Entry| {
+        let each = |entry: gfxpack_kdb::RowInfo| {
             let KernelKey { kernel_name, kernel_args } = entry.key;
             if kernel_name == self.key.kernel_name {
                 self.of_that_name += 1;
@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
             }
             Ok::<(), ReadError>(())
         };
-        kdb::open(file, max_object).and_then(|reader| reader.for_each_entry(each)).ok();
+        kdb::open(file, max_object).and_then(|reader| reader.for_each_row(each)).ok();
     }
 
     fn print(&self, output: &Output) {

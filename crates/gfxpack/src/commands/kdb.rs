@@ -234,7 +234,7 @@ fn list(
     max_object: MaxObject,
     output: &Output,
 ) -> Result {
-    open(file, max_object)?.for_each_entry(|entry| {
+    open(file, max_object)?.for_each_row(|entry| {
         let text = entry.key.to_string();
         if output.is_broken() {
             return Ok::<(), ReadError>(());

@@ -5,7 +5,7 @@ use std::path::Path;
 use gfxpack_model::code_object;
 use gfxpack_pipeline::destination;
 use gfxpack_runtime::{
-    Config, Environment, Found, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
+    Config, Environment, Hit, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
     PlaceOptions, Places, Target, UserPlace, WarningSink, cached_versions,
 };
 use serde_json::{Value, json};
@@ -161,13 +161,13 @@ fn why_none(places: &Places) -> String {
 }
 
 /// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.
-pub(super) fn in_words(found: &Found) -> String {
+pub(super) fn in_words(found: &Hit) -> String {
     let file = found.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
     let bytes = size(found.code_object.len() as u64);
     format!("{} {file}: {bytes} for {}", found.layer.name(), code_targets(found).join(", "))
 }
 
-fn code_targets(found: &Found) -> Vec<String> {
+fn code_targets(found: &Hit) -> Vec<String> {
     let targets = code_object::targets(&found.code_object).unwrap_or_default();
     targets.iter().map(ToString::to_string).collect()
 }

@@ -103,7 +103,7 @@ fn a_key_that_no_kdb_takes_is_told_with_its_file() {
 }
 
 #[test]
-fn notes_of_another_kind_are_none() {
+fn side_tables_of_another_kind_are_ignored() {
     let (directory, path) = written();
     let out = directory.path().join("out.kdb");
     let sql = "CREATE TABLE kern_origins (id INTEGER PRIMARY KEY, generator, compiler, \
@@ -174,7 +174,7 @@ fn only_what_writers_left_is_swept() {
 }
 
 #[test]
-fn who_wants_to_stop_is_heard() {
+fn cancelling_ends_the_work() {
     let (directory, path) = written();
     let out = directory.path().join("out.kdb");
     let cancelled = || true;

@@ -316,7 +316,7 @@ fn the_reader_names_the_row_and_its_fault() {
         for (other, object) in kernels {
             assert_eq!(reader.get(&other).unwrap(), Some(object), "the other rows are whole");
         }
-        let failed = reader.for_each_record(|_| Ok::<_, ReadError>(())).unwrap_err();
+        let failed = reader.for_each_kernel(|_| Ok::<_, ReadError>(())).unwrap_err();
         assert!(matches!(failed, ReadError::Row { .. }), "{failed}");
         match reader.get(&key).unwrap_err() {
             ReadError::Row { key: named, source, .. } if *named == key => source,

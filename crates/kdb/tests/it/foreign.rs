@@ -127,7 +127,7 @@ fn a_kdb_made_by_python_is_read_and_sound() {
     let reader = Reader::open(&path).unwrap();
     let mut entries = Vec::new();
     reader
-        .for_each_entry(|entry| {
+        .for_each_row(|entry| {
             entries.push((entry.key, entry.compressed));
             Ok::<_, ReadError>(())
         })
@@ -166,7 +166,7 @@ fn records_come_with_their_code_objects() {
     let mut found: Vec<(KernelKey, Vec<u8>)> = Vec::new();
     let reader = Reader::open(&path).unwrap();
     reader
-        .for_each_record(|record| {
+        .for_each_kernel(|record| {
             found.push((record.key, record.code_object));
             Ok::<_, ReadError>(())
         })

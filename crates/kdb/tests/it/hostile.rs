@@ -110,7 +110,7 @@ fn expressions_of_a_table_are_not_evaluated() {
 
 fn read_all(reader: &Reader) -> Result<u64, ReadError> {
     let mut rows = 0;
-    reader.for_each_entry(|_| {
+    reader.for_each_row(|_| {
         rows += 1;
         Ok::<_, ReadError>(())
     })?;
@@ -380,7 +380,7 @@ fn a_hole_is_not_gone_through() {
 }
 
 #[test]
-fn a_bomb_does_not_go_off() {
+fn a_decompression_bomb_is_refused() {
     let (directory, path) = written();
     let mut kernels = kernels();
     // 48 MiB that take less than a kilobyte.
@@ -420,7 +420,7 @@ fn a_column_can_not_claim_more_than_the_file_holds() {
         let _ = report(&path);
         if let Ok(reader) = Reader::open(&path) {
             let _ = read_all(&reader);
-            let _ = reader.for_each_record(|_| Ok::<_, ReadError>(()));
+            let _ = reader.for_each_kernel(|_| Ok::<_, ReadError>(()));
         }
     }
 }

@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn so_it_is_where_files_contradict_each_other(files in vec(file(3), 3)) {
+    fn merging_contradicting_files_is_associative_and_blind_to_order(files in vec(file(3), 3)) {
         check(&files, Conflict::First)?;
         check(&files, Conflict::Newest)?;
         check(&files, Conflict::Error)?;

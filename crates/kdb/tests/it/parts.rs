@@ -210,7 +210,7 @@ fn every_difference_is_told_once() {
 }
 
 #[test]
-fn sums_add_up() {
+fn statistics_add_up() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     for layout in [Layout::Miopen, Layout::Dense] {
@@ -248,7 +248,7 @@ const OBJECTS: u64 = 128;
 
 /// Each of the tools, on a file larger than the memory it may take.
 #[test]
-fn all_of_them_stream() {
+fn all_copies_need_less_memory_than_the_objects() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("large.kdb");
     let keys: Vec<KernelKey> =
@@ -268,7 +268,7 @@ fn all_of_them_stream() {
 }
 
 #[test]
-#[ignore = "the child of all_of_them_stream"]
+#[ignore = "the child of all_copies_need_less_memory_than_the_objects"]
 fn child_works_on_much() {
     let path = child_path();
     let beside = |name: &str| path.with_file_name(name);

@@ -50,11 +50,11 @@ proptest! {
             prop_assert_eq!(found.as_ref(), Some(object));
         }
         let (mut entries, mut records) = (Vec::new(), Vec::new());
-        reader.for_each_entry(|entry| {
+        reader.for_each_row(|entry| {
             entries.push((entry.key, entry.object_bytes as usize));
             Ok::<_, ReadError>(())
         }).unwrap();
-        reader.for_each_record(|record| {
+        reader.for_each_kernel(|record| {
             records.push((record.key, record.code_object));
             Ok::<_, ReadError>(())
         }).unwrap();
@@ -88,7 +88,7 @@ proptest! {
         let report = verify(&path, None, &VerifyOptions::default()).unwrap();
         let Ok(reader) = Reader::open(&path) else { return Ok(()) };
         let _ = reader.info();
-        let _ = reader.for_each_record(|_| Ok::<_, ReadError>(()));
+        let _ = reader.for_each_kernel(|_| Ok::<_, ReadError>(()));
         for (key, object) in kernels() {
             match reader.get(&key) {
                 Ok(Some(found)) => prop_assert!(found == object),

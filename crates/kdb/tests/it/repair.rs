@@ -140,7 +140,7 @@ fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
     let mut rows = BTreeMap::new();
     Reader::open(&out)
         .unwrap()
-        .for_each_record(|record| {
+        .for_each_kernel(|record| {
             rows.insert(record.key, record.code_object);
             Ok::<_, ReadError>(())
         })
@@ -250,7 +250,7 @@ proptest! {
 }
 
 #[test]
-fn the_lost_are_named() {
+fn rows_that_are_lost_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     for layout in [Layout::Miopen, Layout::Dense] {
@@ -280,7 +280,7 @@ fn the_lost_are_named() {
 }
 
 #[test]
-fn only_the_header_is_gone() {
+fn a_file_without_its_header_is_repaired() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     for layout in [Layout::Miopen, Layout::Dense] {

@@ -8,7 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gfxpack_kdb::{
-    Damaged, Fault, LiveKdb, ReadError, UserKdb, UserOptions, VerifyOptions, WriteError, verify,
+    DamagedKdb, Fault, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions, WriteError,
+    verify,
 };
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
@@ -50,7 +51,7 @@ fn what_no_kdb_takes_is_refused() {
 }
 
 #[test]
-fn without_leave_nothing_is_made() {
+fn looking_only_creates_no_file_and_no_table() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut options = UserOptions::default();
@@ -103,8 +104,8 @@ impl Stored {
         assert!(found.unwrap().is_some_and(|found| found == self.object));
     }
 
-    fn copy(&self) -> Result<LiveKdb, ReadError> {
-        LiveKdb::copy(&self.path, self.directory.path(), 1 << 20, 0)
+    fn copy(&self) -> Result<KdbSnapshot, ReadError> {
+        KdbSnapshot::take(&self.path, self.directory.path(), 1 << 20, 0)
     }
 }
 
@@ -209,7 +210,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
         kdb.and_then(|kdb| kdb.get(key)).is_err_and(|error| error.fault() == Fault::Corrupt)
     };
     let confirm =
-        || Damaged::confirm(&stored.path, &options, |kdb| fails(&stored.key, kdb)).unwrap();
+        || DamagedKdb::confirm(&stored.path, &options, |kdb| fails(&stored.key, kdb)).unwrap();
     assert!(confirm().is_none(), "it is whole");
     // Whatever is tried works in memory, and leaves the file as it is.
     let before = std::fs::read(&stored.path).unwrap();
@@ -219,7 +220,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
         stored.assert_found(kdb.get(&key("b", "")));
         false
     };
-    assert!(Damaged::confirm(&stored.path, &options, store).unwrap().is_none());
+    assert!(DamagedKdb::confirm(&stored.path, &options, store).unwrap().is_none());
     assert!(std::fs::read(&stored.path).unwrap() == before);
     // At rest in WAL mode too.
     let mode = |mode: &str| {
@@ -241,7 +242,7 @@ sys.stdin.readline()";
     let mut line = String::new();
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "(1,)\n");
-    let used = Damaged::confirm(&stored.path, &options, |_| true).unwrap_err();
+    let used = DamagedKdb::confirm(&stored.path, &options, |_| true).unwrap_err();
     let ReadError::Io { source, .. } = &used else { panic!("{used}") };
     assert_eq!(source.kind(), std::io::ErrorKind::WouldBlock, "somebody has it open");
     drop(holder.stdin.take());

@@ -20,6 +20,7 @@ use crate::inputs::LeftOut;
 use crate::library::Library;
 use crate::prepare::{Gathered, Prepared};
 use crate::provenance::GENERATOR;
+use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::Unbuildable;
 
 /// Written last: a directory without it is no plan.
@@ -75,7 +76,8 @@ pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
     let mut temporary = temporary.map_err(error::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
-    let written = stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out);
+    let written =
+        stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out, &RayonWorkers);
     let written = written.map_err(|error| match error {
         WriteError::Input(error) => error.into(),
         WriteError::Io(source) => error::io("write", &path)(source),
@@ -158,7 +160,7 @@ impl Stored {
         let path = self.dir.join(JOBS);
         let lines = File::open(&path).map_err(error::io("read", &path))?;
         let mut lines = BufReader::with_capacity(1 << 20, lines);
-        Ok(stored::read(&self.header, &mut lines, wanted)?)
+        Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
     }
 
     /// Bytes of a source with all it includes.

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
 use crate::arguments;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
+use crate::workers::Workers;
 
 /// Which jobs are wanted.
 pub enum Jobs<'a> {
@@ -37,6 +38,7 @@ pub fn read<A>(
     header: &Header<A>,
     lines: &mut dyn BufRead,
     wanted: &Jobs<'_>,
+    workers: &impl Workers,
 ) -> Result<Plan, StoredError> {
     if header.format != FORMAT {
         return Err(StoredError::Format(header.format));
@@ -64,7 +66,7 @@ pub fn read<A>(
             }
         }
         if block.len() == KEYS_AT_ONCE || end {
-            let read = plan::on_all_processors(&block, |line| reader.job(line));
+            let read = workers.map(&block, |line| reader.job(line));
             jobs.reserve(read.len());
             for job in read {
                 jobs.push(job?);

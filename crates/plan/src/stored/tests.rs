@@ -9,6 +9,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::expand::parse_keys;
 use crate::plan::{Plan, StagedFile, TargetRequest, plan};
+use crate::workers::InTurn;
 
 fn toolchain() -> PlanToolchain {
     PlanToolchain {
@@ -84,9 +85,15 @@ fn sources() -> Vec<Source> {
 
 fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
     let mut lines = Vec::new();
-    let written =
-        write_jobs(&[toolchain()], &sources(), &requests(reversed), &Clock::at(0), &mut lines)
-            .unwrap();
+    let written = write_jobs(
+        &[toolchain()],
+        &sources(),
+        &requests(reversed),
+        &Clock::at(0),
+        &mut lines,
+        &InTurn,
+    )
+    .unwrap();
     let header = Header {
         format: FORMAT,
         generator: "test".to_owned(),
@@ -106,7 +113,7 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
 }
 
 fn planned() -> Plan {
-    plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0)).unwrap()
+    plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0), &InTurn).unwrap()
 }
 
 fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, SourceId)> {
@@ -129,7 +136,7 @@ fn what_is_read_is_what_was_planned() {
     let (header, lines) = stored(false);
     let text = serde_json::to_string(&header).unwrap();
     let header: Header<String> = serde_json::from_str(&text).unwrap();
-    let read = read(&header, &mut &lines[..], &Jobs::All).unwrap();
+    let read = read(&header, &mut &lines[..], &Jobs::All, &InTurn).unwrap();
     let planned = planned();
     assert_eq!(read.digest(), planned.digest());
     assert_eq!(read.digest(), header.digest);
@@ -152,16 +159,16 @@ fn the_order_of_keys_does_not_show() {
 fn some_jobs_are_part_of_all() {
     let (header, lines) = stored(false);
     let chosen = |digest: Digest| digest.as_ref()[0].is_multiple_of(2);
-    let some = read(&header, &mut &lines[..], &Jobs::Only(&chosen)).unwrap();
+    let some = read(&header, &mut &lines[..], &Jobs::Only(&chosen), &InTurn).unwrap();
     let all = planned();
     let expected: BTreeSet<Digest> =
         all.jobs.iter().map(|job| job.digest).filter(|digest| chosen(*digest)).collect();
     assert!(!expected.is_empty() && expected.len() < all.jobs.len());
     assert_eq!(some.jobs.iter().map(|job| job.digest).collect::<BTreeSet<_>>(), expected);
     let last = all.jobs.last().unwrap().digest;
-    let one = read(&header, &mut &lines[..], &Jobs::One(last)).unwrap();
+    let one = read(&header, &mut &lines[..], &Jobs::One(last), &InTurn).unwrap();
     assert_eq!(one.jobs.iter().map(|job| job.digest).collect::<Vec<_>>(), [last]);
-    let none = read(&header, &mut &lines[..], &Jobs::One(Digest::of(b"none")));
+    let none = read(&header, &mut &lines[..], &Jobs::One(Digest::of(b"none")), &InTurn);
     assert!(matches!(none, Err(StoredError::NoJob(_))));
 }
 
@@ -179,7 +186,7 @@ fn nothing_that_was_changed_is_read() {
     let text = String::from_utf8(lines).unwrap();
     let fails = |header: &Header<String>, text: &str| {
         for wanted in [Jobs::All, Jobs::Only(&|_| true)] {
-            read(header, &mut text.as_bytes(), &wanted).unwrap_err();
+            read(header, &mut text.as_bytes(), &wanted, &InTurn).unwrap_err();
         }
     };
     for changed in [
@@ -206,5 +213,5 @@ fn nothing_that_was_changed_is_read() {
     // What says which rows a kdb has is read with the kdbs alone.
     let mut header = header.clone();
     header.kdbs[0].rows.pop();
-    read(&header, &mut text.as_bytes(), &Jobs::All).unwrap_err();
+    read(&header, &mut text.as_bytes(), &Jobs::All, &InTurn).unwrap_err();
 }

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::expand::KeyRequest;
 use crate::location::InputError;
 use crate::plan::{self, KEYS_AT_ONCE, PlanToolchain, Source, TargetRequest};
+use crate::workers::Workers;
 
 /// Why a plan could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,7 @@ pub fn write_jobs(
     requests: &[TargetRequest],
     clock: &Clock,
     out: &mut dyn Write,
+    workers: &impl Workers,
 ) -> Result<Written, WriteError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
     let mut writer = Writer { out, sha256: Sha256::new(), groups: Groups::default() };
@@ -72,7 +74,7 @@ pub fn write_jobs(
         let mut numbers: Vec<u32> = Vec::with_capacity(order.len());
         let mut rows = Vec::new();
         for keys in order.chunks(KEYS_AT_ONCE) {
-            let commands = plan::on_all_processors(keys, |(key, source)| {
+            let commands = workers.map(keys, |(key, source)| {
                 let digest = source_digests[source.0];
                 plan::command(
                     key,

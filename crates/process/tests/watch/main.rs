@@ -1,7 +1,20 @@
-//! Programs that are watched, and what they may do.
+//! Programs that are watched, and what they may do. Compilers are watched by
+//! the integration tests.
 
 mod bounds;
-mod imports;
-mod kernels;
 mod records;
 mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+/// A directory with a file, a link to it and a directory in it.
+fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there"), "text").unwrap();
+    symlink("there", dir.path().join("link")).unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    dir
+}

@@ -1,25 +1,12 @@
 //! What is recorded is what was asked: held against strace, over the C
-//! library's functions in all their forms and over compilers.
+//! library's functions in all their forms.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use gfxpack_process::watch::{Ask, Class, Record, Recorder, Unwatched, What};
+use gfxpack_process::watch::{Ask, Class, Unwatched, What};
 
-use crate::kernels::{BITCODE, HIPCC, compilers, kernels, words};
-use crate::support::{both, build, difference, let_in, place, run, watched};
-
-#[track_caller]
-fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
-    let (record, told, traced) = both(directory, words, all);
-    assert!(told.len() > 3, "{words:?}: {told:?}");
-    let (more, less) = (difference(&told, &traced), difference(&traced, &told));
-    let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();
-    let (more, less) = (lines(&more), lines(&less));
-    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord:\n{more}strace:\n{less}");
-    record
-}
+use crate::place;
+use crate::support::{assert_equal_to_strace, build, watched};
 
 #[test]
 fn every_form_of_a_call_is_told() {
@@ -114,29 +101,6 @@ fn of_drivers_only_what_they_start_is_told() {
 }
 
 #[test]
-fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
-    let dir = kernels();
-    let path = dir.path().canonicalize().unwrap();
-    for number in compilers().into_iter().chain([HIPCC]) {
-        // hipcc is a driver for HIP alone.
-        let sources: &[&str] = if number == HIPCC { &["k.cpp"] } else { &["k.cl", "k.s", "k.cpp"] };
-        for &source in sources {
-            let words = words(number, source);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            run(&path, &words);
-            let plain = fs::read(path.join("k.o")).unwrap();
-            let record = assert_equal_to_strace(&path, &words, false);
-            let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
-            let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
-            assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
-            let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
-            assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
-            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
-        }
-    }
-}
-
-#[test]
 fn programs_are_told_with_the_files_that_their_names_may_mean() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
@@ -171,70 +135,6 @@ fn what_lists_directories_for_a_program_is_told() {
     assert_eq!((listed("below"), listed("absent"), listed(".")), (2, 2, 5));
     let none = |ask: &Ask| ask.path == path.join("below/none") && ask.is_absent();
     assert!(record.asks.iter().any(none));
-}
-
-/// What a driver's answer rests on: all that it and its scripts ask.
-#[test]
-fn of_drivers_all_is_told_where_that_is_wished() {
-    let dir = kernels();
-    let path = dir.path().canonicalize().unwrap();
-    let clang = format!("clang-{}", compilers()[0]);
-    let device = format!("--rocm-device-lib-path={BITCODE}");
-    let questions: [&[&str]; 6] = [
-        &[HIPCC, "-###", "--offload-arch=gfx906", "-c", "k.cpp"],
-        &[HIPCC, "--version"],
-        &[&clang, "-###", "-x", "hip", "--offload-arch=gfx906", &device, "-c", "k.cpp"],
-        &[&clang, "-print-search-dirs"],
-        &["perl", "-e", "print <*>; print `cat data.bin`; system 'ls', '-a'"],
-        &["sh", "-c", "for f in *; do test -e $f/none; done; cat data.bin >copy; mv copy moved"],
-    ];
-    for words in questions {
-        let record = assert_equal_to_strace(&path, words, true);
-        let asks = record.asks.iter();
-        let absent: BTreeSet<&Path> =
-            asks.filter(|ask| ask.is_absent()).map(|ask| ask.path.as_path()).collect();
-        let lists = record.asks.iter().any(|ask| ask.what == What::List);
-        assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
-        if words[0] == HIPCC {
-            let started = |name: &str| {
-                let mut started = record.asks.iter().filter(|ask| ask.what == What::Execute);
-                started.any(|ask| ask.path.ends_with(name) && ask.error.is_none())
-            };
-            assert!(started("perl") && started("clang++-15"), "{words:?}");
-            // The scripts themselves are read by perl.
-            assert!(record.asks.iter().any(|ask| ask.path.ends_with("hipcc.pl")), "{words:?}");
-        }
-    }
-}
-
-#[test]
-fn copies_of_a_loaded_compiler_have_records_of_their_own() {
-    let dir = kernels();
-    let path = dir.path().canonicalize().unwrap();
-    let number = compilers()[0];
-    let command_line = words(number, "k.cl");
-    let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
-    let alone = watched(&path, &command_line).unwrap();
-    let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
-    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
-    let writing = |name: &str| {
-        let mut words = compiler.arguments.clone();
-        let output = words.iter().position(|word| word == "-o").unwrap() + 1;
-        words[output] = path.join(name).into();
-        words
-    };
-    let (first, second) = (writing("first.o"), writing("second.o"));
-    let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
-    let asked = |record: &Record| -> Vec<_> {
-        let asks =
-            record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
-        asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
-    };
-    for recorder in recorders {
-        let record = recorder.finish().unwrap();
-        assert_eq!(record.processes.len(), 1);
-        assert_eq!(asked(&record), asked(&alone));
-    }
 }
 
 #[test]

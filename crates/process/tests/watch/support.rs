@@ -3,33 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_process::watch::{Ask, Class, Record, Recorder, RecorderOptions, Unwatched, What};
-use tempfile::TempDir;
-
-/// A directory with a file, a link to it and a directory in it.
-pub(crate) fn place() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("there"), "text").unwrap();
-    symlink("there", dir.path().join("link")).unwrap();
-    fs::create_dir(dir.path().join("below")).unwrap();
-    dir
-}
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
-}
-
-/// The first words of a command line, in a directory; its program's output
-/// must be of success.
-pub(crate) fn run(directory: &Path, words: &[&str]) {
-    let output = command(words[0]).args(&words[1..]).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What a program asks for, however it ends.
@@ -70,9 +52,28 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+#[track_caller]
+pub(crate) fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
+    let (record, told, traced) = both(directory, words, all);
+    assert!(told.len() > 3, "{words:?}: {told:?}");
+    let (more, less) = (difference(&told, &traced), difference(&traced, &told));
+    let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();
+    let (more, less) = (lines(&more), lines(&less));
+    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord:\n{more}strace:\n{less}");
+    record
+}
+
 /// A C program, or a library where that is asked for.
 pub(crate) fn build(directory: &Path, source: &str, options: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+    // Also built into the tests that have compilers, whose directory is another.
+    let text = match source {
+        "door.c" => include_str!("../door.c"),
+        "forms.c" => include_str!("../forms.c"),
+        other => panic!("no source {other}"),
+    };
+    let sources = tempfile::tempdir().unwrap();
+    let source = sources.path().join(source);
+    fs::write(&source, text).unwrap();
     let program = directory.join(source.file_stem().unwrap());
     let program =
         if options.contains(&"-static") { program.with_extension("static") } else { program };

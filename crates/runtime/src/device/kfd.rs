@@ -6,8 +6,10 @@ use std::path::Path;
 use gfxpack_model::TargetId;
 use gfxpack_model::processors::PROCESSORS;
 
+use super::kinds::{Device, Source};
+use super::name;
 use super::overrides::Driver;
-use super::{Device, Source, attribute, entries, name};
+use super::sysfs::{attribute, entries};
 
 /// The GPUs below `class/kfd`, by node number.
 ///

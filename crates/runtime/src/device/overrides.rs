@@ -3,7 +3,9 @@
 
 use gfxpack_model::{TargetId, processors};
 
-use super::{Detection, Device, Inputs, Source, name, parse_name};
+use super::inputs::Inputs;
+use super::kinds::{Detection, Device, Source};
+use super::name::{self, parse_name};
 
 /// MIOpen's own overrides.
 pub(super) struct Overrides {

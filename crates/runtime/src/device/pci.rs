@@ -4,8 +4,10 @@ use std::path::Path;
 
 use gfxpack_model::processors;
 
+use super::kfd;
+use super::kinds::{Device, Source};
 use super::overrides::Driver;
-use super::{Device, Source, attribute, entries, kfd};
+use super::sysfs::{attribute, entries};
 
 /// AMD's vendor ID (once ATI's), which its GPUs have; its CPUs have another.
 const VENDOR: u16 = 0x1002;

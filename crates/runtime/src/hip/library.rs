@@ -69,7 +69,7 @@ pub(super) fn is_absent(name: &str, error: &libloading::Error) -> bool {
 
 impl Functions {
     /// The functions of a library, or the first that is missing.
-    pub(super) fn of(library: &libloading::os::unix::Library) -> Result<Self, &'static str> {
+    pub(super) fn resolve(library: &libloading::os::unix::Library) -> Result<Self, &'static str> {
         macro_rules! symbol {
             ($name:literal, $type:ty) => {{
                 // SAFETY: the type is that of HIP's function of this name, enums taken as ints.

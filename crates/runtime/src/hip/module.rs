@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 
 use gfxpack_model::code_object::{self, CodeObjectError};
 
-use super::{Hip, HipError};
+use super::error::HipError;
+use super::runtime::Hip;
 
 /// A loaded module: `hipModule_t`. Dropping it unloads it, which must not
 /// happen while its kernels run.

@@ -1,29 +1,36 @@
-//! What becomes of a file that seems damaged: nothing, unless its bytes are.
+//! Quarantines a user's kdb that is damaged, after making sure that it is.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Damaged, Fault, ReadError, UserKdb};
+use gfxpack_kdb::{DamagedKdb, Fault, ReadError, UserKdb};
 use gfxpack_model::KernelKey;
 
-use super::{UserFile, missed};
-use crate::file_system::Identity;
+use super::ask_error::missed;
+use super::file::UserFile;
+use crate::file_system::FileIdentity;
 use crate::key_lock::KeyLock;
 use crate::miss::MissReason;
-use crate::{aside, trust};
+use crate::store_error::is_damage;
+use crate::{quarantine, trust};
 
-/// What a file that seemed damaged is at a second look.
-pub(super) enum SecondLook {
-    /// Damaged, and now of this name.
-    MovedTo(PathBuf),
-    /// Gone: another thread or process has moved it.
+/// What became of a file that seemed damaged.
+pub(super) enum DamageCheck {
+    /// It is damaged, and was renamed to this.
+    Quarantined(PathBuf),
+    /// It is gone: another thread or process has renamed it.
     Gone,
     Whole,
 }
 
 impl UserFile {
-    /// The reason for a miss, after what is to be done about it.
-    pub(super) fn faulty(&self, file: Identity, error: ReadError, key: &KernelKey) -> MissReason {
+    /// The reason for a miss; a damaged file is quarantined first.
+    pub(super) fn faulty(
+        &self,
+        file: FileIdentity,
+        error: ReadError,
+        key: &KernelKey,
+    ) -> MissReason {
         if !is_damage(error.fault()) || self.settings.look_only {
             return missed(error);
         }
@@ -31,11 +38,13 @@ impl UserFile {
             return missed(error);
         };
         let get = |kdb: UserKdb| kdb.get(key).map(drop).map_err(|error| error.fault());
-        match self.second_look(&directory, file, get) {
-            Ok(SecondLook::MovedTo(kept_as)) => MissReason::MovedAside { kept_as, source: error },
-            Ok(SecondLook::Gone) => missed(error),
-            Ok(SecondLook::Whole) => {
-                missed(ReadError::Passing { path: self.path(), source: Box::new(error) })
+        match self.check_damage(&directory, file, get) {
+            Ok(DamageCheck::Quarantined(kept_as)) => {
+                MissReason::MovedAside { kept_as, source: error }
+            }
+            Ok(DamageCheck::Gone) => missed(error),
+            Ok(DamageCheck::Whole) => {
+                missed(ReadError::Transient { path: self.path(), source: Box::new(error) })
             }
             // Others use it, or part of it lies beside it.
             Err(second) if !is_io(&second) => missed(error),
@@ -43,37 +52,37 @@ impl UserFile {
         }
     }
 
-    /// Looks at the file once more, and renames it if its bytes are damaged:
-    /// those that were read, with which what failed must fail again.
+    /// Reads the file's bytes anew, and renames it if `again` (what failed) fails
+    /// on them too.
     ///
     /// # Errors
     /// What keeps it from being looked at or renamed. It is as it was then.
-    pub(super) fn second_look(
+    pub(super) fn check_damage(
         &self,
         directory: &Path,
-        file: Identity,
+        file: FileIdentity,
         again: impl FnOnce(UserKdb) -> Result<(), Fault>,
-    ) -> Result<SecondLook, ReadError> {
+    ) -> Result<DamageCheck, ReadError> {
         let path = directory.join(&self.name);
         let io = |source| ReadError::Io { path: path.clone(), source };
         let (name, wait) = (format!("{}.aside", self.name), self.settings.busy);
         let held = KeyLock::acquire(directory, &name, wait);
         // Closing the file drops the locks that this process has on it.
-        let alone = held.as_ref().and_then(|_| self.gate.alone());
+        let alone = held.as_ref().and_then(|_| self.gate.enter_exclusive());
         if alone.is_none() {
             return Err(io(io::ErrorKind::TimedOut.into()));
         }
-        if Identity::of_name(&path).ok() != Some(file) {
-            return Ok(SecondLook::Gone);
+        if FileIdentity::of_link(&path).ok() != Some(file) {
+            return Ok(DamageCheck::Gone);
         }
         let fails = |kdb: Result<UserKdb, ReadError>| {
             let again = kdb.map_err(|error| error.fault()).and_then(again);
             again.is_err_and(is_damage)
         };
-        match Damaged::confirm(&path, &self.options(wait), fails)? {
-            None => Ok(SecondLook::Whole),
+        match DamagedKdb::confirm(&path, &self.options(wait), fails)? {
+            None => Ok(DamageCheck::Whole),
             // Nobody gets at it until it has its new name.
-            Some(_damaged) => aside::rename(&path).map(SecondLook::MovedTo).map_err(io),
+            Some(_damaged) => quarantine::rename(&path).map(DamageCheck::Quarantined).map_err(io),
         }
     }
 }
@@ -83,9 +92,4 @@ impl UserFile {
 fn is_io(error: &ReadError) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
     matches!(error, ReadError::Io { source, .. } if !matches!(source.kind(), TimedOut | WouldBlock))
-}
-
-/// Whether the file as a whole is no kdb.
-pub(super) fn is_damage(fault: Fault) -> bool {
-    matches!(fault, Fault::Corrupt | Fault::TooSmall | Fault::Schema)
 }

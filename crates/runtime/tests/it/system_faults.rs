@@ -47,12 +47,12 @@ fn changed(statement: &str) -> impl FnOnce(&Path) {
 }
 
 #[test]
-fn absent() {
+fn an_absent_kdb_is_a_miss_and_one_warning() {
     check(|path| std::fs::remove_file(path).unwrap(), "no-file", MissingSystemKdb);
 }
 
 #[test]
-fn empty_or_smaller_than_any_kdb() {
+fn a_file_smaller_than_any_kdb_is_a_miss() {
     check(write(b""), "unreadable", TooSmall);
     let pointer = b"version https://git-lfs.github.com/spec/v1\nsize 600000000\n";
     let text = check(write(pointer), "unreadable", TooSmall);
@@ -61,7 +61,7 @@ fn empty_or_smaller_than_any_kdb() {
 }
 
 #[test]
-fn garbage() {
+fn a_file_that_is_not_sqlites_is_a_miss() {
     check(write(&[7; 512]), "unreadable", Corrupt);
     check(write(&[0; 9000]), "unreadable", Corrupt);
     let header_only = |path: &Path| {
@@ -73,7 +73,7 @@ fn garbage() {
 }
 
 #[test]
-fn wrong_schema() {
+fn a_kdb_with_another_schema_is_a_miss() {
     let text = check(changed("DROP TABLE kern_db"), "unreadable", WrongSchema);
     assert!(text.contains("kern_db"), "{text}");
     check(changed("ALTER TABLE kern_db RENAME TO perf_db"), "unreadable", WrongSchema);
@@ -83,7 +83,7 @@ fn wrong_schema() {
 
 /// Its rows would be computed, by whatever it says.
 #[test]
-fn a_view() {
+fn a_kdb_with_a_view_is_a_miss() {
     let view = "DROP TABLE kern_db; CREATE VIEW kern_db
         (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) AS
         WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
@@ -119,7 +119,7 @@ db.commit()";
 }
 
 #[test]
-fn truncated() {
+fn a_truncated_kdb_is_a_miss() {
     for cut in [600, 4096, 5000, 8192] {
         let cut_at = |path: &Path| {
             let bytes = std::fs::read(path).unwrap();
@@ -131,7 +131,7 @@ fn truncated() {
 }
 
 #[test]
-fn every_column() {
+fn a_wrong_value_in_any_column_is_a_miss() {
     let row = |assignment: &str, reason: &str, class| {
         check(changed(&format!("UPDATE kern_db SET {assignment}")), reason, class)
     };
@@ -152,7 +152,7 @@ fn every_column() {
 
 /// Every single bit of the hash and the size, and some hundred of the blob.
 #[test]
-fn a_flipped_bit_in_each_column() {
+fn a_flipped_bit_in_any_column_is_a_miss() {
     let machine = Machine::new(1);
     let whole = std::fs::read(machine.kdb()).unwrap();
     let row = || {
@@ -204,7 +204,7 @@ fn a_flipped_bit_in_the_key_is_another_key() {
 }
 
 #[test]
-fn a_bz2_bomb() {
+fn a_bz2_bomb_is_a_miss() {
     let script = "import bz2, hashlib, sqlite3, sys
 body = b'\\0' * (64 << 20)
 db = sqlite3.connect(sys.argv[1])
@@ -226,7 +226,7 @@ db.commit()";
 }
 
 #[test]
-fn a_write_ahead_log() {
+fn a_kdb_in_wal_mode_is_a_miss() {
     let wal = "import sqlite3, sys
 assert sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)";
     let text = check(|path| drop(python(wal, &[path])), "unreadable", WalMode);
@@ -234,7 +234,7 @@ assert sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL').fetchone(
 }
 
 #[test]
-fn another_thing_in_its_place() {
+fn a_directory_or_pipe_in_its_place_is_a_miss() {
     let replace = |make: fn(&Path)| {
         move |path: &Path| {
             std::fs::remove_file(path).unwrap();
@@ -254,7 +254,7 @@ fn another_thing_in_its_place() {
 }
 
 #[test]
-fn code_for_another_device() {
+fn code_for_another_device_is_a_miss() {
     let other = |path: &Path| write_kdb(path, &[(numbered(0), code_object(GFX90A, 1))]);
     let text = check(other, "other-target", WrongTarget);
     assert!(text.contains("gfx90a"), "{text}");

@@ -126,7 +126,7 @@ fn contents(kdb: &Path, target: &Target, max_object: MaxObject) -> Result<Conten
         .map(|(device, count)| format!("{count} for {device}"))
         .collect();
     let mut first = None;
-    let stop = reader.for_each_entry(|entry| {
+    let stop = reader.for_each_row(|entry| {
         first = Some(entry.key);
         Err::<(), Option<ReadError>>(None)
     });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_kdb::{Change, Entry, ReadError};
+use gfxpack_kdb::{Change, ReadError, RowInfo};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
@@ -56,7 +56,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn side(entry: &Entry) -> Value {
+fn side(entry: &RowInfo) -> Value {
     json!({
         "md5": entry.hash, "stored_bytes": entry.stored_bytes,
         "object_bytes": entry.object_bytes, "compressed": entry.compressed,

@@ -1,0 +1,170 @@
+//! A code object in the form a row stores: bzip2 or raw, the MD5 beside it.
+
+use bzip2::{Action, Compress, Compression, Status};
+
+use crate::codec::md5_hex;
+
+/// How code objects are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Blob {
+    /// bzip2 where that is smaller, as MIOpen stores them.
+    #[default]
+    Auto,
+    /// Raw: the file is larger, and MIOpen reads it about 16 times faster.
+    Raw,
+    /// bzip2 even where that is larger.
+    Bz2,
+}
+
+/// bzip2's block size in units of 100 kB, and its work factor.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `compress` in bz2.cpp.
+const BLOCK_SIZE: u32 = 9;
+const WORK_FACTOR: u32 = 30;
+
+/// A code object in the form a row stores.
+pub(crate) struct Encoded {
+    /// `kernel_blob`.
+    pub(crate) blob: Vec<u8>,
+    /// `kernel_hash`.
+    pub(crate) hash: String,
+    /// `uncompressed_size`; 0 = stored raw.
+    pub(crate) uncompressed_size: u64,
+}
+
+impl Encoded {
+    /// Bytes of the code object, however stored.
+    #[cfg(feature = "tools")]
+    pub(crate) fn object_bytes(&self) -> u64 {
+        if self.uncompressed_size == 0 { self.blob.len() as u64 } else { self.uncompressed_size }
+    }
+}
+
+/// Encodes a code object in the given form.
+pub(crate) fn encode(object: Vec<u8>, form: Blob) -> Encoded {
+    let hash = md5_hex(&object);
+    encode_hashed(object, hash, form)
+}
+
+/// Encodes a code object whose MD5 is known.
+pub(crate) fn encode_hashed(object: Vec<u8>, hash: String, form: Blob) -> Encoded {
+    let object_bytes = object.len() as u64;
+    let compressed = match form {
+        Blob::Raw => None,
+        Blob::Auto => compress(&object, object.len().saturating_sub(1)),
+        // bzip2's own bound on what incompressible data grows to.
+        Blob::Bz2 => compress(&object, object.len() + object.len() / 100 + 600),
+    };
+    match compressed {
+        Some(blob) => Encoded { blob, hash, uncompressed_size: object_bytes },
+        None => Encoded { blob: object, hash, uncompressed_size: 0 },
+    }
+}
+
+/// The bytes as one bzip2 stream of [`BLOCK_SIZE`], unless it takes more than
+/// `limit` bytes.
+///
+/// Most code objects are far below 900 kB, and getting zeroed work areas for
+/// that much takes up to half as long as compressing 6 kB. So a smaller size is
+/// asked for where all is one block with it too: the streams differ in the
+/// digit that says it, and in nothing else.
+fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let mut stream = Compress::new(Compression::new(one_block(bytes.len())), WORK_FACTOR);
+    let mut out = Vec::with_capacity(limit);
+    loop {
+        let taken = usize::try_from(stream.total_in()).expect("no more than was given");
+        match stream.compress_vec(&bytes[taken..], &mut out, Action::Finish) {
+            Ok(Status::StreamEnd) => break,
+            Ok(_) if out.len() < out.capacity() => {}
+            Ok(_) | Err(_) => return None,
+        }
+    }
+    // The vector may have been given more room than asked for.
+    if out.len() > limit {
+        return None;
+    }
+    out.shrink_to_fit();
+    let said = out.get_mut(3).expect("a stream begins with `BZh` and a digit");
+    *said = b'0' + BLOCK_SIZE as u8;
+    Some(out)
+}
+
+/// The least block size under which so many bytes are one block, whatever they
+/// are; at most [`BLOCK_SIZE`].
+///
+/// A run of four bytes becomes five, which is the worst that happens to them
+/// before they are in a block, and a block ends 19 bytes below its size.
+///
+/// Source: bzip2 1.0.8, `add_pair_to_block` and `BZ2_bzCompressInit`.
+fn one_block(len: usize) -> u32 {
+    let fits = |size: &u32| len + len / 4 + 20 < *size as usize * 100_000;
+    (1..BLOCK_SIZE).find(fits).unwrap_or(BLOCK_SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{check_hash, claim, unpack};
+    use crate::work::WorkBudget;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let step = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..len).map(step).collect()
+    }
+
+    #[track_caller]
+    fn round_trip(object: &[u8], form: Blob, raw: bool) {
+        let row = encode(object.to_vec(), form);
+        assert_eq!(row.uncompressed_size == 0, raw, "{form:?} of {} bytes", object.len());
+        let work = WorkBudget::new(0, 1 << 20);
+        let claim = claim(&row.blob, row.uncompressed_size as i64, &work).unwrap();
+        let back = unpack(&row.blob, claim).unwrap();
+        assert_eq!(*back, *object);
+        check_hash(&back, &row.hash).unwrap();
+    }
+
+    #[test]
+    fn each_form_stores_what_it_says_and_reads_back() {
+        let text = vec![7; 5000];
+        round_trip(&text, Blob::Auto, false);
+        round_trip(&text, Blob::Raw, true);
+        round_trip(&noise(5000), Blob::Auto, true);
+        for len in [1, 10, 1000, 100_000] {
+            round_trip(&noise(len), Blob::Bz2, false);
+        }
+        round_trip(b"x", Blob::Auto, true);
+    }
+
+    #[test]
+    fn a_smaller_work_area_gives_the_same_stream() {
+        let whole_area = |bytes: &[u8]| {
+            let mut stream = Compress::new(Compression::new(BLOCK_SIZE), WORK_FACTOR);
+            let mut out = Vec::with_capacity(2 * bytes.len() + 1000);
+            let status = stream.compress_vec(bytes, &mut out, Action::Finish).unwrap();
+            assert_eq!(status, Status::StreamEnd);
+            out
+        };
+        // The longest of each size, and one more.
+        let fits = |len: usize, size: usize| len + len / 4 + 20 < size * 100_000;
+        let bounds = [1, 2, 8].map(|size| (0..).find(|len| !fits(len + 1, size)).unwrap());
+        assert_eq!(bounds.map(one_block), [1, 2, 8]);
+        assert_eq!(bounds.map(|len| one_block(len + 1)), [2, 3, 9]);
+        let lens = [1, 4, 9_990, 30_000].into_iter().chain(bounds.iter().flat_map(|n| [*n, n + 1]));
+        for len in lens {
+            // Runs of four grow the most before they are in a block.
+            let runs = (0..len).map(|at| (at / 4) as u8).collect();
+            let steps = (0..len).map(|at| (at / 700 % 5 * (at % 3)) as u8).collect();
+            for bytes in [noise(len), runs, steps, vec![0; len]] {
+                let stream = compress(&bytes, 2 * len + 1000).unwrap();
+                assert!(stream == whole_area(&bytes), "{len} bytes");
+            }
+        }
+    }
+}

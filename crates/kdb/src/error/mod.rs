@@ -1,0 +1,13 @@
+//! What reading and writing a kdb can fail with, and what the user can do about it.
+
+mod read;
+mod row;
+#[cfg(any(feature = "user", feature = "tools"))]
+mod write;
+
+pub use read::ReadError;
+#[cfg(feature = "tools")]
+pub(crate) use read::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
+pub use row::RowError;
+#[cfg(any(feature = "user", feature = "tools"))]
+pub use write::WriteError;

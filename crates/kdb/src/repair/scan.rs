@@ -1,0 +1,242 @@
+//! Goes through the pages of a file, and looks at what may be a row.
+
+use std::cell::{Cell, RefCell};
+
+use crate::codec;
+use crate::copy::error::CopyError;
+use crate::parallel;
+use crate::progress::Progress;
+use crate::repair::page::{self, Geometry, Kind, PageSet};
+use crate::repair::pages::Pages;
+use crate::repair::place::CellPlace;
+use crate::repair::shape::{self, Shape};
+use crate::repair::source::{DamagedFile, stored};
+use crate::repair::staging::{LostPart, Staging};
+use crate::repair::verdict::{Candidate, Verdict};
+use crate::work::WorkBudget;
+
+/// Where cells are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Where the pages say that they are.
+    Stated,
+    /// Byte by byte, in pages that nothing whole was found in.
+    Searched,
+}
+
+impl DamagedFile<'_> {
+    /// Looks at every page, and notes what is whole. Says whether there was
+    /// nothing in any page but the first, and how many bytes were read.
+    pub(super) fn scan(&self, staging: &Staging) -> Result<(bool, u64), CopyError> {
+        // Free pages are left alone.
+        let done = self.geometry.free_pages(&self.file).map_err(|error| self.io(error))?;
+        let (done, blank) = (RefCell::new(done), Cell::new(true));
+        let stated = self.pass(Pass::Stated, staging, &done, &blank)?;
+        let searched = self.pass(Pass::Searched, staging, &done, &blank)?;
+        Ok((blank.get(), stated + searched))
+    }
+
+    /// Goes through the pages once. Those that hold what is whole are `done`
+    /// then. Says how many bytes were read.
+    fn pass(
+        &self,
+        pass: Pass,
+        staging: &Staging,
+        done: &RefCell<PageSet>,
+        blank: &Cell<bool>,
+    ) -> Result<u64, CopyError> {
+        let mut search = CellSearch {
+            source: self,
+            pass,
+            pages: Pages::new(self),
+            work: self.work(),
+            found: Vec::new(),
+            left: 8 * self.data_bytes + (64 << 20),
+            done,
+            blank,
+        };
+        parallel::in_order(
+            self.options.window_bytes,
+            || search.next(),
+            |candidate| self.judge(candidate),
+            |(verdict, chain)| {
+                let whole = matches!(
+                    verdict,
+                    Verdict::Row(..) | Verdict::Object { .. } | Verdict::Key { .. }
+                );
+                note(staging, verdict).map_err(|source| self.sqlite(source))?;
+                if let Ok(chain) = chain
+                    && whole
+                {
+                    chain.into_iter().for_each(|page| {
+                        done.borrow_mut().insert(page);
+                    });
+                }
+                Ok::<(), CopyError>(())
+            },
+        )?;
+        Ok(search.pages.read_bytes)
+    }
+
+    fn is_blank(&self, number: u32, page: &[u8]) -> bool {
+        number == 1 || self.geometry.is_blank(number, page)
+    }
+
+    /// The cells of a page that have a kdb's shape; whether that is all that
+    /// can be in the page.
+    fn cells(
+        &self,
+        pass: Pass,
+        number: u32,
+        page: &[u8],
+        found: &mut Vec<(CellPlace, page::Cell, Shape)>,
+    ) -> bool {
+        let geometry = &self.geometry;
+        let mut add = |kind, at: usize| {
+            let cell = geometry.cell(page, kind, at)?;
+            let shape = shape::shape(kind, &page[cell.local.clone()], cell.size)?;
+            found.push((CellPlace { page: number, at: at as u32, kind }, cell, shape));
+            Some(())
+        };
+        if pass == Pass::Searched {
+            for at in 0..geometry.usable {
+                // An index cell is a table cell's without its row number, and
+                // an interior one has four bytes before it.
+                add(Kind::TableLeaf, at);
+                add(Kind::IndexLeaf, at);
+            }
+            return true;
+        }
+        let header = Geometry::header_at(number);
+        let Some((kind, offsets)) = geometry.cells(page, header) else {
+            return geometry.is_table_interior(page, header);
+        };
+        for at in offsets {
+            add(kind, at);
+        }
+        true
+    }
+
+    /// A cell with its payload, and what it weighs.
+    fn candidate(
+        &self,
+        page: &[u8],
+        place: CellPlace,
+        cell: &page::Cell,
+        shape: Shape,
+        pass: Pass,
+        work: &WorkBudget,
+    ) -> std::io::Result<(Candidate, u64)> {
+        // A row is larger than its code object by its key.
+        let limit = self.options.max_object_bytes.saturating_add(4 << 20);
+        // The key may stand in what there is of it.
+        let less = |why| (page[cell.local.clone()].to_vec(), Err(why));
+        let (payload, chain) = if cell.size > limit {
+            less("it is larger than any code object may be")
+        } else {
+            match self.geometry.payload(&self.file, page, cell)? {
+                Some((payload, chain)) => (payload, Ok(chain)),
+                None => less("the pages that it goes on in can't be reached"),
+            }
+        };
+        let claim = match stored(&shape, &payload) {
+            Some((blob, size)) if chain.is_ok() => {
+                codec::claim(blob, size, work).map_err(|error| error.to_string())
+            }
+            _ => Err("its size is no number".to_owned()),
+        };
+        let object = claim.as_ref().map_or(0, |claim| claim.bytes());
+        let cost = 2 * payload.len() as u64 + object;
+        let doubt = pass == Pass::Searched;
+        Ok((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain, claim }, cost))
+    }
+}
+
+/// The cells of a file's pages that may be rows, one after another.
+struct CellSearch<'a> {
+    source: &'a DamagedFile<'a>,
+    pass: Pass,
+    pages: Pages<'a>,
+    work: WorkBudget,
+    /// Those of the page at hand that are left.
+    found: Vec<(CellPlace, page::Cell, Shape)>,
+    /// Bytes that cells may still have. A good file's take no more than the
+    /// file in all. A bad one can name the same pages again and again.
+    left: u64,
+    /// Pages that hold what is whole, and those that are free.
+    done: &'a RefCell<PageSet>,
+    /// Whether nothing was in any page but the first.
+    blank: &'a Cell<bool>,
+}
+
+impl CellSearch<'_> {
+    /// The next cell with its payload, and what it weighs.
+    fn next(&mut self) -> Result<Option<(Candidate, u64)>, CopyError> {
+        let source = self.source;
+        loop {
+            if let Some((place, cell, shape)) = self.found.pop() {
+                let Some(rest) = self.left.checked_sub(cell.size) else { continue };
+                self.left = rest;
+                let page = self.pages.current();
+                let candidate = source.candidate(page, place, &cell, shape, self.pass, &self.work);
+                return Ok(Some(candidate.map_err(|error| source.io(error))?));
+            }
+            let Some(number) = self.next_page()? else { return Ok(None) };
+            if self.done.borrow().contains(number) {
+                continue;
+            }
+            let page = self.pages.current();
+            if !source.is_blank(number, page) {
+                self.blank.set(false);
+            }
+            if source.cells(self.pass, number, page, &mut self.found) {
+                self.done.borrow_mut().insert(number);
+            }
+        }
+    }
+
+    /// Goes to the next page that is not all hole.
+    fn next_page(&mut self) -> Result<Option<u32>, CopyError> {
+        let source = self.source;
+        let before = self.pages.number;
+        let next = self.pages.advance().map_err(|error| source.io(error))?;
+        let after = next.unwrap_or(source.geometry.pages + 1);
+        // Where there should be something, a hole is none.
+        let is_lost = |page| !self.done.borrow().contains(page) && !source.is_blank(page, &[]);
+        if (before + 1..after).any(is_lost) {
+            self.blank.set(false);
+        }
+        let Some(number) = next else { return Ok(None) };
+        if let Some(progress) = source.options.progress {
+            let total = u64::from(source.geometry.pages);
+            progress(Progress { rows: number.into(), total, pages: true });
+        }
+        source.options.go_on(source.path)?;
+        Ok(Some(number))
+    }
+}
+
+fn note(staging: &Staging, verdict: Verdict) -> Result<(), rusqlite::Error> {
+    match verdict {
+        Verdict::Row(found, doubt, number) => staging.row(&found, doubt, number),
+        Verdict::Object { hash, place, row } => {
+            if let Some(row) = row {
+                staging.unnamed(LostPart::Object, row, place, Some(&hash), "no key leads to it")?;
+            }
+            staging.object(&hash, place)
+        }
+        Verdict::Key { key, hash, object, doubt } => {
+            staging.leads(object, &hash)?;
+            staging.key(&key, &hash, doubt)
+        }
+        Verdict::Named { key, reason, row } => staging.named(&key, reason.as_deref(), row),
+        Verdict::Refused { key, reason, hash, object } => {
+            staging.leads(object, &hash)?;
+            staging.named(&key, Some(&reason), None)
+        }
+        Verdict::Unnamed(part, place, number, reason) => {
+            staging.unnamed(part, number, place, None, &reason)
+        }
+        Verdict::Nothing => Ok(()),
+    }
+}

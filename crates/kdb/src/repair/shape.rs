@@ -1,0 +1,169 @@
+//! Which payloads are rows of a kdb, told by the types of their columns.
+//!
+//! Source: SQLite, "Database File Format", section 2.1.
+
+use std::ops::Range;
+
+use crate::repair::page::{Kind, varint};
+
+/// Columns looked at; tables of a kdb have six at most.
+const MAX_COLUMNS: usize = 32;
+
+/// What a payload is, by its shape alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A row of the table that MIOpen makes.
+    Row {
+        name: Range<usize>,
+        args: Range<usize>,
+        blob: Range<usize>,
+        hash: Range<usize>,
+        size: Int,
+    },
+    /// A blob of the dense layout.
+    Object { blob: Range<usize>, size: Int },
+    /// A key of the dense layout.
+    Key {
+        name: Range<usize>,
+        args: Range<usize>,
+        hash: Range<usize>,
+        object: Int,
+        check: Range<usize>,
+    },
+    /// An entry of the unique index that MIOpen makes.
+    RowInfo { name: Range<usize>, args: Range<usize>, row: Int },
+}
+
+/// Where an integer stands, or which it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Int {
+    Stored(Range<usize>),
+    Constant(i64),
+}
+
+#[derive(Debug, Clone)]
+enum Column {
+    Null,
+    Int(Int),
+    Real,
+    Blob(Range<usize>),
+    Text(Range<usize>),
+}
+
+/// The shape of a payload of `size` bytes, of which the first are at hand:
+/// those that stand in the cell's own page, where a kdb's record header ends.
+pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
+    let columns = columns(first, size)?;
+    use Column::{Blob, Int, Null, Text};
+    Some(match (kind, columns.as_slice()) {
+        // Columns beyond MIOpen's do no harm.
+        (
+            Kind::TableLeaf,
+            [Null, Text(name), Text(args), Blob(blob), Text(hash), Int(size), ..],
+        ) => Shape::Row {
+            name: name.clone(),
+            args: args.clone(),
+            blob: blob.clone(),
+            hash: hash.clone(),
+            size: size.clone(),
+        },
+        (Kind::TableLeaf, [Null, Blob(blob), Int(size)]) => {
+            Shape::Object { blob: blob.clone(), size: size.clone() }
+        }
+        (
+            Kind::IndexLeaf | Kind::IndexInterior,
+            [Text(name), Text(args), Blob(hash), Int(object), Blob(check)],
+        ) if hash.len() == 16 && check.len() == 8 => Shape::Key {
+            name: name.clone(),
+            args: args.clone(),
+            hash: hash.clone(),
+            object: object.clone(),
+            check: check.clone(),
+        },
+        (Kind::IndexLeaf | Kind::IndexInterior, [Text(name), Text(args), Int(row)]) => {
+            Shape::RowInfo { name: name.clone(), args: args.clone(), row: row.clone() }
+        }
+        _ => return None,
+    })
+}
+
+/// Type and place of every column; none unless they fill the payload exactly.
+fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
+    let mut at = 0;
+    let header = varint(first, &mut at)?;
+    if header > first.len() as u64 {
+        return None;
+    }
+    let header = header as usize;
+    let mut columns = Vec::new();
+    let mut end = header as u64;
+    while at < header {
+        let code = varint(&first[..header], &mut at)?;
+        let bytes = match code {
+            0 | 8 | 9 => 0,
+            1..=4 => code,
+            5 => 6,
+            6 | 7 => 8,
+            10 | 11 => return None,
+            more => (more - 12) / 2,
+        };
+        let start = end;
+        end = end.checked_add(bytes).filter(|end| *end <= size)?;
+        let place = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        columns.push(match code {
+            0 => Column::Null,
+            1..=6 => Column::Int(Int::Stored(place)),
+            7 => Column::Real,
+            8 => Column::Int(Int::Constant(0)),
+            9 => Column::Int(Int::Constant(1)),
+            even if even % 2 == 0 => Column::Blob(place),
+            _ => Column::Text(place),
+        });
+        if columns.len() > MAX_COLUMNS {
+            return None;
+        }
+    }
+    (at == header && end == size).then_some(columns)
+}
+
+impl Int {
+    /// The number, big-endian and signed; none where the payload ends before it.
+    pub(crate) fn read(&self, payload: &[u8]) -> Option<i64> {
+        match self {
+            Self::Constant(number) => Some(*number),
+            Self::Stored(place) => {
+                let bytes = payload.get(place.clone())?;
+                let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
+                Some(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_signed_and_big_endian() {
+        let read = |bytes: &[u8]| Int::Stored(0..bytes.len()).read(bytes).unwrap();
+        assert_eq!(read(&[0x01, 0x02]), 258);
+        assert_eq!(read(&[0xff]), -1);
+        assert_eq!(read(&[0xff, 0x7f, 0xff]), -32769);
+        assert_eq!(read(&i64::MIN.to_be_bytes()), i64::MIN);
+    }
+
+    #[test]
+    fn only_records_that_fill_their_payload_have_a_shape() {
+        // Header of four bytes: NULL, a blob of one byte, the constant 0.
+        let record = [4, 0, 14, 8, 0xab];
+        let expected = Shape::Object { blob: 4..5, size: Int::Constant(0) };
+        assert_eq!(shape(Kind::TableLeaf, &record, 5), Some(expected));
+        assert_eq!(shape(Kind::TableLeaf, &record, 6), None, "a byte too many");
+        assert_eq!(shape(Kind::TableLeaf, &record, 4), None, "a byte too few");
+        assert_eq!(shape(Kind::IndexLeaf, &record, 5), None, "in an index");
+        for cut in 0..4 {
+            assert_eq!(shape(Kind::TableLeaf, &record[..cut], 5), None, "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A damaged file, open to be read page by page.
+
+use std::fs::File;
+use std::path::Path;
+
+use gfxpack_model::KernelKey;
+
+use crate::codec;
+use crate::copy::error::CopyError;
+use crate::copy::transfer::{CopyOptions, RowInTransit, transfer};
+use crate::error::ReadError;
+use crate::holes;
+use crate::layout::Layout;
+use crate::open;
+use crate::origin::Note;
+use crate::read::StoredBlob;
+use crate::repair::page::Geometry;
+use crate::repair::place::CellPlace;
+use crate::repair::shape::{self, Shape};
+use crate::repair::staging::{Staging, WholeRow};
+use crate::schema::MIN_FILE_BYTES;
+use crate::work::WorkBudget;
+use crate::write::sink::{Sink, Written};
+
+/// The file, and how it is cut into pages.
+pub(crate) struct DamagedFile<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) file: File,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+    /// The same, holes left out.
+    pub(crate) data_bytes: u64,
+    pub(crate) geometry: Geometry,
+    pub(crate) options: &'a CopyOptions<'a>,
+}
+
+impl<'a> DamagedFile<'a> {
+    pub(crate) fn open(path: &'a Path, options: &'a CopyOptions<'a>) -> Result<Self, ReadError> {
+        let io = |source| ReadError::Io { path: path.to_owned(), source };
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        if !metadata.is_file() {
+            return Err(ReadError::NotAFile { path: path.to_owned() });
+        }
+        let bytes = metadata.len();
+        if bytes < MIN_FILE_BYTES {
+            return Err(ReadError::TooSmall { path: path.to_owned(), size: bytes });
+        }
+        open::check_journal(path)?;
+        let file = File::open(path).map_err(io)?;
+        let geometry = Geometry::detect(&file, bytes).map_err(io)?;
+        let geometry = geometry.ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
+        let data_bytes = holes::data_bytes(&file, bytes).map_err(io)?;
+        Ok(Self { path, file, bytes, data_bytes, geometry, options })
+    }
+
+    /// What going through all rows may take.
+    pub(crate) fn work(&self) -> WorkBudget {
+        WorkBudget::new(self.data_bytes, self.options.max_object_bytes)
+    }
+
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+        ReadError::Sqlite { path: self.path.to_owned(), source }
+    }
+
+    pub(crate) fn io(&self, source: std::io::Error) -> ReadError {
+        ReadError::Io { path: self.path.to_owned(), source }
+    }
+
+    /// Writes what was found.
+    pub(crate) fn write(&self, staging: &Staging, out: &Path) -> Result<Written, CopyError> {
+        let mut sink = Sink::create(out, self.options.layout.unwrap_or(Layout::Miopen))?;
+        let mut last: Option<KernelKey> = None;
+        let work = self.work();
+        let total = staging.count().map_err(|source| self.sqlite(source))?;
+        transfer(
+            self.options,
+            total,
+            || {
+                let found =
+                    staging.next_row(last.as_ref()).map_err(|source| self.sqlite(source))?;
+                let Some(WholeRow { key, hash, place }) = found else { return Ok(None) };
+                last = Some(key.clone());
+                let (blob, size) = self.reread(place)?;
+                let path = self.path.to_owned();
+                let claim = match codec::claim(&blob, size, &work) {
+                    Ok(claim) => claim,
+                    Err(source) => {
+                        return Err(ReadError::Row { path, key: Box::new(key), source }.into());
+                    }
+                };
+                let stored = StoredBlob { blob, hash, claim };
+                Ok(Some(RowInTransit { path, key, stored, note: Note::default(), rows: 1 }))
+            },
+            |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
+        )?;
+        Ok(sink.finish()?)
+    }
+
+    /// Blob and size of a cell that was found before.
+    fn reread(&self, place: CellPlace) -> Result<(Vec<u8>, i64), ReadError> {
+        let changed = || self.io(std::io::Error::other("the file changed while it was read"));
+        let io = |source| self.io(source);
+        let page = self.geometry.read(&self.file, place.page).map_err(io)?;
+        let at = place.at as usize;
+        let cell = self.geometry.cell(&page, place.kind, at).ok_or_else(changed)?;
+        let first = &page[cell.local.clone()];
+        let shape = shape::shape(place.kind, first, cell.size).ok_or_else(changed)?;
+        let payload = self.geometry.payload(&self.file, &page, &cell).map_err(io)?;
+        let (payload, _) = payload.ok_or_else(changed)?;
+        let (blob, size) = stored(&shape, &payload).ok_or_else(changed)?;
+        Ok((blob.to_vec(), size))
+    }
+}
+
+/// A payload's blob and `uncompressed_size`, where they are at hand.
+pub(crate) fn stored<'p>(shape: &Shape, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
+    match shape {
+        Shape::Row { blob, size, .. } | Shape::Object { blob, size } => {
+            let bytes = payload.get(blob.clone())?;
+            Some((bytes, size.read(payload)?))
+        }
+        Shape::Key { .. } | Shape::RowInfo { .. } => None,
+    }
+}

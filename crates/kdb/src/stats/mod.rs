@@ -1,0 +1,108 @@
+//! Statistics: how much of a kdb is keys, code objects and repetition.
+
+pub(crate) mod info;
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::error::ReadError;
+use crate::layout::Layout;
+use crate::progress::Progress;
+use crate::read::Reader;
+use crate::row_info::RowInfo;
+
+/// Sums over some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// Rows.
+    pub rows: u64,
+    /// Those of them that are stored raw.
+    pub raw_rows: u64,
+    /// Bytes of their blobs, each row's counted.
+    pub stored_bytes: u64,
+    /// Bytes of their code objects, each row's counted.
+    pub object_bytes: u64,
+    /// Bytes of their keys.
+    pub key_bytes: u64,
+    /// Rows whose code object an earlier row has too.
+    pub repeated_rows: u64,
+    /// Bytes of those rows' blobs.
+    pub repeated_bytes: u64,
+}
+
+/// What takes how many bytes of a kdb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// How rows are laid out.
+    pub layout: Layout,
+    /// All rows.
+    pub all: Sums,
+    /// Rows by kernel name.
+    pub kernels: BTreeMap<String, Sums>,
+    /// Rows by the size of their code object: index n counts those of 2^n to
+    /// 2^(n+1) - 1 bytes.
+    pub sizes: [u64; 40],
+    /// Rows by what compression left of their code object, in twentieths;
+    /// the last counts those of 95 % and more.
+    pub ratios: [u64; 20],
+}
+
+impl Reader {
+    /// Counts what takes how many bytes of the file. Blobs are not read; duplicates
+    /// are recognised by the hashes that their rows declare. `progress` is called
+    /// after every row.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_row`].
+    pub fn stats(&self, progress: Option<&dyn Fn(Progress)>) -> Result<Stats, ReadError> {
+        let total = progress.map_or(Ok(0), |_| self.count())?;
+        let mut stats = Stats {
+            file_bytes: self.file_bytes(),
+            layout: self.layout(),
+            all: Sums::default(),
+            kernels: BTreeMap::new(),
+            sizes: [0; 40],
+            ratios: [0; 20],
+        };
+        let mut seen: HashSet<u128> = HashSet::new();
+        self.for_each_row(|entry| {
+            // What is no hash is nobody's duplicate.
+            let hash =
+                u128::from_str_radix(&entry.hash, 16).ok().filter(|_| entry.hash.len() == 32);
+            let repeated = hash.is_some_and(|hash| !seen.insert(hash));
+            stats.all.add(&entry, repeated);
+            if let Some(sums) = stats.kernels.get_mut(&entry.key.kernel_name) {
+                sums.add(&entry, repeated);
+            } else {
+                let mut sums = Sums::default();
+                sums.add(&entry, repeated);
+                stats.kernels.insert(entry.key.kernel_name, sums);
+            }
+            let power = entry.object_bytes.checked_ilog2().unwrap_or(0) as usize;
+            stats.sizes[power.min(39)] += 1;
+            let twentieth = 20 * entry.stored_bytes / entry.object_bytes.max(1);
+            stats.ratios[(twentieth as usize).min(19)] += 1;
+            if let Some(progress) = progress {
+                progress(Progress::rows(stats.all.rows, total));
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(stats)
+    }
+}
+
+impl Sums {
+    fn add(&mut self, entry: &RowInfo, repeated: bool) {
+        self.rows += 1;
+        self.raw_rows += u64::from(!entry.compressed);
+        self.stored_bytes = self.stored_bytes.saturating_add(entry.stored_bytes);
+        self.object_bytes = self.object_bytes.saturating_add(entry.object_bytes);
+        self.key_bytes += (entry.key.kernel_name.len() + entry.key.kernel_args.len()) as u64;
+        if repeated {
+            self.repeated_rows += 1;
+            self.repeated_bytes = self.repeated_bytes.saturating_add(entry.stored_bytes);
+        }
+    }
+}

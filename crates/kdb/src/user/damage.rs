@@ -1,0 +1,150 @@
+//! Makes sure that a user's kdb that seemed damaged is: its bytes are read anew,
+//! and what failed must fail on them too.
+//!
+//! SQLite reports a read that failed as damage: `unixRead` makes
+//! `SQLITE_IOERR_CORRUPTFS` of EIO, and `sqlite3VdbeExec` `SQLITE_CORRUPT` of
+//! that. So the file is read once more, without SQLite, into memory, where no
+//! read can fail; and what failed is tried again there.
+//!
+//! Source: SQLite 3.54.1, os_unix.c and vdbe.c.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
+
+use super::beside::has_log;
+use super::{UserKdb, UserOptions, connect};
+use crate::schema::MIN_FILE_BYTES;
+
+use crate::error::ReadError;
+use crate::header::{HEADER_BYTES, Header, Journal, page_count};
+use crate::open::{self, sqlite_error};
+
+/// Bytes of a file that is read into memory. Of a larger one only the header
+/// is looked at.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Where the header says how the file is to be written and read: 2 for a
+/// write-ahead log, 1 for a rollback journal.
+const VERSIONS: std::ops::Range<usize> = 18..20;
+
+/// A user's kdb whose bytes are damaged, and which nobody else can use until
+/// this is dropped.
+#[derive(Debug)]
+pub struct DamagedKdb {
+    _locked: File,
+}
+
+impl DamagedKdb {
+    /// Checks a file that seemed damaged; `None` if it is not. `fails` is given the
+    /// file's content opened in memory, repeats what failed, and says whether it
+    /// failed again. No other thread of this process may use the file meanwhile:
+    /// closing it drops their locks.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] where it can't be read or written, or be had alone,
+    /// which gives `WouldBlock`; [`ReadError::Unfinished`] or
+    /// [`ReadError::JournalMode`] where part of it lies in a journal or log; and
+    /// [`ReadError::TooLargeToCopy`]. It is not known to be damaged then.
+    pub fn confirm(
+        path: &Path,
+        options: &UserOptions,
+        fails: impl FnOnce(Result<UserKdb, ReadError>) -> bool,
+    ) -> Result<Option<Self>, ReadError> {
+        let io = |source| ReadError::Io { path: path.to_owned(), source };
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let opened =
+            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path);
+        let file = opened.map_err(io)?;
+        // All of SQLite's locks are on bytes of the file itself.
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| io(error.into()))?;
+        let metadata = file.metadata().map_err(io)?;
+        if !metadata.is_file() {
+            return Err(ReadError::NotAFile { path: path.to_owned() });
+        }
+        let is_damaged = match metadata.size() {
+            0 => false,
+            1..MIN_FILE_BYTES => true,
+            size => !is_whole(&file, path, size, options, fails)?,
+        };
+        Ok(is_damaged.then_some(Self { _locked: file }))
+    }
+}
+
+fn is_whole(
+    file: &File,
+    path: &Path,
+    size: u64,
+    options: &UserOptions,
+    fails: impl FnOnce(Result<UserKdb, ReadError>) -> bool,
+) -> Result<bool, ReadError> {
+    use std::os::unix::fs::FileExt as _;
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0).map_err(io)?;
+    // Before the header: it may be in the journal.
+    open::check_journal(path)?;
+    let Some(Header { page_size, .. }) = Header::parse(&header) else { return Ok(false) };
+    if has_log(path) {
+        let mode = Journal::Wal.name();
+        return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+    }
+    if size > MAX_BYTES {
+        let declared = page_count(&header).map(|pages| u64::from(pages) * u64::from(page_size));
+        if declared.is_some_and(|declared| declared > size) {
+            return Ok(false);
+        }
+        let (path, limit) = (path.to_owned(), MAX_BYTES);
+        return Err(ReadError::TooLargeToCopy { path, size, limit });
+    }
+    let mut bytes = FileBytes { file, at: 0, failed: None };
+    let length = usize::try_from(size).expect("no more than is read into memory");
+    let connected = connect::connect_to_bytes(&mut bytes, length, options.max_object_bytes);
+    if let Some(error) = bytes.failed {
+        return Err(io(error));
+    }
+    let opened = connected
+        .map_err(|source| sqlite_error(path, source))
+        .and_then(|(connection, budget)| UserKdb::over(path, connection, budget, options));
+    Ok(!fails(opened))
+}
+
+/// The file's bytes, as if it had a rollback journal: in memory there is no
+/// log.
+struct FileBytes<'a> {
+    file: &'a File,
+    at: usize,
+    failed: Option<io::Error>,
+}
+
+impl Read for FileBytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer).and_then(|count| match count {
+            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        });
+        let count = match read {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(error) => {
+                let kind = error.kind();
+                self.failed = Some(error);
+                return Err(kind.into());
+            }
+            Ok(count) => count,
+        };
+        for (index, byte) in buffer[..count].iter_mut().enumerate() {
+            if self.at + index >= VERSIONS.end {
+                break;
+            }
+            if VERSIONS.contains(&(self.at + index)) && *byte == 2 {
+                *byte = 1;
+            }
+        }
+        self.at += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,61 @@
+//! A directory that nobody else can look into, and that goes with its value.
+
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// How many names are tried. A name is taken by chance hardly ever.
+const ATTEMPTS: u32 = 100;
+
+pub(crate) struct PrivateDir(PathBuf);
+
+impl PrivateDir {
+    /// Makes a directory of mode 0700 in `parent`, under a name that nobody can
+    /// guess.
+    ///
+    /// # Errors
+    /// As the file system has them.
+    pub(crate) fn create(parent: &Path) -> io::Result<Self> {
+        for _ in 0..ATTEMPTS {
+            // Each state has keys of its own, from the operating system.
+            let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Self(path)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_can_look_into_it_and_nothing_is_left() {
+        let parent = tempfile::tempdir().unwrap();
+        let dirs = [(); 2].map(|()| PrivateDir::create(parent.path()).unwrap());
+        for dir in &dirs {
+            assert_eq!(dir.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+            std::fs::write(dir.path().join("copy"), "").unwrap();
+        }
+        drop(dirs);
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+        assert!(PrivateDir::create(&parent.path().join("absent")).is_err());
+    }
+}

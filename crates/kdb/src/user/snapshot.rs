@@ -1,0 +1,162 @@
+//! A user's kdb that another program has open in WAL mode, read without the
+//! memory that such programs share: from a private copy of it and its log.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gfxpack_model::KernelKey;
+
+use super::beside::has_log;
+use super::private_dir::PrivateDir;
+use super::{connect, reader};
+
+use crate::error::ReadError;
+use crate::header::Journal;
+use crate::open::sqlite_error;
+use crate::read::Reader;
+
+/// File and log together, in bytes, above which no copy is made.
+const MAX_COPY_BYTES: u64 = 256 << 20;
+
+/// Attempts to copy a file that changes meanwhile.
+const ATTEMPTS: u32 = 5;
+
+/// How long ago file and log must have changed for a copy to be good until the
+/// next change, in seconds. Within one tick of the file system's clock, two
+/// changes leave the same time; the coarsest ticks are of 2 seconds.
+const REST_SECONDS: i64 = 3;
+
+/// How long a copy is used that may lack the last change.
+const UNSURE_FOR: Duration = Duration::from_secs(1);
+
+/// A private copy of a user's kdb and its log.
+///
+/// What another program writes while they are copied may be there in part.
+/// File and log must not have changed meanwhile, as far as their times tell;
+/// SQLite checks the log, and each kernel's MD5 is computed when it is handed
+/// out. So what is handed out is whole, and at worst a little old.
+pub struct KdbSnapshot {
+    reader: Reader,
+    /// Of file and log.
+    stamps: [Stamp; 2],
+    made: Instant,
+    /// Whether the times would tell of any later change.
+    rested: bool,
+}
+
+/// Which file it is, and which version.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn read(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::symlink_metadata(path)?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self {
+            file: (metadata.dev(), metadata.ino()),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+impl KdbSnapshot {
+    /// Copies the file and its log, and opens the copy, which is gone from
+    /// `temp_dir` before this returns. `now` is in seconds since the epoch. No
+    /// other thread of this process may use the file meanwhile: closing it drops
+    /// their locks.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`], with `NotFound` where there is no log, and of
+    /// `temp_dir`; [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`];
+    /// and as for [`Reader::open`], of the copy.
+    pub fn take(
+        path: &Path,
+        temp_dir: &Path,
+        max_object_bytes: u64,
+        now: u64,
+    ) -> Result<Self, ReadError> {
+        let io = |source| ReadError::Io { path: path.to_owned(), source };
+        let no_copy = |source| ReadError::Io { path: temp_dir.to_owned(), source };
+        for _ in 0..ATTEMPTS {
+            let stamps = stamps(path).map_err(io)?;
+            let size = stamps[0].size.saturating_add(stamps[1].size);
+            if size > MAX_COPY_BYTES {
+                let (path, limit) = (path.to_owned(), MAX_COPY_BYTES);
+                return Err(ReadError::TooLargeToCopy { path, size, limit });
+            }
+            let private = PrivateDir::create(temp_dir).map_err(no_copy)?;
+            let copy = private.path().join("copy");
+            for (from, to, stamp) in [
+                (path.to_owned(), copy.clone(), stamps[0]),
+                (log_of(path), log_of(&copy), stamps[1]),
+            ] {
+                copy_file(&from, &to, stamp.size).map_err(io)?;
+            }
+            if self::stamps(path).map_err(io)? != stamps {
+                continue;
+            }
+            // Opens both files, which then need no names any more.
+            let connected = connect::connect_to_copy(&copy, max_object_bytes);
+            let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
+            let reader = reader(path, connection, budget, Journal::Wal, max_object_bytes)?;
+            let newest = stamps.iter().map(|stamp| stamp.changed.0).max().unwrap_or(0);
+            let now = i64::try_from(now).unwrap_or(0);
+            let rested = newest.saturating_add(REST_SECONDS) <= now;
+            return Ok(Self { reader, stamps, made: Instant::now(), rested });
+        }
+        Err(ReadError::KeepsChanging { path: path.to_owned() })
+    }
+
+    /// Whether file and log are still those of which this is a copy.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        (self.rested || self.made.elapsed() < UNSURE_FOR)
+            && stamps(self.reader.path()).is_ok_and(|now| now == self.stamps)
+    }
+
+    /// The code object of one key, decoded and held against its hash; none
+    /// where the copy does not have the key.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        self.reader.get(key)
+    }
+
+    /// Whether another program may have the file open in WAL mode: whether a
+    /// log lies beside it.
+    #[must_use]
+    pub fn has_log(path: &Path) -> bool {
+        has_log(path)
+    }
+}
+
+fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
+    Ok([Stamp::read(path)?, Stamp::read(&log_of(path))?])
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+fn copy_file(from: &Path, to: &Path, size: u64) -> io::Result<()> {
+    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let from = OpenOptions::new().read(true).custom_flags(no_link.bits() as i32).open(from)?;
+    let mut to = File::create_new(to)?;
+    // What has come since is noticed by the size.
+    io::copy(&mut from.take(size), &mut to).map(drop)
+}

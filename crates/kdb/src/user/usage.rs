@@ -1,0 +1,173 @@
+//! Which kernels of a user's kdb were used last, and which go when it grows
+//! too large.
+
+use gfxpack_model::KernelKey;
+use rusqlite::Connection;
+
+use crate::read::Reader;
+use crate::user::transaction::{self, WRITE};
+
+/// A table of its own: MIOpen asks for kern_db and tolerates others. A row
+/// without an entry, one that MIOpen wrote, counts as the oldest.
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS gfxpack_usage \
+    (id INTEGER PRIMARY KEY, used INTEGER NOT NULL)";
+
+const NOTE: &str = "INSERT INTO gfxpack_usage SELECT rowid, ?3 FROM kern_db \
+    WHERE kernel_name = ?1 AND kernel_args = ?2 \
+    ON CONFLICT DO UPDATE SET used = max(used, excluded.used)";
+
+const OLDEST: &str = "SELECT kern_db.rowid, octet_length(kernel_blob), coalesce(used, 0) FROM kern_db \
+    LEFT JOIN gfxpack_usage ON gfxpack_usage.id = kern_db.rowid \
+    ORDER BY coalesce(used, 0), kern_db.rowid LIMIT ?1";
+
+/// Leaves what another process has used or stored since [`OLDEST`] was asked.
+const DELETE: &str = "DELETE FROM kern_db WHERE rowid = ?1 \
+    AND coalesce((SELECT used FROM gfxpack_usage WHERE id = ?1), 0) <= ?2";
+
+const FORGET: &str = "DELETE FROM gfxpack_usage WHERE id = ?1";
+
+/// Entries whose row is gone would make a later row of the same id look used.
+/// MIOpen leaves such entries behind, and so does replacing a row.
+const SWEEP: &str = "DELETE FROM gfxpack_usage WHERE id NOT IN (SELECT rowid FROM kern_db)";
+
+/// Rows, and about how many bytes of them, that go in one transaction, so that
+/// none takes long.
+const BATCH_ROWS: usize = 2048;
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Rows found by one scan of the file. The scan takes as long as the file is
+/// large, and memory for each of these rows.
+const LOOK_ROWS: i64 = 1 << 16;
+
+/// Notes when kernels were used, in seconds since the epoch. Part of a
+/// transaction of the caller's.
+pub(crate) fn note<'a>(
+    connection: &Connection,
+    used: impl IntoIterator<Item = (&'a KernelKey, u64)>,
+) -> Result<(), rusqlite::Error> {
+    connection.execute_batch(CREATE)?;
+    let mut statement = connection.prepare_cached(NOTE)?;
+    for (key, seconds) in used {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        statement.execute((&key.kernel_name, &key.kernel_args, seconds))?;
+    }
+    Ok(())
+}
+
+/// Makes room for `more` bytes: if the rows of the file and those would take
+/// more than `limit`, the least recently used rows are deleted, a sixteenth of
+/// the limit more than is needed, so that the next call has nothing to do.
+/// Returns how many were deleted.
+///
+/// Freed pages are used again. The file itself is shortened only if it is
+/// larger than the limit (which was lowered, then) and was created with
+/// `auto_vacuum`.
+///
+/// However many rows are deleted, the whole file is scanned once for every
+/// [`LOOK_ROWS`] of them, and each step has a budget of its own: a file that
+/// has grown for months must not keep its next kernel out.
+pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
+    let mut gone = 0;
+    if PageUse::measure(reader)?.used.saturating_add(more) <= limit {
+        return Ok(gone);
+    }
+    let goal = limit - limit / 16;
+    while PageUse::measure(reader)?.excess(more, goal) > 0 {
+        let oldest = oldest(reader)?;
+        let deleted = delete(reader, &oldest, more, goal)?;
+        gone += deleted;
+        if deleted == 0 {
+            break;
+        }
+    }
+    if PageUse::measure(reader)?.file > limit {
+        let transaction = transaction::begin_writing(reader.connection(), WRITE)?;
+        let mut vacuum = transaction.prepare("PRAGMA incremental_vacuum")?;
+        let mut freed = vacuum.query(())?;
+        // A page with each step, which has its own budget.
+        while freed.next()?.is_some() {
+            reader.connection();
+        }
+        drop(freed);
+        drop(vacuum);
+        transaction.commit()?;
+    }
+    Ok(gone)
+}
+
+/// A row, its blob's bytes, and when it was used.
+type Aged = (i64, i64, i64);
+
+/// The rows that were used longest ago, the oldest first.
+fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
+    let file = PageUse::measure(reader)?.file;
+    let transaction = transaction::begin_writing(reader.connection_to_read(file), WRITE)?;
+    transaction.execute_batch(CREATE)?;
+    transaction.execute(SWEEP, ())?;
+    transaction.commit()?;
+    let transaction = transaction::begin(reader.connection_to_read(file))?;
+    let mut oldest = transaction.prepare_cached(OLDEST)?;
+    let rows = oldest.query_map([LOOK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    rows.collect()
+}
+
+/// Deletes rows from the first on, until there are no more than `goal` bytes
+/// with `more`. Says how many went.
+fn delete(
+    reader: &Reader,
+    mut oldest: &[Aged],
+    more: u64,
+    goal: u64,
+) -> Result<u64, rusqlite::Error> {
+    let mut gone = 0;
+    while !oldest.is_empty() {
+        let transaction = transaction::begin_writing(reader.connection(), WRITE)?;
+        let mut excess = PageUse::within(&transaction)?.excess(more, goal).min(BATCH_BYTES);
+        if excess == 0 {
+            break;
+        }
+        let mut delete = transaction.prepare_cached(DELETE)?;
+        let mut forget = transaction.prepare_cached(FORGET)?;
+        let mut taken = 0;
+        for &(id, size, used) in oldest.iter().take(BATCH_ROWS) {
+            if excess == 0 {
+                break;
+            }
+            taken += 1;
+            if delete.execute((id, used))? > 0 {
+                forget.execute([id])?;
+                gone += 1;
+                excess = excess.saturating_sub(size.unsigned_abs());
+            }
+        }
+        drop((delete, forget));
+        transaction.commit()?;
+        oldest = &oldest[taken..];
+    }
+    Ok(gone)
+}
+
+struct PageUse {
+    file: u64,
+    used: u64,
+}
+
+impl PageUse {
+    fn measure(reader: &Reader) -> Result<Self, rusqlite::Error> {
+        let transaction = transaction::begin(reader.connection())?;
+        Self::within(&transaction)
+    }
+
+    fn within(transaction: &Connection) -> Result<Self, rusqlite::Error> {
+        let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let size = pragma("page_size")?;
+        let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
+        let bytes = |pages: i64| u64::try_from(pages.saturating_mul(size)).unwrap_or(0);
+        Ok(Self { file: bytes(pages), used: bytes(pages - free) })
+    }
+
+    /// How many bytes of rows, with `more`, are too many.
+    fn excess(&self, more: u64, goal: u64) -> u64 {
+        self.used.saturating_add(more).saturating_sub(goal)
+    }
+}

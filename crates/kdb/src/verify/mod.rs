@@ -1,0 +1,372 @@
+//! Goes through everything that a kdb can have wrong, and does not stop at
+//! the first.
+
+pub(crate) mod check_row;
+pub(crate) mod report;
+
+use std::path::Path;
+
+use gfxpack_model::{KernelKey, Target};
+use rusqlite::Connection;
+
+use crate::bounded_rows::{BoundedRows, count};
+use crate::encoding::Encoding;
+use crate::error::ReadError;
+use crate::header::Journal;
+use crate::key::key_check;
+use crate::layout::Layout;
+use crate::open::{self, Probe, StepBudget, sqlite_error};
+use crate::parallel;
+use crate::progress::Progress;
+use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
+use crate::table::{key_index, missing_column};
+use crate::verify::check_row::UncheckedRow;
+use crate::verify::report::{Finding, FindingClass, Report};
+use crate::work::WorkBudget;
+
+/// How a kdb is verified.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct VerifyOptions<'a> {
+    /// Findings listed; those beyond are only counted.
+    pub max_findings: usize,
+    /// Bytes of code objects in memory at a time.
+    pub window_bytes: u64,
+    /// Largest code object accepted, in bytes.
+    pub max_object_bytes: u64,
+    /// Called on the calling thread after every row.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Asked before every row whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl Default for VerifyOptions<'_> {
+    fn default() -> Self {
+        Self {
+            max_findings: 1000,
+            window_bytes: 64 << 20,
+            max_object_bytes: MAX_OBJECT_BYTES,
+            progress: None,
+            cancelled: None,
+        }
+    }
+}
+
+/// Verifies a kdb: SQLite's integrity check, journal mode, table and index;
+/// of every row the key, the blob, the hash and the code object's gfx target.
+///
+/// Code objects must serve `expected`; without it, the target that the file's
+/// name spells; and always the device in their own key. Memory is bounded by
+/// the window, not by the file. Work runs in the current rayon pool.
+///
+/// # Errors
+/// [`ReadError::Io`] or [`ReadError::NotAFile`]: there is nothing to verify;
+/// [`ReadError::Interrupted`].
+/// All else that is wrong is in the report.
+pub fn verify(
+    path: &Path,
+    expected: Option<&Target>,
+    options: &VerifyOptions<'_>,
+) -> Result<Report, ReadError> {
+    let target = expected.cloned().or_else(|| target_of_name(path));
+    let mut run = Verification { path, options, report: Report { target, ..Report::default() } };
+    let Probe { header, data_bytes, .. } = match open::probe(path) {
+        Ok(probe) => probe,
+        Err(error @ (ReadError::Io { .. } | ReadError::NotAFile { .. })) => return Err(error),
+        Err(error) => return Ok(run.end_with(error)),
+    };
+    if header.journal != Journal::Delete {
+        let mode = header.journal.name();
+        run.file(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
+    }
+    match Encoding::read(path)? {
+        Encoding::Utf8 => {}
+        other => {
+            let detail = format!("the text is {}, not UTF-8", other.name());
+            run.file(FindingClass::Encoding, detail);
+        }
+    }
+    match run.content(data_bytes) {
+        Err(error @ ReadError::Interrupted { .. }) => Err(error),
+        Err(error) => Ok(run.end_with(error)),
+        Ok(()) => Ok(run.report),
+    }
+}
+
+/// The target that a kdb's file name spells: `gfx90a68.kdb`.
+fn target_of_name(path: &Path) -> Option<Target> {
+    let extension = path.extension()?;
+    (extension == "kdb" || extension == "ukdb").then_some(())?;
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+struct Verification<'a> {
+    path: &'a Path,
+    options: &'a VerifyOptions<'a>,
+    report: Report,
+}
+
+impl Verification<'_> {
+    fn content(&mut self, bytes: u64) -> Result<(), ReadError> {
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        let work = WorkBudget::new(bytes, self.options.max_object_bytes);
+        let (connection, budget) = open::connect(path, bytes, work.max_object_bytes)?;
+        let layout = Layout::detect(path, &connection, &work)?;
+        // Computing has no bound, and SQLite's check would do it for each row.
+        let computed = connection.query_row(COMPUTED, (), |row| row.get::<_, Option<String>>(0));
+        let computed = computed.map_err(sqlite)?;
+        // Damage that ends one check may leave the next one possible.
+        if computed.is_none()
+            && let Err(error) = self.integrity(&connection, &budget)
+        {
+            self.add_error(sqlite(error));
+        }
+        self.schema(&connection, &budget, layout, &work)?;
+        // An index that is missing may be one with a condition, and says enough.
+        if let Some(name) = computed
+            && !self.report.counts.contains_key(&FindingClass::Schema)
+        {
+            let detail = format!("`{name}` is computed, so SQLite's check of the file is left out");
+            self.file(FindingClass::Schema, detail);
+        }
+        let rows = match missing_column(&connection).map_err(sqlite)? {
+            None => self.rows(&connection, &budget, layout, &work),
+            Some(_) => Ok(()),
+        };
+        self.report.work_bytes = work.spent();
+        rows
+    }
+
+    fn integrity(
+        &mut self,
+        connection: &Connection,
+        budget: &StepBudget,
+    ) -> Result<(), rusqlite::Error> {
+        connection.pragma_update(None, "ignore_check_constraints", true)?;
+        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+        let mut rows = statement.query(())?;
+        loop {
+            budget.renew();
+            let Some(row) = rows.next()? else { return Ok(()) };
+            let line: String = row.get(0)?;
+            if line != "ok" {
+                self.file(FindingClass::Integrity, line);
+            }
+        }
+    }
+
+    /// Compares a table's columns and index with MIOpen's. Of the dense layout's
+    /// view SQLite knows no more than names.
+    fn schema(
+        &mut self,
+        connection: &Connection,
+        budget: &StepBudget,
+        layout: Layout,
+        work: &WorkBudget,
+    ) -> Result<(), ReadError> {
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        let found = columns(connection).map_err(sqlite)?;
+        if found.is_empty() {
+            self.file(FindingClass::Schema, format!("there is no table {TABLE}"));
+            return Ok(());
+        }
+        if layout == Layout::Dense {
+            for (sql, what) in COUNT_STRAY {
+                budget.renew();
+                let count = connection.query_row(sql, (), |row| row.get::<_, i64>(0));
+                let count = count.map_err(sqlite)?;
+                if count > 0 {
+                    self.file(FindingClass::Integrity, format!("{count} {what}"));
+                }
+            }
+            let damaged = damaged_keys(path, connection, budget, work)?;
+            if damaged > 0 {
+                let detail = format!("{damaged} keys do not match the check beside them");
+                self.file(FindingClass::Integrity, detail);
+            }
+            return Ok(());
+        }
+        for (name, declared, not_null) in COLUMNS {
+            match found.iter().find(|(found, ..)| found == name) {
+                None => self.file(FindingClass::Schema, format!("column `{name}` is missing")),
+                Some((_, of, null)) => {
+                    if !of.eq_ignore_ascii_case(declared) || *null != not_null {
+                        let null = if not_null { " NOT NULL" } else { "" };
+                        let detail = format!("column `{name}` is not declared {declared}{null}");
+                        self.file(FindingClass::Schema, detail);
+                    }
+                }
+            }
+        }
+        if key_index(connection).map_err(sqlite)?.is_none() {
+            let detail = format!("there is no unique index on ({})", KEY_COLUMNS.join(", "));
+            self.file(FindingClass::Schema, detail);
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &mut self,
+        connection: &Connection,
+        budget: &StepBudget,
+        layout: Layout,
+        work: &WorkBudget,
+    ) -> Result<(), ReadError> {
+        let path = self.path;
+        let sqlite = |source| sqlite_error(path, source);
+        let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress, cancelled } =
+            *self.options;
+        let total = match progress {
+            None => 0,
+            Some(_) => count(path, connection, budget, work, layout)?,
+        };
+        let limit = i64::try_from(max_object_bytes).unwrap_or(i64::MAX);
+        let mut statement = connection.prepare(SELECT_ALL).map_err(sqlite)?;
+        let rows = statement.query([limit]).map_err(sqlite)?;
+        let mut rows = BoundedRows { path, budget, work, rows };
+        let target = self.report.target.clone();
+        let report = &mut self.report;
+        let mut number = 0;
+        parallel::in_order(
+            window_bytes,
+            || {
+                if cancelled.is_some_and(|cancelled| cancelled()) {
+                    return Err(ReadError::Interrupted { path: path.to_owned() });
+                }
+                let Some(row) = rows.next()? else { return Ok(None) };
+                number += 1;
+                let row = UncheckedRow::take(row, number, work);
+                let cost = row.cost();
+                Ok(Some((row, cost)))
+            },
+            |row| check_row::check(row, target.as_ref()),
+            |checked| {
+                report.rows += 1;
+                report.raw_rows += u64::from(checked.raw);
+                report.stored_bytes += checked.stored_bytes;
+                report.object_bytes += checked.object_bytes;
+                for finding in checked.findings {
+                    report.add(finding, max_findings);
+                }
+                if let Some(progress) = progress {
+                    progress(Progress::rows(report.rows, total));
+                }
+                Ok(())
+            },
+        )
+    }
+
+    fn file(&mut self, class: FindingClass, detail: String) {
+        let finding = Finding { class, row: None, key: None, detail };
+        self.report.add(finding, self.options.max_findings);
+    }
+
+    fn end_with(mut self, error: ReadError) -> Report {
+        self.add_error(error);
+        self.report
+    }
+
+    /// NoteWriter what keeps the file, or the rest of it, from being read.
+    fn add_error(&mut self, error: ReadError) {
+        let (class, detail) = match error {
+            ReadError::TooSmall { size, .. } => {
+                (FindingClass::TooSmall, format!("{size} bytes: MIOpen takes the file for absent"))
+            }
+            ReadError::NotSqlite { .. } => {
+                (FindingClass::NotSqlite, "it is no SQLite 3 file".to_owned())
+            }
+            ReadError::Unfinished { journal, .. } => {
+                let journal = journal.display();
+                let detail =
+                    format!("`{journal}` has what a program did not finish to write to the file");
+                (FindingClass::Journal, detail)
+            }
+            ReadError::Sqlite { source, .. } => (FindingClass::Unreadable, source.to_string()),
+            ReadError::Runaway { .. } => {
+                let detail = "its rows have no end, or hold far more than the file does";
+                (FindingClass::Unreadable, detail.to_owned())
+            }
+            ReadError::Statement { statement, .. } => {
+                let detail = format!("there is `{statement}`, which is no plain table");
+                (FindingClass::Schema, detail)
+            }
+            other => (FindingClass::Unreadable, other.to_string()),
+        };
+        self.file(class, detail);
+    }
+}
+
+/// The first table or index of which something is computed: a generated column,
+/// an expression, the condition of an index.
+const COMPUTED: &str = "SELECT min(name) FROM pragma_table_list AS list WHERE schema = 'main' AND \
+    (EXISTS (SELECT 1 FROM pragma_table_xinfo(list.name) WHERE hidden > 1) \
+    OR EXISTS (SELECT 1 FROM pragma_index_list(list.name) AS i WHERE partial \
+        OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2)))";
+
+/// Keys whose object is not there, and objects that no key has.
+const COUNT_STRAY: [(&str, &str); 2] = [
+    (
+        "SELECT count(*) FROM kern_keys WHERE object NOT IN (SELECT id FROM kern_objects)",
+        "keys lead to an object that is not there",
+    ),
+    (
+        "SELECT count(*) FROM kern_objects WHERE id NOT IN (SELECT object FROM kern_keys)",
+        "objects belong to no key",
+    ),
+];
+
+/// A column's name, declared type, and whether it is NOT NULL.
+type Column = (String, String, bool);
+
+/// The columns of `kern_db`.
+fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+    let column =
+        |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("type")?, row.get("notnull")?));
+    statement.query_map((), column)?.collect()
+}
+
+/// Keys of the dense layout whose text is not what was written.
+fn damaged_keys(
+    path: &Path,
+    connection: &Connection,
+    budget: &StepBudget,
+    work: &WorkBudget,
+) -> Result<u64, ReadError> {
+    let sqlite = |source| sqlite_error(path, source);
+    let sql = "SELECT name, args, key_check FROM kern_keys";
+    let mut statement = connection.prepare(sql).map_err(sqlite)?;
+    let rows = statement.query(()).map_err(sqlite)?;
+    let mut rows = BoundedRows { path, budget, work, rows };
+    let mut damaged = 0;
+    while let Some(row) = rows.next()? {
+        let text = |index| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
+        let holds = || {
+            let key = KernelKey { kernel_name: text(0)?, kernel_args: text(1)? };
+            Some(row.get_ref(2).ok()?.as_blob().ok()? == key_check(&key))
+        };
+        damaged += u64::from(holds() != Some(true));
+    }
+    work.restart();
+    Ok(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_spells_the_target() {
+        let check = |path: &str, expected: Option<&str>| {
+            let target = target_of_name(Path::new(path)).map(|target| target.to_string());
+            assert_eq!(target.as_deref(), expected, "{path}");
+        };
+        check("/db/gfx90a68.kdb", Some("gfx90a@104"));
+        check("gfx906_60.ukdb", Some("gfx906@60"));
+        check("gfx1030.kdb", Some("gfx1030"));
+        check("gfx906_60.db.txt", None);
+        check("kernels.kdb", None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a verification found, as a value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gfxpack_model::{KernelKey, Target};
+
+use crate::error::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
+
+/// What kind of thing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FindingClass {
+    /// Fewer bytes than MIOpen looks at.
+    TooSmall,
+    /// No SQLite 3 file.
+    NotSqlite,
+    /// Another journal mode than DELETE.
+    JournalMode,
+    /// A rollback journal beside the file is still to be played back.
+    Journal,
+    /// Text in UTF-16.
+    Encoding,
+    /// SQLite's integrity check found damage.
+    Integrity,
+    /// The table, a column or the unique index is missing or another.
+    Schema,
+    /// SQLite could not go on; what follows was not looked at.
+    Unreadable,
+    /// A column holds another type than declared, or text that is not UTF-8.
+    Column,
+    /// A key that MIOpen could never ask for.
+    Key,
+    /// The key's ` -mcpu=` is missing or names another device.
+    Device,
+    /// The blob does not decode to exactly `uncompressed_size` bytes.
+    Blob,
+    /// The hash is not 32 lower-case hexadecimal digits.
+    HashForm,
+    /// The hash is of other bytes.
+    Hash,
+    /// The bytes are no code object.
+    CodeObject,
+    /// The code object is for another gfx target.
+    Target,
+}
+
+impl FindingClass {
+    /// The class in machine-readable output: `hash-form`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TooSmall => "too-small",
+            Self::NotSqlite => "not-sqlite",
+            Self::JournalMode => "journal-mode",
+            Self::Journal => "journal",
+            Self::Encoding => "encoding",
+            Self::Integrity => "integrity",
+            Self::Schema => "schema",
+            Self::Unreadable => "unreadable",
+            Self::Column => "column",
+            Self::Key => "key",
+            Self::Device => "device",
+            Self::Blob => "blob",
+            Self::HashForm => "hash-form",
+            Self::Hash => "hash",
+            Self::CodeObject => "code-object",
+            Self::Target => "target",
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::JournalMode => JOURNAL_MODE_HINT,
+            Self::Journal => JOURNAL_HINT,
+            Self::Encoding => ENCODING_HINT,
+            _ => "build the file again, or replace it",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What kind of thing.
+    pub class: FindingClass,
+    /// The row it is in, counted from 1 in the order of the file; none for
+    /// the file as a whole.
+    pub row: Option<u64>,
+    /// The row's key, cut to 16 KiB a part, with U+FFFD for what is not UTF-8.
+    pub key: Option<KernelKey>,
+    /// What it is, for people.
+    pub detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class.name(), self.detail)?;
+        match (&self.row, &self.key) {
+            (Some(row), Some(key)) => write!(f, " (row {row}, kernel `{key}`)"),
+            (Some(row), None) => write!(f, " (row {row})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All that a verification found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// What the code objects were held against, besides their own keys; none
+    /// where neither the caller nor the file's name said.
+    pub target: Option<Target>,
+    /// Rows looked at.
+    pub rows: u64,
+    /// Those of them that are stored raw.
+    pub raw_rows: u64,
+    /// Bytes of all blobs as stored.
+    pub stored_bytes: u64,
+    /// Bytes of all code objects that decoded.
+    pub object_bytes: u64,
+    /// What it took: bytes that were read of rows, and those that compressed
+    /// code objects unpack to.
+    pub work_bytes: u64,
+    /// What is wrong: the file first, then the rows in order. No more of them
+    /// than the options allow.
+    pub findings: Vec<Finding>,
+    /// Every finding counted, listed or not.
+    pub counts: BTreeMap<FindingClass, u64>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// How many things are wrong, those beyond the list included.
+    #[must_use]
+    pub fn total_findings(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    pub(crate) fn add(&mut self, finding: Finding, max_listed: usize) {
+        *self.counts.entry(finding.class).or_default() += 1;
+        if self.findings.len() < max_listed {
+            self.findings.push(finding);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Building a kdb: every row in canonical order, into a fresh file, whole or
+//! not at all.
+
+pub(crate) mod notes;
+pub(crate) mod sink;
+mod temp_file;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gfxpack_model::KernelKey;
+
+use crate::encode::{Blob, Encoded, encode};
+use crate::error::WriteError;
+use crate::key::check_key;
+use crate::layout::Layout;
+use crate::origin::{Note, Origin};
+use crate::parallel;
+use crate::progress::Progress;
+use crate::schema::MAX_OBJECT_BYTES;
+use crate::write::sink::{Sink, Written};
+
+/// Bytes of raw code objects in memory at a time.
+const RAW_WINDOW_BYTES: u64 = 8 << 20;
+
+/// How a kdb is written.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct WriteOptions<'a> {
+    /// How code objects are stored.
+    pub blob: Blob,
+    /// How rows are laid out.
+    pub layout: Layout,
+    /// Where the code object of a row came from, by the row's index. What is
+    /// said is written into side tables, which MIOpen does not ask for.
+    pub origin: Option<&'a (dyn Fn(usize) -> Option<Arc<Origin>> + Sync)>,
+    /// Bytes of code objects in memory at a time. Never shows in the file.
+    pub window_bytes: u64,
+    /// Called on the calling thread after every row.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl Default for WriteOptions<'_> {
+    fn default() -> Self {
+        Self {
+            blob: Blob::Auto,
+            layout: Layout::Miopen,
+            origin: None,
+            window_bytes: 64 << 20,
+            progress: None,
+        }
+    }
+}
+
+/// One row to write.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// What MIOpen will ask for.
+    pub key: &'a KernelKey,
+    /// Bytes of the code object, as far as known: it bounds what is in memory
+    /// at a time, and nothing else depends on it.
+    pub size: u64,
+}
+
+/// Writes a kdb of `rows`, which must be in strictly ascending order of their
+/// keys, as [`KernelKey`] orders them. `code_object` delivers each by its
+/// index in `rows`, from several threads, in about that order.
+///
+/// Equal rows and code objects give equal bytes, whatever the number of
+/// threads or the window. The file appears under `path` only when it is whole
+/// and on disk; an older one is replaced. Work runs in the current rayon pool.
+///
+/// # Errors
+/// [`WriteError`]; of several faulty code objects, the first in row order.
+/// The destination is then as it was, with nothing left beside it.
+pub fn write<E>(
+    path: &Path,
+    rows: &[Row<'_>],
+    options: &WriteOptions<'_>,
+    code_object: impl Fn(usize) -> Result<Vec<u8>, E> + Sync,
+) -> Result<Written, WriteError>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    check(rows)?;
+    let WriteOptions { blob: form, layout, origin, window_bytes, progress } = *options;
+    let mut sink = Sink::create(path, layout)?;
+    let mut indices = 0..rows.len();
+    let (window, held) = match form {
+        // Nothing to compress: bytes read further ahead only leave the caches.
+        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
+        // Both the bytes and their encoded form are held for a while.
+        Blob::Auto | Blob::Bz2 => (window_bytes, 2),
+    };
+    parallel::in_order(
+        window,
+        || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
+        |index| Ok(encode(object(rows[index].key, code_object(index))?, form)),
+        |encoded: Result<Encoded, WriteError>| {
+            let index = sink.written().rows as usize;
+            let origin = origin.and_then(|origin| origin(index));
+            let encoded = encoded?;
+            sink.add(rows[index].key, &encoded, &Note { date: None, origin })?;
+            if let Some(progress) = progress {
+                progress(Progress::rows(sink.written().rows, rows.len() as u64));
+            }
+            Ok::<_, WriteError>(encoded)
+        },
+    )?;
+    sink.finish()
+}
+
+fn check(rows: &[Row<'_>]) -> Result<(), WriteError> {
+    let mut previous: Option<&KernelKey> = None;
+    for Row { key, .. } in rows.iter().copied() {
+        check_key(key)?;
+        match previous.map(|previous| (previous, previous.cmp(key))) {
+            None | Some((_, std::cmp::Ordering::Less)) => {}
+            Some((_, std::cmp::Ordering::Equal)) => {
+                return Err(WriteError::Duplicate(Box::new(key.clone())));
+            }
+            Some((previous, std::cmp::Ordering::Greater)) => {
+                return Err(WriteError::Order {
+                    key: Box::new(key.clone()),
+                    previous: Box::new(previous.clone()),
+                });
+            }
+        }
+        previous = Some(key);
+    }
+    Ok(())
+}
+
+fn object<E>(key: &KernelKey, bytes: Result<Vec<u8>, E>) -> Result<Vec<u8>, WriteError>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let key = || Box::new(key.clone());
+    let bytes = bytes.map_err(|source| WriteError::Object { key: key(), source: source.into() })?;
+    let size = bytes.len() as u64;
+    if !(1..=MAX_OBJECT_BYTES).contains(&size) {
+        return Err(WriteError::ObjectSize { key: key(), size });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,81 @@
+//! Writes the side tables that say where code objects came from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::origin::{Note, Origin};
+
+/// Each origin once, numbered in the order in which rows first have them.
+const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
+    id INTEGER PRIMARY KEY, \
+    generator TEXT NOT NULL, \
+    compiler TEXT NOT NULL, \
+    compiler_digest TEXT NOT NULL, \
+    source TEXT NOT NULL, \
+    source_digest TEXT NOT NULL)";
+
+/// From which row on, in the order of the keys and counted from 1, rows have
+/// an origin and a date, up to the next entry. One source's rows follow one
+/// another, so there are far fewer entries than rows.
+const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
+    first_row INTEGER PRIMARY KEY, \
+    origin INT, \
+    date INT)";
+
+/// Writes the side tables, which come into being with the first row that has
+/// something to note.
+#[derive(Default)]
+pub(crate) struct NoteWriter {
+    ids: HashMap<Arc<Origin>, i64>,
+    last: Note,
+    made: bool,
+}
+
+impl NoteWriter {
+    /// NoteWriter what is known of the row of that number.
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        row: u64,
+        note: &Note,
+    ) -> Result<(), rusqlite::Error> {
+        if *note == self.last {
+            return Ok(());
+        }
+        if !self.made {
+            connection.execute_batch(CREATE_ORIGINS)?;
+            connection.execute_batch(CREATE_RUNS)?;
+            self.made = true;
+        }
+        let id = match &note.origin {
+            None => None,
+            Some(origin) => match self.ids.get(origin) {
+                Some(id) => Some(*id),
+                None => {
+                    let id = self.ids.len() as i64 + 1;
+                    let Origin { generator, compiler, compiler_digest, source, source_digest } =
+                        &**origin;
+                    connection
+                        .prepare_cached("INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+                        .execute((
+                            id,
+                            generator,
+                            compiler,
+                            compiler_digest,
+                            source,
+                            source_digest,
+                        ))?;
+                    self.ids.insert(Arc::clone(origin), id);
+                    Some(id)
+                }
+            },
+        };
+        connection
+            .prepare_cached("INSERT INTO kern_origin_runs VALUES (?1, ?2, ?3)")?
+            .execute((row as i64, id, note.date))?;
+        self.last = note.clone();
+        Ok(())
+    }
+}

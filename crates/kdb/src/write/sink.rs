@@ -1,0 +1,207 @@
+//! A kdb that is being written, row by row in canonical order, in either
+//! layout.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use gfxpack_model::KernelKey;
+use rusqlite::Connection;
+use sha2::{Digest as _, Sha256};
+
+use crate::encode::Encoded;
+use crate::error::WriteError;
+use crate::key::key_check;
+use crate::layout::{CREATE_KEYS, CREATE_OBJECTS, CREATE_VIEW, Layout};
+use crate::origin::Note;
+use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
+use crate::write::notes::NoteWriter;
+use crate::write::temp_file::TempFile;
+
+/// Bytes of blobs after which the disk is given something to do.
+const WRITE_BACK_BYTES: u64 = 32 << 20;
+
+/// Adds one row, every column given.
+const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// Pages of the dense layout, in bytes: less of each goes unused, and a code
+/// object of 40 kB is 40 reads in place of 10, a fraction of what its
+/// decompression takes.
+const DENSE_PAGE_SIZE: u32 = 1024;
+
+impl Layout {
+    fn page_size(self) -> u32 {
+        match self {
+            Self::Miopen => PAGE_SIZE,
+            Self::Dense => DENSE_PAGE_SIZE,
+        }
+    }
+
+    /// What makes an empty kdb. The texts are kept in the file, so they are
+    /// part of the format. Indices exist before the rows: these come in the
+    /// index's own order, so that it only grows at its end.
+    fn statements(self) -> &'static [&'static str] {
+        match self {
+            Self::Miopen => &[CREATE_TABLE, CREATE_INDEX],
+            Self::Dense => &[CREATE_OBJECTS, CREATE_KEYS, CREATE_VIEW],
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Written {
+    /// Kernels.
+    pub rows: u64,
+    /// Those of them that are stored raw.
+    pub raw_rows: u64,
+    /// Bytes of all code objects.
+    pub object_bytes: u64,
+    /// Bytes of all blobs as stored.
+    pub stored_bytes: u64,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+}
+
+/// The file, its connection, and what has been written to it.
+pub(crate) struct Sink {
+    temp: TempFile,
+    connection: Connection,
+    layout: Layout,
+    notes: NoteWriter,
+    /// Number of the stored blob with this digest; of the dense layout alone.
+    objects: HashMap<[u8; 16], u32>,
+    written: Written,
+}
+
+impl Sink {
+    /// Makes an empty file beside `path`.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`] or [`WriteError::Sqlite`].
+    pub(crate) fn create(path: &Path, layout: Layout) -> Result<Self, WriteError> {
+        let temp = TempFile::beside(path)?;
+        let connection = temp.connect(layout.page_size())?;
+        for statement in layout.statements() {
+            connection.execute_batch(statement).map_err(|source| temp.sqlite(source))?;
+        }
+        Ok(Self {
+            temp,
+            connection,
+            layout,
+            notes: NoteWriter::default(),
+            objects: HashMap::new(),
+            written: Written::default(),
+        })
+    }
+
+    /// What was written up to now; the file's size is not known yet.
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Pages that the file has, and their size in bytes.
+    pub(crate) fn pages(&self) -> Result<(u64, u32), WriteError> {
+        let count = self
+            .connection
+            .prepare_cached("PRAGMA page_count")
+            .and_then(|mut statement| statement.query_row((), |row| row.get::<_, i64>(0)));
+        let count = count.map_err(|source| self.temp.sqlite(source))?;
+        Ok((count.unsigned_abs(), self.layout.page_size()))
+    }
+
+    /// Adds a row, whose hash must be what [`codec::encode`] makes: 32
+    /// lower-case hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`WriteError::Sqlite`] or [`WriteError::Io`].
+    ///
+    /// [`codec::encode`]: crate::codec::encode
+    pub(crate) fn add(
+        &mut self,
+        key: &KernelKey,
+        encoded: &Encoded,
+        note: &Note,
+    ) -> Result<(), WriteError> {
+        let written = &mut self.written;
+        let earlier = written.stored_bytes;
+        written.rows += 1;
+        written.raw_rows += u64::from(encoded.uncompressed_size == 0);
+        written.object_bytes += encoded.object_bytes();
+        written.stored_bytes += encoded.blob.len() as u64;
+        let now = written.stored_bytes;
+        self.insert(key, encoded, note).map_err(|source| self.temp.sqlite(source))?;
+        if earlier / WRITE_BACK_BYTES != now / WRITE_BACK_BYTES {
+            self.temp.write_back()?;
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        key: &KernelKey,
+        encoded: &Encoded,
+        note: &Note,
+    ) -> Result<(), rusqlite::Error> {
+        let row = self.written.rows;
+        let Encoded { blob, hash, uncompressed_size, .. } = encoded;
+        let size = *uncompressed_size as i64;
+        let (name, args) = (&key.kernel_name, &key.kernel_args);
+        match self.layout {
+            Layout::Miopen => {
+                let mut insert = self.connection.prepare_cached(INSERT)?;
+                insert.execute((row as i64, name, args, blob, hash, size))?;
+            }
+            Layout::Dense => {
+                let object = self.object(blob, hash, size)?;
+                let hash = bytes_of_hex(hash);
+                let sql = "INSERT INTO kern_keys VALUES (?1, ?2, ?3, ?4, ?5)";
+                let mut insert = self.connection.prepare_cached(sql)?;
+                insert.execute((name, args, hash, object, key_check(key)))?;
+            }
+        }
+        self.notes.add(&self.connection, row, note)
+    }
+
+    /// The number of a blob, which is stored where it has not been.
+    fn object(&mut self, blob: &[u8], hash: &str, size: i64) -> Result<i64, rusqlite::Error> {
+        let digest = digest(blob, hash, size);
+        if let Some(id) = self.objects.get(&digest) {
+            return Ok(i64::from(*id));
+        }
+        let id = self.objects.len() as u32 + 1;
+        let sql = "INSERT INTO kern_objects VALUES (?1, ?2, ?3)";
+        self.connection.prepare_cached(sql)?.execute((id, blob, size))?;
+        self.objects.insert(digest, id);
+        Ok(i64::from(id))
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the destination is then as it was.
+    pub(crate) fn finish(mut self) -> Result<Written, WriteError> {
+        let sqlite = |source| self.temp.sqlite(source);
+        self.connection.execute_batch("COMMIT").map_err(sqlite)?;
+        self.connection.flush_prepared_statement_cache();
+        self.connection.close().map_err(|(_, source)| self.temp.sqlite(source))?;
+        self.written.file_bytes = self.temp.persist()?;
+        Ok(self.written)
+    }
+}
+
+/// What tells stored blobs apart. MD5 alone would not: two code objects can be
+/// made to have the same.
+fn digest(blob: &[u8], hash: &str, size: i64) -> [u8; 16] {
+    let mut digest = Sha256::new();
+    digest.update(hash);
+    digest.update(size.to_le_bytes());
+    digest.update(blob);
+    digest.finalize()[..16].try_into().expect("32 bytes")
+}
+
+/// The bytes that an even number of hexadecimal digits spell.
+fn bytes_of_hex(hex: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("checked by who hands it over");
+    (0..hex.len()).step_by(2).map(byte).collect()
+}

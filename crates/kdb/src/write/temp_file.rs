@@ -1,0 +1,170 @@
+//! A file while it is written: beside its destination, locked against the
+//! sweep of other writers, and removed unless it gets into its place.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::{Connection, OpenFlags};
+use tempfile::NamedTempFile;
+
+use crate::error::WriteError;
+
+/// How the names of files that are being written end.
+const TEMP_SUFFIX: &str = ".tmp";
+
+/// Characters between prefix and suffix, letters and digits by chance.
+const RANDOM_CHARACTERS: usize = 6;
+
+/// Whether the name is one that a writer of this kdb gave.
+fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
+    let random =
+        name.strip_prefix(prefix).and_then(|name| name.strip_suffix(TEMP_SUFFIX.as_bytes()));
+    random.is_some_and(|random| {
+        random.len() == RANDOM_CHARACTERS && random.iter().all(u8::is_ascii_alphanumeric)
+    })
+}
+
+/// Removes what killed writers of the same kdb left: files of the user's own
+/// that nobody holds the lock of. One that can't be removed does no harm.
+fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
+        // Asked before opening: a pipe without writer would block.
+        if is_temp(name, prefix)
+            && entry.metadata().is_ok_and(|of| of.is_file() && of.uid() == own)
+            && std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// Who may do what with the file that is to be replaced, if there is one.
+fn rights_of(path: &Path) -> Option<u32> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
+/// The file while it is written: beside its destination, removed unless it
+/// gets there.
+pub(crate) struct TempFile {
+    file: NamedTempFile,
+    path: PathBuf,
+    directory: PathBuf,
+    syncing: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl TempFile {
+    pub(crate) fn beside(path: &Path) -> Result<Self, WriteError> {
+        let io = |source| WriteError::Io { action: "create", path: path.to_owned(), source };
+        // Absolute, since SQLite takes a relative `file:...` for a URI.
+        let mut directory = std::path::absolute(path).map_err(io)?;
+        let name = path.file_name().filter(|_| directory.pop()).ok_or_else(|| {
+            io(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))
+        })?;
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(TEMP_SUFFIX).rand_bytes(RANDOM_CHARACTERS);
+        // What any new file has, and the umask takes from; in place of a file,
+        // no more than that has.
+        let rights = rights_of(path);
+        builder.permissions(Permissions::from_mode(rights.map_or(0o666, |mode| mode | 0o600)));
+        sweep(&directory, &prefix);
+        loop {
+            let file = builder.tempfile_in(&directory).map_err(io)?;
+            // Where locks are not to be had, neither is a sweep.
+            let locked = file.as_file().try_lock().is_ok();
+            // Another writer's sweep may have come between the two steps.
+            if !locked || file.path().exists() {
+                return Ok(Self { file, path: path.to_owned(), directory, syncing: None });
+            }
+        }
+    }
+
+    /// A connection with a transaction open and every setting that shows in
+    /// the file fixed. No journal: a file that fails is thrown away. A small
+    /// cache: rows are only appended, and pages that are done had best go.
+    pub(crate) fn connect(&self, page_size: u32) -> Result<Connection, WriteError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || {
+            let connection = Connection::open_with_flags(self.file.path(), flags)?;
+            connection.execute_batch(&format!(
+                "PRAGMA page_size = {page_size};
+                 PRAGMA encoding = 'UTF-8';
+                 PRAGMA auto_vacuum = NONE;
+                 PRAGMA secure_delete = ON;
+                 PRAGMA journal_mode = OFF;
+                 PRAGMA synchronous = OFF;
+                 PRAGMA locking_mode = EXCLUSIVE;
+                 PRAGMA cache_size = -2048;
+                 PRAGMA mmap_size = 0;
+                 BEGIN EXCLUSIVE;"
+            ))?;
+            Ok(connection)
+        };
+        open().map_err(|source| self.sqlite(source))
+    }
+
+    /// Has what was written up to now go to disk while more is written, unless
+    /// that is still so of earlier bytes. The kernel itself begins late.
+    ///
+    /// # Errors
+    /// What became of earlier bytes: an error is told once, so here it counts.
+    pub(crate) fn write_back(&mut self) -> Result<(), WriteError> {
+        if self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Ok(());
+        }
+        self.wait_for_disk()?;
+        let file = self.file.as_file().try_clone().map_err(|source| self.unstored(source))?;
+        let thread = thread::Builder::new().spawn(move || file.sync_data());
+        self.syncing = Some(thread.map_err(|source| self.unstored(source))?);
+        Ok(())
+    }
+
+    fn wait_for_disk(&mut self) -> Result<(), WriteError> {
+        let synced = self.syncing.take().map_or(Ok(()), |thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        synced.map_err(|source| self.unstored(source))
+    }
+
+    fn unstored(&self, source: io::Error) -> WriteError {
+        WriteError::Io { action: "store", path: self.path.clone(), source }
+    }
+
+    /// Puts the file on disk and in its place, and says how large it is.
+    pub(crate) fn persist(mut self) -> Result<u64, WriteError> {
+        self.wait_for_disk()?;
+        let Self { file, path, directory, .. } = self;
+        let destination = &path;
+        let io =
+            |action| move |source| WriteError::Io { action, path: destination.clone(), source };
+        if let Some(mode) = rights_of(destination) {
+            let rights = Permissions::from_mode(mode);
+            file.as_file().set_permissions(rights).map_err(io("store"))?;
+        }
+        file.as_file().sync_all().map_err(io("store"))?;
+        let bytes = file.as_file().metadata().map_err(io("store"))?.len();
+        file.persist(destination).map_err(|error| io("put in place")(error.error))?;
+        // The name is on disk once its directory is. Some network file systems
+        // can't be asked for that.
+        match std::fs::File::open(directory).and_then(|directory| directory.sync_all()) {
+            Err(source) if source.kind() != io::ErrorKind::InvalidInput => {
+                Err(io("store the name of")(source))
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> WriteError {
+        WriteError::Sqlite { path: self.path.clone(), source }
+    }
+}

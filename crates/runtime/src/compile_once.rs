@@ -1,0 +1,116 @@
+//! Within this process, one thread compiles a key at a time; others who want it
+//! wait for the result.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use gfxpack_model::KernelKey;
+
+use crate::code_object::CodeObject;
+use crate::mutex::lock;
+use crate::process::{self, Process};
+
+/// The keys that are being compiled.
+#[derive(Default)]
+pub(crate) struct CompileOnce {
+    keys: Mutex<HashMap<KernelKey, Arc<InProgress>>>,
+}
+
+struct InProgress {
+    thread: ThreadId,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+enum State {
+    Compiling,
+    Done(CodeObject),
+    /// The compiler failed or panicked: somebody else may try.
+    Failed,
+}
+
+/// What a thread has to do about a key.
+pub(crate) enum Role<'a> {
+    /// Compile it. The others wait until this is fulfilled or dropped.
+    Compile(Promise<'a>),
+    /// Nothing: another thread has just compiled it.
+    Done(CodeObject),
+    /// Compile it without anybody waiting for the result: waiting for the other
+    /// thread took too long, or would take forever.
+    Alone,
+}
+
+/// A promise of a result to those who wait. If the compiler forks and its child
+/// returns too, it is the parent's.
+pub(crate) struct Promise<'a> {
+    process: Process,
+    owner: &'a CompileOnce,
+    key: KernelKey,
+    in_progress: Arc<InProgress>,
+}
+
+impl CompileOnce {
+    /// Waits up to `wait` for the thread that compiles the key; if there is none,
+    /// the calling thread becomes it.
+    pub(crate) fn join(&self, key: &KernelKey, wait: Duration) -> Role<'_> {
+        let deadline = Instant::now().checked_add(wait);
+        loop {
+            let mut keys = lock(&self.keys);
+            let Some(in_progress) = keys.get(key).cloned() else {
+                let in_progress = Arc::new(InProgress {
+                    thread: thread::current().id(),
+                    state: Mutex::new(State::Compiling),
+                    changed: Condvar::new(),
+                });
+                keys.insert(key.clone(), Arc::clone(&in_progress));
+                let (process, key) = (process::process(), key.clone());
+                return Role::Compile(Promise { process, owner: self, key, in_progress });
+            };
+            drop(keys);
+            // The compiler asks for the key that it is to compile.
+            if in_progress.thread == thread::current().id() {
+                return Role::Alone;
+            }
+            let mut state = lock(&in_progress.state);
+            while let State::Compiling = *state {
+                let left = deadline
+                    .map_or(wait, |deadline| deadline.saturating_duration_since(Instant::now()));
+                if left.is_zero() {
+                    return Role::Alone;
+                }
+                let woken = in_progress.changed.wait_timeout(state, left);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if let State::Done(code_object) = &*state {
+                return Role::Done(code_object.clone());
+            }
+        }
+    }
+}
+
+impl Promise<'_> {
+    /// Gives the result to those who wait.
+    pub(crate) fn fulfil(self, code_object: &CodeObject) {
+        self.finish(State::Done(code_object.clone()));
+    }
+
+    fn finish(&self, state: State) {
+        if self.process != process::process() {
+            return;
+        }
+        lock(&self.owner.keys).remove(&self.key);
+        *lock(&self.in_progress.state) = state;
+        self.in_progress.changed.notify_all();
+    }
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        let is_mine = self.process == process::process();
+        if is_mine && matches!(*lock(&self.in_progress.state), State::Compiling) {
+            self.finish(State::Failed);
+        }
+    }
+}

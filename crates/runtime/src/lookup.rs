@@ -1,0 +1,111 @@
+//! What a lookup answers: the kernel and where it came from, or why not.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::code_object::CodeObject;
+use crate::layer::Layer;
+use crate::miss::{Miss, MissReason};
+use crate::store_error::StoreError;
+
+/// The result of a lookup.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Lookup {
+    /// The kernel, where a layer has it.
+    pub found: Option<Hit>,
+    /// The files that were asked before and did not have it, in order.
+    pub misses: Vec<Miss>,
+}
+
+/// A kernel, and where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The layer.
+    pub layer: Layer,
+    /// The file; none for memory.
+    pub file: Option<PathBuf>,
+    /// What the device loads. Its gfx target and its MD5 are checked; the MD5 of an
+    /// uncompressed row of an installed kdb only when it is first handed out.
+    pub code_object: CodeObject,
+}
+
+/// A kernel, found or compiled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Kernel {
+    /// What the device loads.
+    pub code_object: CodeObject,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Why a compiled kernel was not saved; none where it was, or where there
+    /// was nothing to save. Unless refused, it is kept in memory then.
+    pub not_stored: Option<NotStored>,
+    /// The files asked before that in vain, in order.
+    pub misses: Vec<Miss>,
+}
+
+/// Where a kernel came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// This process's memory.
+    Memory,
+    /// An installed kdb.
+    System(PathBuf),
+    /// The user's kdb.
+    User(PathBuf),
+    /// The caller's compiler, just now.
+    Compiled,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("from memory"),
+            Self::System(file) => write!(f, "from the installed kdb {}", file.display()),
+            Self::User(file) => write!(f, "from the user's kdb {}", file.display()),
+            Self::Compiled => f.write_str("compiled"),
+        }
+    }
+}
+
+/// Why a compiled kernel is not in the user's kdb.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotStored {
+    /// There is no user cache, by configuration or for want of a place.
+    #[error("failed to save the kernel: {0}")]
+    NoPlace(String),
+    /// The compiler gave bytes that the cache would not hand out.
+    #[error("failed to save the kernel: the compiled bytes are no code for this device")]
+    Refused(#[source] MissReason),
+    /// The code object is larger than the whole cache may be.
+    #[error("failed to save the kernel: its {size} bytes are more than the cache's {limit}")]
+    TooLarge {
+        /// Bytes of the code object.
+        size: u64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// The user's kdb could not be written: a full disk, no permission.
+    #[error("failed to save the kernel")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl NotStored {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoPlace(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
+            Self::Refused(_) => "check which gfx target the compiler was told",
+            Self::TooLarge { .. } => "raise the cache's size limit",
+            Self::Failed(error) => match error.downcast_ref::<StoreError>() {
+                Some(error) => error.hint(),
+                None => "check that the disk has room and the directory is yours",
+            },
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Whether bytes are code for the device.
+
+use gfxpack_model::code_object::{self, CodeObjectError};
+use gfxpack_model::{TargetId, processors};
+
+use crate::miss::MissReason;
+
+/// What code objects are held against.
+#[derive(Debug)]
+pub(crate) struct TargetCheck {
+    /// None: any bytes will do.
+    device: Option<TargetId>,
+}
+
+impl TargetCheck {
+    /// XNACK unsaid is off, as it is in the names of the files.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
+    pub(crate) fn new(device: &TargetId, verify: bool) -> Self {
+        let has_xnack =
+            processors::by_name(device.processor()).is_some_and(|processor| processor.xnack);
+        let xnack = device.xnack().or(has_xnack.then_some(false));
+        let device = device.clone().with_features(device.sramecc(), xnack);
+        Self { device: verify.then_some(device) }
+    }
+
+    /// The reason why the bytes are not handed out.
+    pub(crate) fn check(&self, code_object: &[u8]) -> Result<(), MissReason> {
+        let Some(device) = &self.device else { return Ok(()) };
+        match code_object::targets(code_object) {
+            Ok(targets) if targets.iter().any(|target| target.serves(device)) => Ok(()),
+            Ok(targets) => Err(MissReason::OtherTarget(targets)),
+            // A device newer than the table of processors: its number can't be
+            // judged, and the key names it.
+            Err(CodeObjectError::Processor(_))
+                if processors::by_name(device.processor()).is_none() =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(MissReason::NoCodeObject(error)),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Why a user's kdb gave no answer, and the miss that follows.
+
+use std::sync::Arc;
+
+use gfxpack_kdb::ReadError;
+
+use crate::miss::MissReason;
+use crate::trust::Untrusted;
+
+/// Why a file gave no answer.
+pub(super) enum AskError {
+    Untrusted(Untrusted),
+    Read(ReadError),
+}
+
+impl From<Untrusted> for AskError {
+    fn from(error: Untrusted) -> Self {
+        Self::Untrusted(error)
+    }
+}
+
+impl From<ReadError> for AskError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+pub(super) fn missed_by(trouble: AskError) -> MissReason {
+    match trouble {
+        AskError::Untrusted(error) => MissReason::Untrusted(error),
+        AskError::Read(error) => missed(error),
+    }
+}
+
+/// The reason for a miss.
+pub(super) fn missed(error: ReadError) -> MissReason {
+    match error {
+        error if error.is_absent() => MissReason::NoFile,
+        error @ ReadError::Row { .. } => MissReason::Damaged(error),
+        error => MissReason::Unreadable(Arc::new(error)),
+    }
+}

@@ -1,0 +1,181 @@
+//! The user's kdb of one device: where it is, its connections, and when its
+//! kernels were used.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use gfxpack_kdb::{KdbSnapshot, ReadError, ReadOptions, Reader, UserKdb, UserOptions};
+use gfxpack_model::KernelKey;
+use gfxpack_model::digest::Hasher;
+
+use super::waiting::BusyHistory;
+use crate::clock;
+use crate::file_system::{self, FileIdentity};
+use crate::key_lock::KeyLock;
+use crate::mutex::lock;
+use crate::pool::Pool;
+use crate::sqlite_gate::{self, SqliteGate};
+use crate::trust::{self, GroupWrite, Untrusted};
+
+/// Uses that are written in one transaction.
+const NOTED_TOGETHER: usize = 256;
+
+/// How a user's kdb is used.
+#[derive(Debug, Clone)]
+pub(crate) struct UserSettings {
+    pub(crate) max_object_bytes: u64,
+    pub(crate) limit_bytes: u64,
+    /// How long to wait for others who quarantine a damaged file.
+    pub(crate) busy: Duration,
+    /// Nothing is made, changed or moved.
+    pub(crate) look_only: bool,
+    /// Where private copies are made; they are removed at once.
+    pub(crate) temp_dir: PathBuf,
+}
+
+/// One user's kdb, which may appear, change and disappear at any time.
+pub(crate) struct UserFile {
+    pub(super) directory: PathBuf,
+    pub(super) name: String,
+    pub(super) settings: UserSettings,
+    pub(super) gate: &'static SqliteGate,
+    pub(super) connections: Pool<Connection>,
+    /// Read as long as another program has the file open in WAL mode.
+    pub(super) copy: Mutex<Option<KdbSnapshot>>,
+    /// When kernels were used, not yet written to the file.
+    pub(super) used: Mutex<HashMap<KernelKey, u64>>,
+    pub(super) busy_history: BusyHistory,
+}
+
+pub(super) enum Connection {
+    /// Writes, unless nothing is to be changed.
+    Write(UserKdb),
+    /// The file or its directory can't be written to.
+    Read(Reader),
+}
+
+impl UserFile {
+    pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
+        let gate = sqlite_gate::for_this_process();
+        Self {
+            directory,
+            name,
+            settings,
+            gate,
+            connections: Pool::new(gate),
+            copy: Mutex::default(),
+            used: Mutex::default(),
+            busy_history: BusyHistory::default(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+
+    /// The lock that lets one process at a time compile a key; `None` if it was not
+    /// free in time.
+    pub(crate) fn lock_key(&self, key: &KernelKey, wait: Duration) -> Option<KeyLock> {
+        let directory = trust::make_directory(&self.directory).ok()?;
+        let name = Hasher::new("kernel")
+            .field(self.name.as_bytes())
+            .field(key.kernel_name.as_bytes())
+            .field(key.kernel_args.as_bytes())
+            .finish();
+        KeyLock::acquire(&directory, &name.to_string(), wait)
+    }
+
+    /// An idle connection to exactly that file, which will wait for others as long
+    /// as `wait`.
+    pub(super) fn take(&self, file: FileIdentity, wait: Duration) -> Option<Connection> {
+        let mut connection = self.connections.take(file)?;
+        if let Connection::Write(kdb) = &mut connection {
+            kdb.set_busy(wait);
+        }
+        Some(connection)
+    }
+
+    /// Keeps a connection for the next use. One that only looks is closed.
+    pub(super) fn give(&self, file: FileIdentity, connection: Connection) {
+        if !self.settings.look_only {
+            self.connections.give(file, connection);
+        }
+    }
+
+    pub(super) fn group(&self) -> GroupWrite {
+        if self.settings.look_only { GroupWrite::Left } else { GroupWrite::Taken }
+    }
+
+    /// The directory by its real name, if it and the file can be trusted.
+    pub(super) fn check(&self) -> Result<PathBuf, Untrusted> {
+        let directory = trust::check_directory(&self.directory, self.group())?;
+        trust::check_file(&directory.join(&self.name), self.group())?;
+        Ok(directory)
+    }
+
+    /// `directory` by its real name, checked.
+    pub(super) fn open(&self, directory: &Path, wait: Duration) -> Result<Connection, ReadError> {
+        let path = directory.join(&self.name);
+        let exists = path.symlink_metadata().is_ok();
+        let writable = file_system::is_writable(directory)
+            && (!exists || file_system::is_writable_file(&path));
+        if exists && !writable {
+            let mut options = ReadOptions::default();
+            options.max_object_bytes = self.settings.max_object_bytes;
+            return Reader::open_with(&path, options).map(Connection::Read);
+        }
+        UserKdb::open(&path, &self.options(wait)).map(Connection::Write)
+    }
+
+    pub(super) fn options(&self, wait: Duration) -> UserOptions {
+        let mut options = UserOptions::default();
+        options.max_object_bytes = self.settings.max_object_bytes;
+        options.limit_bytes = self.settings.limit_bytes;
+        options.busy = wait;
+        options.look_only = self.settings.look_only;
+        options
+    }
+
+    /// Keeps uses that could not be written, for the next store.
+    pub(super) fn note_later(&self, uses: Vec<(KernelKey, u64)>) {
+        let mut used = lock(&self.used);
+        for (key, seconds) in uses {
+            let latest = used.entry(key).or_insert(seconds);
+            *latest = seconds.max(*latest);
+        }
+    }
+
+    /// Gives the connection back, unless it failed.
+    pub(super) fn note_use(&self, connection: Connection, key: &KernelKey) -> Option<Connection> {
+        let Connection::Write(mut kdb) = connection else { return Some(connection) };
+        if !self.settings.look_only {
+            let mut used = lock(&self.used);
+            used.insert(key.clone(), clock::now());
+            if used.len() >= NOTED_TOGETHER {
+                let together: Vec<(KernelKey, u64)> = used.drain().collect();
+                drop(used);
+                // Usage only decides who goes first.
+                kdb.note_use(&together).ok()?;
+            }
+        }
+        Some(Connection::Write(kdb))
+    }
+}
+
+impl Drop for UserFile {
+    fn drop(&mut self) {
+        let Some(_inside) = self.gate.enter_shared() else { return };
+        lock(&self.copy).take();
+        let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
+        if used.is_empty() {
+            return;
+        }
+        let file = FileIdentity::of_link(&self.path()).ok();
+        if let Some(Connection::Write(mut kdb)) = file.and_then(|file| self.connections.take(file))
+        {
+            kdb.note_use(&used).ok();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Looking a kernel up in the user's kdb.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use gfxpack_kdb::{Fault, KdbSnapshot, ReadError};
+use gfxpack_model::KernelKey;
+
+use super::ask_error::{AskError, missed, missed_by};
+use super::file::{Connection, UserFile};
+use super::snapshot::SnapshotAnswer;
+use super::waiting::Access;
+use crate::file_system::FileIdentity;
+use crate::miss::MissReason;
+use crate::sqlite_gate;
+use crate::wait_budget::WaitBudget;
+
+impl UserFile {
+    /// The code object of a key, checked against its hash. A file that is damaged
+    /// is quarantined.
+    pub(crate) fn get(
+        &self,
+        key: &KernelKey,
+        wait_budget: &WaitBudget,
+    ) -> Result<Vec<u8>, MissReason> {
+        let get = |wait| self.get_within(key, wait);
+        self.busy_history.waiting(
+            Access::Read,
+            wait_budget,
+            get,
+            |answer| matches!(answer, Err(reason) if reason.is_busy()),
+        )
+    }
+
+    fn get_within(&self, key: &KernelKey, wait: Duration) -> Result<Vec<u8>, MissReason> {
+        let path = self.path();
+        let file = match FileIdentity::of_link(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(MissReason::NoFile);
+            }
+            Err(source) => return Err(missed(ReadError::Io { path, source })),
+        };
+        match self.ask_snapshot(key) {
+            SnapshotAnswer::NoSnapshot => {}
+            SnapshotAnswer::Kernel(kernel) => return kernel.ok_or(MissReason::NoKernel),
+            SnapshotAnswer::Failed(error) => return Err(missed_by(error)),
+        }
+        let mut answer = self.ask(file, key, wait);
+        if matches!(&answer, Err(AskError::Read(error)) if is_live(error, &path)) {
+            match self.ask_new_snapshot(key) {
+                // The other program has closed it just now.
+                Err(AskError::Read(_)) if !KdbSnapshot::has_log(&path) => {
+                    answer = self.ask(file, key, wait);
+                }
+                // What is wrong with a copy says nothing of the file.
+                answer => return answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+            }
+        }
+        match answer {
+            Err(AskError::Read(error)) => Err(self.faulty(file, error, key)),
+            answer => answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+        }
+    }
+
+    /// What the file itself answers.
+    fn ask(
+        &self,
+        file: FileIdentity,
+        key: &KernelKey,
+        wait: Duration,
+    ) -> Result<Option<Vec<u8>>, AskError> {
+        let _inside = self.gate.enter_shared().ok_or_else(|| sqlite_gate::forked(self.path()))?;
+        let connection = match self.take(file, wait) {
+            Some(connection) => connection,
+            None => self.open(&self.check()?, wait)?,
+        };
+        let found = match &connection {
+            Connection::Write(kdb) => kdb.get(key),
+            Connection::Read(reader) => reader.get(key),
+        }?;
+        let connection = match found {
+            Some(_) => self.note_use(connection, key),
+            None => Some(connection),
+        };
+        if let Some(connection) = connection {
+            self.give(file, connection);
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a private copy may give what the file did not: another program has it
+/// open in WAL mode.
+fn is_live(error: &ReadError, path: &Path) -> bool {
+    matches!(error.fault(), Fault::Busy | Fault::Journal) && KdbSnapshot::has_log(path)
+}

@@ -1,0 +1,136 @@
+//! Storing a kernel into the user's kdb.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gfxpack_kdb::{KdbSnapshot, UserKdb};
+use gfxpack_model::KernelKey;
+
+use super::damage::DamageCheck;
+use super::file::{Connection, UserFile};
+use super::waiting::Access;
+use crate::clock;
+use crate::file_system::FileIdentity;
+use crate::miss::MissReason;
+use crate::mutex::lock;
+use crate::sqlite_gate;
+use crate::store_error::StoreError;
+use crate::trust;
+use crate::wait_budget::WaitBudget;
+
+/// Between two attempts to store into a file that another program has open in
+/// WAL mode. MIOpen has it open for milliseconds.
+const LIVE_PAUSE: Duration = Duration::from_millis(5);
+
+impl UserFile {
+    /// Stores a code object. A damaged file is quarantined, which `moved_aside` is
+    /// told, and a new one started.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the file is as it was.
+    pub(crate) fn store(
+        &self,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait_budget: &WaitBudget,
+        moved_aside: impl FnMut(&MissReason),
+    ) -> Result<(), StoreError> {
+        let store = |wait| self.store_within(key, code_object, wait, moved_aside);
+        self.busy_history.waiting(
+            Access::Store,
+            wait_budget,
+            store,
+            |stored| matches!(stored, Err(error) if error.is_busy()),
+        )
+    }
+
+    fn store_within(
+        &self,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait: Duration,
+        mut moved_aside: impl FnMut(&MissReason),
+    ) -> Result<(), StoreError> {
+        let directory = trust::make_directory(&self.directory)?;
+        let path = directory.join(&self.name);
+        let mut again = true;
+        loop {
+            if path.symlink_metadata().is_ok() {
+                trust::check_file(&path, self.group())?;
+            }
+            let before = FileIdentity::of_link(&path).ok();
+            let stored = self.store_when_closed(&directory, key, code_object, wait);
+            let Err(error) = stored else { return Ok(()) };
+            let file = FileIdentity::of_link(&path).ok();
+            let replaced = before.is_some() && before != file;
+            if !again || !(replaced || error.is_damage()) {
+                return Err(error);
+            }
+            again = false;
+            let Some(file) = file.filter(|_| !replaced) else { continue };
+            let store = |mut kdb: UserKdb| {
+                kdb.store(key, code_object, 0, &[]).map(drop).map_err(|error| error.fault())
+            };
+            match self.check_damage(&directory, file, store) {
+                Ok(DamageCheck::Quarantined(kept_as)) => {
+                    let source = error.into_read_error(&path);
+                    moved_aside(&MissReason::MovedAside { kept_as, source });
+                }
+                Ok(DamageCheck::Gone) => {}
+                Ok(DamageCheck::Whole) => return Err(error.passing(&path)),
+                Err(_) => return Err(error),
+            }
+        }
+    }
+
+    /// Stores as soon as nobody has the file open in WAL mode.
+    fn store_when_closed(
+        &self,
+        directory: &Path,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait: Duration,
+    ) -> Result<(), StoreError> {
+        let path = directory.join(&self.name);
+        let began = Instant::now();
+        loop {
+            let left = wait.saturating_sub(began.elapsed());
+            match self.store_once(directory, &path, key, code_object, left) {
+                Err(error) if error.is_busy() && !left.is_zero() && KdbSnapshot::has_log(&path) => {
+                    std::thread::sleep(LIVE_PAUSE.min(left));
+                }
+                stored => return stored,
+            }
+        }
+    }
+
+    fn store_once(
+        &self,
+        directory: &Path,
+        path: &Path,
+        key: &KernelKey,
+        code_object: &[u8],
+        wait: Duration,
+    ) -> Result<(), StoreError> {
+        let Some(_inside) = self.gate.enter_shared() else {
+            return Err(StoreError::Open(sqlite_gate::forked(self.path())));
+        };
+        let pooled = FileIdentity::of_link(path).ok().and_then(|file| self.take(file, wait));
+        let connection = match pooled {
+            Some(connection) => connection,
+            None => self.open(directory, wait)?,
+        };
+        let Connection::Write(mut kdb) = connection else {
+            return Err(StoreError::ReadOnly(path.to_owned()));
+        };
+        let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
+        if let Err(error) = kdb.store(key, code_object, clock::now(), &used) {
+            self.note_later(used);
+            return Err(error.into());
+        }
+        if let Ok(file) = FileIdentity::of_link(path) {
+            self.give(file, Connection::Write(kdb));
+        }
+        Ok(())
+    }
+}

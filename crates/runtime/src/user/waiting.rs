@@ -1,0 +1,101 @@
+//! Waiting for others who have the user's kdb locked: as long as a call may,
+//! but not for each kernel anew.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::mutex::lock;
+use crate::wait_budget::WaitBudget;
+
+/// How long nobody waits for a file again after a wait in vain: whoever had it
+/// locked that long most likely keeps it, and every lookup would wait.
+const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
+
+/// When somebody waited for the file in vain.
+#[derive(Default)]
+pub(super) struct BusyHistory(Mutex<BusySince>);
+
+/// The last wait in vain for each kind of access, if there was no successful
+/// access since. A lock may allow reading and not writing.
+#[derive(Default)]
+struct BusySince {
+    reading: Option<Instant>,
+    storing: Option<Instant>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Store,
+}
+
+impl BusyHistory {
+    /// Runs `act` with the time that it may wait for others: what is left of the
+    /// budget, or none if another call waited in vain a short while ago.
+    pub(super) fn waiting<T>(
+        &self,
+        access: Access,
+        wait_budget: &WaitBudget,
+        act: impl FnOnce(Duration) -> T,
+        is_busy: impl FnOnce(&T) -> bool,
+    ) -> T {
+        let in_vain = lock(&self.0).forbids_to_wait(access);
+        let wait = if in_vain { Duration::ZERO } else { wait_budget.left() };
+        let began = Instant::now();
+        let answer = act(wait);
+        wait_budget.spend(began.elapsed());
+        if !is_busy(&answer) {
+            lock(&self.0).set(access, None);
+        } else if !wait.is_zero() {
+            lock(&self.0).set(access, Some(Instant::now()));
+        }
+        answer
+    }
+}
+
+impl BusySince {
+    fn forbids_to_wait(&self, access: Access) -> bool {
+        let recently = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
+        recently(self.reading) || access == Access::Store && recently(self.storing)
+    }
+
+    /// A successful store shows that the file can be read, too.
+    fn set(&mut self, access: Access, since: Option<Instant>) {
+        match access {
+            Access::Read => self.reading = since,
+            Access::Store if since.is_none() => *self = Self::default(),
+            Access::Store => self.storing = since,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_once_and_after_a_wait_in_vain_nobody_does() {
+        const BUSY: Duration = Duration::from_secs(1000);
+        let history = BusyHistory::default();
+        let wait = |access, wait_budget: &WaitBudget, busy| {
+            history.waiting(access, wait_budget, |it| it, |_| busy)
+        };
+        let call = |access, busy| wait(access, &WaitBudget::new(BUSY), busy);
+        let wait_budget = WaitBudget::new(BUSY);
+        wait_budget.spend(Duration::from_secs(999));
+        let left = wait(Access::Read, &wait_budget, false);
+        assert!(left <= Duration::from_secs(1), "{left:?} after another file was waited for");
+        assert_eq!(call(Access::Read, true), BUSY, "another call waits in full");
+        assert_eq!(call(Access::Read, true), Duration::ZERO);
+        assert_eq!(call(Access::Store, true), Duration::ZERO);
+        assert_eq!(call(Access::Read, false), Duration::ZERO, "it is free again");
+        assert_eq!(call(Access::Read, false), BUSY);
+        // Who stores lets others read.
+        assert_eq!(call(Access::Store, true), BUSY);
+        assert_eq!(call(Access::Read, false), BUSY);
+        assert_eq!(call(Access::Store, true), Duration::ZERO);
+        assert_eq!(call(Access::Store, false), Duration::ZERO);
+        assert_eq!(call(Access::Store, false), BUSY);
+    }
+}

@@ -1,0 +1,121 @@
+//! Drivers, compilers, assemblers and linkers with a record.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_process::watch::{Class, Landlock, Record, Recorder, RecorderOptions, What};
+
+use crate::kernels::{BITCODE, HIPCC, compilers, kernels, run, words};
+use crate::support::{assert_equal_to_strace, let_in, watched, watched_with};
+
+#[test]
+fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    for number in compilers().into_iter().chain([HIPCC]) {
+        // hipcc is a driver for HIP alone.
+        let sources: &[&str] = if number == HIPCC { &["k.cpp"] } else { &["k.cl", "k.s", "k.cpp"] };
+        for &source in sources {
+            let words = words(number, source);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            run(&path, &words);
+            let plain = fs::read(path.join("k.o")).unwrap();
+            let record = assert_equal_to_strace(&path, &words, false);
+            let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
+            let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
+            assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
+            let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
+            assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
+            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+        }
+    }
+}
+
+/// What a driver's answer rests on: all that it and its scripts ask.
+#[test]
+fn of_drivers_all_is_told_where_that_is_wished() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let clang = format!("clang-{}", compilers()[0]);
+    let device = format!("--rocm-device-lib-path={BITCODE}");
+    let questions: [&[&str]; 6] = [
+        &[HIPCC, "-###", "--offload-arch=gfx906", "-c", "k.cpp"],
+        &[HIPCC, "--version"],
+        &[&clang, "-###", "-x", "hip", "--offload-arch=gfx906", &device, "-c", "k.cpp"],
+        &[&clang, "-print-search-dirs"],
+        &["perl", "-e", "print <*>; print `cat data.bin`; system 'ls', '-a'"],
+        &["sh", "-c", "for f in *; do test -e $f/none; done; cat data.bin >copy; mv copy moved"],
+    ];
+    for words in questions {
+        let record = assert_equal_to_strace(&path, words, true);
+        let asks = record.asks.iter();
+        let absent: BTreeSet<&Path> =
+            asks.filter(|ask| ask.is_absent()).map(|ask| ask.path.as_path()).collect();
+        let lists = record.asks.iter().any(|ask| ask.what == What::List);
+        assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
+        if words[0] == HIPCC {
+            let started = |name: &str| {
+                let mut started = record.asks.iter().filter(|ask| ask.what == What::Execute);
+                started.any(|ask| ask.path.ends_with(name) && ask.error.is_none())
+            };
+            assert!(started("perl") && started("clang++-15"), "{words:?}");
+            // The scripts themselves are read by perl.
+            assert!(record.asks.iter().any(|ask| ask.path.ends_with("hipcc.pl")), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_loaded_compiler_have_records_of_their_own() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let number = compilers()[0];
+    let command_line = words(number, "k.cl");
+    let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
+    let alone = watched(&path, &command_line).unwrap();
+    let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
+    let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
+    let writing = |name: &str| {
+        let mut words = compiler.arguments.clone();
+        let output = words.iter().position(|word| word == "-o").unwrap() + 1;
+        words[output] = path.join(name).into();
+        words
+    };
+    let (first, second) = (writing("first.o"), writing("second.o"));
+    let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
+    let asked = |record: &Record| -> Vec<_> {
+        let asks =
+            record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
+        asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
+    };
+    for recorder in recorders {
+        let record = recorder.finish().unwrap();
+        assert_eq!(record.processes.len(), 1);
+        assert_eq!(asked(&record), asked(&alone));
+    }
+}
+
+#[test]
+fn held_by_the_kernel_drivers_and_compilers_do_what_they_did() {
+    let dir = kernels();
+    let path = dir.path().canonicalize().unwrap();
+    let writable = [path.as_path()];
+    let options = RecorderOptions {
+        writable: Some(&writable),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    };
+    for number in compilers().into_iter().chain([HIPCC]) {
+        let words = words(number, "k.cpp");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        run(&path, &words);
+        let plain = fs::read(path.join("k.o")).unwrap();
+        let (said, record) = watched_with(&path, &words, &options);
+        assert_eq!(said, Ok(()), "{words:?}");
+        let record = record.unwrap();
+        assert!(record.of(Class::Compiler).count() > 0 && record.of(Class::Linker).count() > 0);
+        assert!(record.asks.iter().all(|ask| ask.error != Some(13)), "{words:?}");
+        assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+    }
+}
