@@ -97,6 +97,9 @@ pub(crate) enum Failure {
     /// A libMIOpen is no library that can be read.
     #[error(transparent)]
     Elf(#[from] gfxpack_miopen::ElfError),
+    /// A process of our own said what is no problem.
+    #[error(transparent)]
+    Problem(#[from] gfxpack_miopen::ProblemError),
     /// Signals could not be handled.
     #[error("failed to handle signals")]
     Signals(#[from] ctrlc::Error),
@@ -186,6 +189,7 @@ impl Failure {
             | Self::InUse
             | Self::Debian(_)
             | Self::Elf(_)
+            | Self::Problem(_)
             | Self::Signals(_) => INTERNAL,
             Self::Harvest(HarvestError::Interrupted)
             | Self::Copy(CopyError::Read(gfxpack_kdb::ReadError::Interrupted { .. })) => {
@@ -213,7 +217,7 @@ impl Failure {
             Self::TuningMerge(error) => error.hint(),
             Self::Repository(error) => error.hint(),
             Self::Verify(error) => error.hint(),
-            Self::Debian(_) | Self::Elf(_) | Self::Signals(_) => return None,
+            Self::Debian(_) | Self::Elf(_) | Self::Problem(_) | Self::Signals(_) => return None,
             other => other.fixed_hint()?.to_owned(),
         })
     }

@@ -8,6 +8,7 @@ use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{ReadError, WriteError};
 use gfxpack_miopen::{AskError, LibraryError, ProblemsError, SourcesError};
+use gfxpack_package::signing::SigningError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::Shard;
 use gfxpack_plan::stored::StoredError;
@@ -156,7 +157,7 @@ pub enum Error {
     Package(#[from] gfxpack_package::Error),
     /// Nothing could be signed.
     #[error(transparent)]
-    Signing(#[from] gfxpack_package::signing::SigningError),
+    Signing(#[from] SigningError),
     /// A program of the system failed.
     #[error(transparent)]
     Tool(#[from] gfxpack_process::SystemToolError),
@@ -277,7 +278,7 @@ impl Error {
             Self::KdbRead(error) => error.hint().to_owned(),
             Self::KdbWrite(error) => error.hint().to_owned(),
             Self::Tuning(error) => error.hint(),
-            Self::Package(error) => error.hint(),
+            Self::Package(error) => signing_error(error).map_or(error.hint(), SigningError::hint),
             Self::Signing(error) => error.hint(),
             Self::Tool(error) => error.hint(),
             Self::Keyring(_)
@@ -343,10 +344,37 @@ fn library_kind(error: &LibraryError) -> ErrorKind {
     }
 }
 
+/// What the signer said where a package could not be signed.
+fn signing_error(error: &gfxpack_package::Error) -> Option<&SigningError> {
+    match error {
+        gfxpack_package::Error::Sign(cause) => cause.downcast_ref(),
+        _ => None,
+    }
+}
+
 fn package_kind(error: &gfxpack_package::Error) -> ErrorKind {
     use gfxpack_package::Error as Package;
     match error {
+        Package::Sign(_) if signing_error(error).is_some_and(SigningError::is_usage) => {
+            ErrorKind::Usage
+        }
         Package::Sign(_) | Package::Read { .. } | Package::Write { .. } => ErrorKind::Internal,
         _ => ErrorKind::Usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+        use super::*;
+
+    #[test]
+    fn a_package_that_could_not_be_signed_fails_as_the_signer_did() {
+        let cause = SigningError::Passphrase {
+            fingerprint: "363682E7".to_owned(),
+            why: "Inappropriate ioctl for device".to_owned(),
+        };
+        let hint = cause.hint();
+        let error = Error::from(gfxpack_package::Error::Sign(Box::new(cause)));
+        assert_eq!((error.kind(), error.hint()), (ErrorKind::Usage, Some(hint)));
     }
 }

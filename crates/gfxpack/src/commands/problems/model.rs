@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer, onnx_problems};
+use gfxpack_pipeline::error::in_full;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{data_types, layouts};
 use crate::args::ProblemsCommand;
-use crate::fail::{self, Result};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, harmless};
 
 /// Address space of the process that reads a model: several times what the
@@ -113,7 +114,7 @@ fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> Result<Answer> {
             None => std::thread::sleep(TICK),
         }
     };
-    let text = reader.join().map_err(|_| fail::defect())?.map_err(fail::io("read", program))?;
+    let text = reader.join().map_err(|_| Failure::Defect)?.map_err(fail::io("read", program))?;
     if !status.success() {
         return Err(ended(name, status));
     }
@@ -124,7 +125,7 @@ fn ask(name: &str, options: &OnnxOptions, cancel: &Cancel) -> Result<Answer> {
 fn ended(name: &str, status: ExitStatus) -> Failure {
     use std::os::unix::process::ExitStatusExt as _;
     // Which of its limits it was cannot be told: all end it by signals.
-    let Some(signal) = status.signal() else { return fail::defect() };
+    let Some(signal) = status.signal() else { return Failure::Defect };
     let most = MAX_MEMORY >> 30;
     let why = format!(
         "it took more than {most} GiB or {MAX_SECONDS} s, or than ulimit allows (signal {signal})"
@@ -164,7 +165,7 @@ pub(crate) fn read_model(model: &Path, output: &Output) -> Result {
         },
         Err(error) => {
             let hint = error.hint();
-            Answer::Failed { message: format!("{:#}", Failure::from(error)), hint }
+            Answer::Failed { message: in_full(&error), hint }
         }
     };
     output.data(&serde_json::to_string(&answer)?);
