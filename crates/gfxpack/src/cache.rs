@@ -22,7 +22,7 @@ pub(crate) struct Cache {
     /// Where scratch directories are made.
     pub(crate) scratch: PathBuf,
     /// Where what is worth keeping lies.
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     writable: bool,
     /// Bytes that the store may have when the build is done.
     limit: Option<u64>,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
+use crate::probe_cache::bounded;
 use crate::toolchain::Toolchain;
 use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
@@ -58,6 +59,7 @@ impl Disassembler {
         File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
         let mut text = tempfile::tempfile().map_err(io)?;
         let mcpu = format!("--mcpu={processor}");
+        let recorder = bounded(scratch.path(), false).ok();
         let arguments = ["--disassemble", "--triple=amdgcn-amd-amdhsa", &mcpu, "kernel.o"];
         let output = process::run_into(
             text.try_clone().map_err(io)?,
@@ -68,7 +70,7 @@ impl Disassembler {
                 environment: &self.environment,
                 temp_dir: scratch.path(),
                 time_limit: TIME_LIMIT,
-                record: None,
+                record: recorder.as_ref(),
             },
             cancel,
         )?;

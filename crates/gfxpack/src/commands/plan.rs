@@ -51,7 +51,7 @@ pub(crate) fn run(
         }
     };
     if let Some(dir) = &args.out {
-        return store(gathered, dir, output);
+        return store(gathered, dir, args.carry, output);
     }
     let prepared = gathered.plan()?;
     warn(&prepared, output);
@@ -68,12 +68,12 @@ pub(crate) fn run(
 }
 
 /// Stores the plan, and says in short what it is.
-fn store(gathered: Gathered, dir: &Path, output: &Output) -> anyhow::Result<()> {
+fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> anyhow::Result<()> {
     let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
     warn_of(left_out, warnings, problems, output);
     tell_shares(shares, output);
     unbuildable::tell(unbuildable, output);
-    let header = stored::write(dir, gathered)?;
+    let header = stored::write(dir, gathered, carry)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
         "plan-stored",
