@@ -317,6 +317,27 @@ pub fn finish(mut command: Command) -> Run {
     }
 }
 
+/// A command of gfxpack with strace in front of it, which writes these calls of
+/// all processes into a file.
+///
+/// # Panics
+/// Where the command has no directory.
+#[must_use]
+pub fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
+    let mut strace = command("strace");
+    strace.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e"]);
+    strace.arg(format!("trace={calls}")).arg("-o").arg(log);
+    strace.arg("--").arg(traced.get_program()).args(traced.get_args());
+    for (name, value) in traced.get_envs() {
+        match value {
+            Some(value) => strace.env(name, value),
+            None => strace.env_remove(name),
+        };
+    }
+    strace.current_dir(traced.get_current_dir().expect("gfxpack has one"));
+    strace
+}
+
 /// Runs a foreign tool that has to say yes, and gives what it printed.
 ///
 /// # Panics

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_tests::gate::Gate;
-use gfxpack_tests::project::{Project, Run, command, finish, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, strace, tool};
 use serde_json::Value;
 
 /// What hipcc of this machine uses.
@@ -363,6 +363,87 @@ fn what_a_wrapper_in_bash_compiles_is_kept() {
     }
 }
 
+/// The real hipcc, which is not to be asked what it would run.
+const TELLS_NOTHING: &str =
+    "#!ROOT/sh\ncase \" $* \" in *' -### '*gfxpack_slot*) exit 1 ;; esac\nexec hipcc \"$@\"\n";
+
+#[test]
+fn a_driver_that_tells_nothing_makes_objects_that_rest_on_its_interpreter() {
+    let project = Project::new();
+    project.write("k.cpp", "extern \"C\" __global__ void k(int *x) { *x = X; }\n");
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    let shell = project.path().join("sh");
+    copy(Path::new("/bin/sh"), &shell);
+    project.add_compiler(&TELLS_NOTHING.replace("ROOT", project.path().to_str().unwrap()));
+    let compiled = || {
+        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--message-format", "json"];
+        let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
+        run.expect_code(0).of_type("build-finished")[0]["compiled"].as_u64().unwrap()
+    };
+    assert_eq!([compiled(), compiled()], [1, 0]);
+    // It is changed by its name, since nobody writes to what is running.
+    let mut bytes = fs::read(&shell).unwrap();
+    bytes.push(0);
+    let new = shell.with_extension("new");
+    fs::write(&new, bytes).unwrap();
+    fs::set_permissions(&new, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::rename(new, &shell).unwrap();
+    assert_eq!([compiled(), compiled()], [1, 0]);
+}
+
+#[test]
+fn no_kernel_reads_precompiled_headers() {
+    let project = Project::new();
+    project.write("k.cpp", "#include <hip/hip_runtime.h>\n__global__ void k(int *x) { *x = X; }\n");
+    project.write_manifest("k.cpp", (0..4).map(|number| format!("-DX={number}")));
+    let build = |code| {
+        project.run(&[&["build", "--out", "o"], &INPUT[..]].concat()).expect_code(code).stderr
+    };
+    build(0);
+    let headers = fs::read_dir(project.path().join("cache/v3/headers")).unwrap();
+    let headers: Vec<_> = headers.map(|entry| entry.unwrap().path()).collect();
+    let header = |extension: &str| {
+        let mut found = headers.iter().filter(|path| path.extension().unwrap() == extension);
+        found.next().unwrap_or_else(|| panic!("no .{extension} was made")).display()
+    };
+    for extension in ["json", "pch"] {
+        let header = header(extension);
+        let text = format!("__global__ void k() {{ asm(\".incbin \\\"{header}\\\"\"); }}\n");
+        project.write("k.cpp", &text);
+        let told = format!("it reads `{header}`, which is not among the sources");
+        let stderr = build(100);
+        assert!(stderr.contains(&told), "{stderr}");
+    }
+}
+
+#[test]
+fn what_a_killed_build_asked_a_driver_in_is_swept_away() {
+    let project = Project::small();
+    let root = project.path().to_str().unwrap();
+    let script = "#!/bin/sh\ncase \" $* \" in *' -### '*gfxpack_slot*)\n\
+                  if [ -e ROOT/kill ]; then kill -KILL $PPID; sleep 100000; fi ;;\nesac\n\
+                  exec hipcc \"$@\"\n";
+    project.add_compiler(&script.replace("ROOT", root));
+    let temporary = project.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let build = || {
+        let more = ["--hipcc", "bin/hipcc"];
+        let mut build = project.command(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
+        build.env("TMPDIR", &temporary);
+        finish(build)
+    };
+    let kill = project.write("kill", "");
+    assert_eq!(build().code, None);
+    fs::remove_file(kill).unwrap();
+    build().expect_code(0);
+    let left = |dir: &Path| -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(left(&temporary), Vec::<String>::new());
+    assert_eq!(left(&project.path().join("cache/work")), ["lock"]);
+}
+
 #[test]
 fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
     let project = Project::new();
@@ -599,18 +680,19 @@ fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
     let project = Project::small();
     let log = project.path().join("log");
     let hipcc = project.path().join("rocm/bin/hipcc");
-    let script = format!("#!/bin/sh\necho asked >> '{}'\nexec hipcc \"$@\"\n", log.display());
+    let script = "#!/bin/sh\nexec hipcc \"$@\"\n";
     let install = |text: &str| {
         project.write("rocm/bin/hipcc.new", text);
         fs::set_permissions(hipcc.with_extension("new"), PermissionsExt::from_mode(0o755)).unwrap();
         fs::rename(hipcc.with_extension("new"), &hipcc).unwrap();
     };
-    install(&script);
-    let asked = || fs::read_to_string(&log).map_or(0, |log| log.lines().count());
+    install(script);
+    // It can't tell by itself, since it may write nowhere.
     let run = |arguments: &[&str]| {
-        let before = asked();
-        let run = project.run(&[arguments, &["--hipcc", hipcc.to_str().unwrap()]].concat());
-        (run.expect_code(0).stdout, asked() > before)
+        let hipcc = hipcc.to_str().unwrap();
+        let traced = project.command(&[arguments, &["--hipcc", hipcc]].concat());
+        let run = finish(strace(&traced, "execve", &log)).expect_code(0);
+        (run.stdout, fs::read_to_string(&log).unwrap().contains(&format!("execve(\"{hipcc}\"")))
     };
     let plan = [&["plan"], &INPUT[..]].concat();
     let (first, asks) = run(&plan);

@@ -8,7 +8,7 @@ use gfxpack_launch::LaunchError;
 use gfxpack_process::StartError;
 use gfxpack_toolchain::{START_HINT, ToolchainError, io_hint};
 
-use crate::remote::RemoteError;
+use crate::remote_error::RemoteError;
 
 /// Why compiling could not go on.
 #[derive(Debug, thiserror::Error)]

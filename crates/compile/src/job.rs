@@ -14,7 +14,8 @@ use gfxpack_process::{End, Moment, Usage};
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::judge::{self, Fresh, Judged, Stage};
+use crate::judge::{self, Fresh, Judged};
+use crate::stage::Stage;
 use crate::store::RestsOn;
 use crate::verdict;
 
@@ -80,6 +81,8 @@ pub enum FailureKind {
     /// It read this file, which is not among the sources; seen from their
     /// directory if it is relative.
     Reads(PathBuf),
+    /// It looked for this path, of which its stored plan does not tell all.
+    NotInPlan(PathBuf),
     /// It wrote to this path, or tried to, where nothing of its own lies.
     Writes(PathBuf),
     /// It looked for more files among the sources each time that it was
@@ -106,6 +109,7 @@ impl FailureKind {
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
             Self::Reads(_) => "reads-outside",
+            Self::NotInPlan(_) => "not-in-plan",
             Self::Writes(_) => "writes-outside",
             Self::Endless(_) => "unsettled",
             Self::WrongTarget { .. } => "wrong-target",
@@ -130,6 +134,14 @@ impl fmt::Display for FailureKind {
             }
             Self::Reads(path) => {
                 write!(f, "it reads `{}`, which is not among the sources", path.display())
+            }
+            Self::NotInPlan(path) => {
+                write!(
+                    f,
+                    "it looks for `{}`, which the stored plan does not hold: build it without \
+                     one, or store the plan with a larger --carry",
+                    path.display()
+                )
             }
             Self::Writes(path) => {
                 write!(f, "it writes `{}`, which is none of its own files", path.display())
@@ -266,6 +278,9 @@ fn attempt(
             tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
             *fresh = changed;
             return Ok(Attempt::Again);
+        }
+        Judged::Reads(path) if path.is_relative() && context.sources.is_stored(job.source) => {
+            Err(FailureKind::NotInPlan(path))
         }
         Judged::Reads(path) => Err(FailureKind::Reads(path)),
         Judged::Writes(path) => Err(FailureKind::Writes(path)),

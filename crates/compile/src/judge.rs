@@ -1,14 +1,13 @@
 //! What a job's compiler asked for, judged: whether it may be kept, and what
 //! it rests on.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
-use gfxpack_model::{Language, SourceId};
+use gfxpack_model::Language;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
@@ -19,77 +18,8 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::source::SourceSet;
+use crate::stage::Stage;
 use crate::store::RestsOn;
-
-/// How many directories deep a source is laid out: so many times `..` leads to
-/// nothing but what is laid out there too.
-const DEPTH: usize = 24;
-
-/// The directory where a source is laid out for its jobs.
-#[derive(Debug)]
-pub(crate) struct Stage {
-    source: SourceId,
-    /// Absolute and without links.
-    dir: PathBuf,
-    /// What was laid out because a compiler looked for it.
-    more: Mutex<BTreeMap<PathBuf, Answer>>,
-}
-
-impl Stage {
-    /// Lays out a source in an empty directory.
-    pub(crate) fn new(
-        sources: &SourceSet,
-        source: SourceId,
-        top: PathBuf,
-    ) -> Result<Self, CompileError> {
-        fs::create_dir(&top).map_err(CompileError::io("create", &top))?;
-        let top = fs::canonicalize(&top).map_err(CompileError::io("read", &top))?;
-        let dir = (0..DEPTH).fold(top.clone(), |dir, _| dir.join("s"));
-        fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
-        sources.stage(source, &dir)?;
-        Ok(Self { source, dir, more: Mutex::default() })
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// What lies at a path, if it was laid out besides the source's own files
-    /// or is reached by way of `..`, so that other directories count.
-    fn more(&self, sources: &SourceSet, below: &Path) -> Option<Answer> {
-        let tidy = tidy_below(below);
-        let more = self.more.lock().expect("no panic inside");
-        let laid_out = || sources.staged(self.source, &tidy).or(Some(Answer::Directory));
-        more.get(&tidy).cloned().or_else(|| laid_out().filter(|_| tidy != below))
-    }
-
-    /// Makes a directory above the staged one that is there above the sources,
-    /// so that the compiler tells which file it wants there; whether it did.
-    fn add_above(&self, tidy: &Path) -> Result<bool, CompileError> {
-        let steps = tidy.components().take_while(|part| *part == Component::ParentDir).count();
-        let Some(above) = self.dir.ancestors().nth(steps).filter(|_| steps <= DEPTH) else {
-            return Ok(false);
-        };
-        let dir = above.join(tidy.components().skip(steps).collect::<PathBuf>());
-        if dir.exists() {
-            return Ok(false);
-        }
-        fs::create_dir_all(&dir).map_err(CompileError::io("create", dir))?;
-        Ok(true)
-    }
-
-    /// Lays out what a compiler looked for, if it is there still.
-    fn add(&self, sources: &SourceSet, below: &Path) -> Result<(), CompileError> {
-        // Held so that each file is read once, whoever asks.
-        let mut more = self.more.lock().expect("no panic inside");
-        let answer = sources.stage_more(self.source, below, &self.dir)?;
-        if answer != Answer::Absent {
-            more.entry(tidy_below(below)).or_insert(answer);
-        }
-        Ok(())
-    }
-}
 
 /// Files that had just changed when a run began, as they were when it ended.
 pub(crate) type Fresh = BTreeSet<(PathBuf, Answer)>;
@@ -136,12 +66,19 @@ pub(crate) fn judge(
         let reason = "the driver ran other commands than it had said";
         return Ok(Judged::Unknown(reason.to_owned()));
     }
-    let places = places(context, job, stage, place, &records);
-    let driver = driver_places(stage.dir.clone(), &context.looks.real(place.scratch));
+    let places = places(context, job, stage, place, run, &records);
+    let driver = driver_places(stage.dir().to_owned(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
     let mut asked = Asked::default();
     for record in &records {
-        let settled = settle(record, of_class, context.looks, since.seconds());
+        let mut settled = settle(record, of_class, context.looks, since.seconds());
+        // Nobody knows what it would run, so its object rests on all of it.
+        if direct.is_none() && run.by_driver {
+            let program = toolchain.program(job.program);
+            let covered = toolchain.covered_paths(job.language);
+            let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
+            settled.add_programs(record, program, context.looks, since, counts);
+        }
         asked.take(context, stage, settled, before)?;
     }
     let Asked { system, sources, fresh, again, reads, writes, changed } = asked;
@@ -171,7 +108,8 @@ pub(crate) fn judge(
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    let (system, sources) = (Answers::new(system, context.looks), Answers::of_relative(sources));
+    let system = Answers::new(system, context.looks);
+    let sources = stage.answers(context.sources, sources);
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
 }
 
@@ -205,10 +143,10 @@ impl Asked {
         self.writes = self.writes.take().or(writes);
         self.changed = self.changed.take().or(changed);
         for (below, asked) in asked {
-            let laid_out = || stage.more(context.sources, &below);
+            let laid_out = || stage.found(context.sources, &below);
             if let Some(answer) = asked.found.then(laid_out).flatten() {
                 // By way of `..`, another file may lie there.
-                if context.sources.is_other(stage.source, &below, &answer, context.digests) {
+                if context.sources.is_other(stage.source(), &below, &answer, context.digests) {
                     self.reads.get_or_insert(below.clone());
                 }
                 self.sources.insert((below.clone(), answer));
@@ -228,7 +166,7 @@ impl Asked {
         below: PathBuf,
         found: bool,
     ) -> Result<(), CompileError> {
-        match context.sources.answer(stage.source, &below, context.digests) {
+        match context.sources.answer(stage.source(), &below, context.digests) {
             // It came while the compiler ran.
             Answer::Absent if found => self.again = true,
             Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),
@@ -272,12 +210,8 @@ fn unknown_library(
     records: &[&Record],
 ) -> Option<PathBuf> {
     let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
-    // What is preloaded lies in memory.
-    let own = format!("/proc/{}/fd/", std::process::id());
     let is_known = |library: &PathBuf| {
-        library.as_os_str().as_encoded_bytes().starts_with(own.as_bytes())
-            || known.contains(library.as_path())
-            || known.contains(context.looks.real(library).as_path())
+        known.contains(library.as_path()) || known.contains(context.looks.real(library).as_path())
     };
     let compilers = records.iter().flat_map(|record| &record.processes);
     let mut loaded = compilers
@@ -329,11 +263,15 @@ fn places(
     job: &Job,
     stage: &Stage,
     place: &launch::Place<'_>,
+    run: &Run,
     records: &[&Record],
 ) -> Places {
     let base = context.places[job.toolchain.0].of(job.language);
     let scratch = context.looks.real(place.scratch);
-    let mut places = base.with_stage(&stage.dir).with(Place::Scratch, scratch);
+    let mut places = base.with_stage(stage.dir()).with(Place::Scratch, scratch);
+    for file in run.read_before.iter().flat_map(|before| &before.own) {
+        places = places.with(Place::Covered, context.looks.real(file));
+    }
     let compilers = records.iter().flat_map(|record| &record.processes);
     for process in compilers.filter(|process| process.class == Class::Compiler) {
         for dir in searched(&process.arguments).filter(|dir| dir.is_absolute()) {
@@ -370,5 +308,5 @@ fn untold(
         asked.contains(path.as_path())
             || precompiled.is_some_and(|before| before.files.contains(path))
     };
-    Ok(listed.into_iter().map(|path| stage.dir.join(path)).find(|path| !told(path)))
+    Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !told(path)))
 }

@@ -19,13 +19,16 @@ mod job;
 mod judge;
 mod local;
 mod memory;
+mod origin;
 mod planned;
 mod remote;
+mod remote_error;
 mod runner;
 mod schedule;
 mod shard;
 mod shared;
 mod source;
+mod stage;
 mod store;
 mod verdict;
 mod worker_pool;
@@ -45,11 +48,12 @@ pub use gfxpack_process::{
 pub use history::History;
 pub use job::{Built, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
+pub use origin::{StoredContent, Trees};
 pub use planned::for_plan;
 pub use remote::{
-    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
-    ToolchainSource,
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };
+pub use remote_error::RemoteError;
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::{SourceDirs, SourceSet};

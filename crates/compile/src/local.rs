@@ -9,8 +9,8 @@ use gfxpack_process::WorkDir;
 use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job;
-use crate::judge::Stage;
 use crate::runner::{Outcome, Runner};
+use crate::stage::Stage;
 
 /// What the workers of this machine share.
 pub(crate) struct LocalContext<'a> {

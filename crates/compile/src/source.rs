@@ -13,10 +13,13 @@ use gfxpack_model::{Digest, Language, SourceId, relative_path};
 use gfxpack_plan::Problem;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
+use gfxpack_plan::stored::{SourceTrees, Tree};
 use gfxpack_process::watch::{Answer, Answers};
-use gfxpack_process::{FileDigests, Identity, write_atomic};
+use gfxpack_process::{FileDigests, Identity};
 
 use crate::error::CompileError;
+use crate::origin::{FilePlace, Origin, SourceDirectories, StoredContent, StoredDirectories};
+use crate::origin::{Trees, include_root};
 
 /// All files below some directories, by name: where the sources of bare
 /// kernel names and their includes are looked up.
@@ -101,32 +104,8 @@ pub struct SourceSet {
     loaded: HashMap<Loaded, SourceId>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     /// Where the files of each closure come from.
-    origins: Vec<Option<Origin>>,
+    origins: Vec<Origin>,
     sources: Vec<Source>,
-}
-
-/// Where the files of a closure come from, for what a compiler asks for that
-/// is none of them.
-#[derive(Debug)]
-struct Origin {
-    /// The directory that the staged one stands for.
-    root: PathBuf,
-    /// Those that `i0`, `i1`, … stand for.
-    include_dirs: Vec<PathBuf>,
-}
-
-impl Origin {
-    /// The path among the sources that stands behind one seen from the staged
-    /// directory.
-    fn path(&self, below: &Path) -> PathBuf {
-        let mut parts = below.components();
-        let first = parts.next();
-        let mut roots = (0..self.include_dirs.len()).map(include_root);
-        match roots.position(|root| first == Some(Component::Normal(root.as_ref()))) {
-            Some(number) => self.include_dirs[number].join(parts.as_path()),
-            None => self.root.join(below),
-        }
-    }
 }
 
 /// What decides a closure: source, place, language, include directories, and
@@ -154,16 +133,17 @@ impl SourceSet {
     }
 
     /// The closures of a stored plan, of those sources that are used; the
-    /// others have no files here. `content` gives a file by its digest, and is
-    /// asked once for each.
+    /// others have no files here. `trees` and `origins` say what lay beside
+    /// their files where the plan was made.
     ///
     /// # Errors
     /// [`CompileError::ForeignSource`] where the bytes are others than the
-    /// digest says, or what `content` says.
+    /// digest says, or where a path or a tree is none, or what `content` says.
     pub fn of_stored(
         sources: &[Source],
+        (trees, origins): (&[Tree], &[SourceTrees]),
         is_used: impl Fn(SourceId) -> bool,
-        mut content: impl FnMut(Digest) -> Result<Vec<u8>, CompileError>,
+        content: &StoredContent,
     ) -> Result<Self, CompileError> {
         let mut files: HashMap<Digest, Arc<File>> = HashMap::new();
         let mut closures = Vec::new();
@@ -174,10 +154,7 @@ impl SourceSet {
                 let file = match files.get(digest) {
                     Some(file) => Arc::clone(file),
                     None => {
-                        let bytes = content(*digest)?;
-                        if Digest::of(&bytes) != *digest {
-                            return Err(CompileError::ForeignSource(path.clone()));
-                        }
+                        let bytes = content.read(*digest, path)?;
                         // What it includes is known.
                         let file = File { bytes, digest: *digest, includes: Vec::new() };
                         Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
@@ -190,8 +167,37 @@ impl SourceSet {
             }
             closures.push(closure);
         }
-        let origins = sources.iter().map(|_| None).collect();
+        let trees: Vec<Arc<Tree>> = trees.iter().cloned().map(Arc::new).collect();
+        let tree = |at: &usize| trees.get(*at).map(Arc::clone);
+        let stored = sources.iter().enumerate().map(|(index, source)| {
+            let trees = origins.get(index).and_then(|origin| {
+                let include_dirs = origin.include_dirs.iter().map(tree).collect::<Option<_>>()?;
+                Some((tree(&origin.root)?, include_dirs))
+            });
+            let (root, include_dirs) =
+                trees.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
+            let content = content.clone();
+            Ok(Origin::Stored(StoredDirectories { root, include_dirs, content }))
+        });
+        let origins = stored.collect::<Result<_, CompileError>>()?;
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
+    }
+
+    /// What lies below the directories that the sources come from, for a plan
+    /// that is stored: of what lies in a directory of `apart`, nothing; of the
+    /// files, the smallest with their contents, so many bytes in all.
+    #[must_use]
+    pub fn trees(&self, apart: &[PathBuf], bytes: u64) -> Trees {
+        let here = self.origins.iter().filter_map(|origin| match origin {
+            Origin::Here(dirs) => Some(dirs),
+            Origin::Stored(_) => None,
+        });
+        Trees::below(here, apart, bytes)
+    }
+
+    /// Whether a source comes with a stored plan.
+    pub(crate) fn is_stored(&self, source: SourceId) -> bool {
+        matches!(self.origins[source.0], Origin::Stored(_))
     }
 
     /// Bytes of a source with all it includes.
@@ -275,10 +281,12 @@ impl SourceSet {
             include_dirs: search,
             files: staged_files(&placed),
         });
+        let files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
         let depth = Path::new(staged).components().count();
         let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
-        self.origins.push(Some(Origin { root, include_dirs: include_dirs.to_vec() }));
+        let include_dirs = include_dirs.to_vec();
+        self.origins.push(Origin::Here(SourceDirectories { root, include_dirs, files }));
         let index = SourceId(self.sources.len() - 1);
         self.loaded.insert(request, index);
         Ok(index)
@@ -299,22 +307,30 @@ impl SourceSet {
     /// What lies among the sources where a compiler looks that runs in the
     /// staged directory: the answer that it would have there.
     pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
-        let Some(origin) = &self.origins[source.0] else { return Answer::Absent };
-        let path = origin.path(below);
-        match fs::metadata(&path) {
-            Err(_) => Answer::Absent,
-            Ok(meta) if meta.is_dir() => Answer::Directory,
-            Ok(meta) if meta.is_file() => match digests.digest(&path) {
-                Ok(digest) => Answer::File { digest, real: None },
-                Err(_) => Answer::Other,
-            },
-            Ok(_) => Answer::Other,
-        }
+        let own = self.staged(source, below);
+        own.unwrap_or_else(|| self.origins[source.0].answer(below, digests))
+    }
+
+    /// Where a source's files come from.
+    pub(crate) fn origin(&self, source: SourceId) -> &Origin {
+        &self.origins[source.0]
+    }
+
+    /// Which file or directory among the sources is behind a path. Directories
+    /// that sources are found in by name are none.
+    pub(crate) fn place(&self, source: SourceId, below: &Path) -> Option<FilePlace> {
+        let origin = &self.origins[source.0];
+        if self.is_by_name(source) && origin.is_dir(below) { None } else { origin.place(below) }
+    }
+
+    /// Whether a source's includes are found by name, so that they are laid out
+    /// as they name each other.
+    fn is_by_name(&self, source: SourceId) -> bool {
+        self.sources[source.0].include_dirs.iter().any(|dir| dir == ".")
     }
 
     /// Whether what is laid out at a path with `..` in it is not what lies
-    /// there among the sources. Where sources are found by name, they are laid
-    /// out as they name each other.
+    /// there among the sources.
     pub(crate) fn is_other(
         &self,
         source: SourceId,
@@ -322,55 +338,27 @@ impl SourceSet {
         laid_out: &Answer,
         digests: &FileDigests,
     ) -> bool {
-        let by_name = self.sources[source.0].include_dirs.iter().any(|dir| dir == ".");
         let leads_back = below.components().any(|part| part == Component::ParentDir);
-        leads_back
-            && !by_name
-            && self.origins[source.0].is_some()
-            && self.answer(source, below, digests) != *laid_out
+        leads_back && !self.is_by_name(source) && self.answer(source, below, digests) != *laid_out
     }
 
     /// The file of a closure that is laid out at a path.
     pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<Answer> {
-        let files = self.closures[source.0].iter();
-        let file = files.clone().find(|(staged, _)| path == Path::new(staged))?;
+        let mut files = self.closures[source.0].iter();
+        let file = files.find(|(staged, _)| path.as_os_str() == staged.as_str())?;
         Some(Answer::File { digest: file.1.digest, real: None })
     }
 
-    /// Whether answers about the sources, seen from the staged directory,
-    /// would be the same now.
-    pub(crate) fn hold(&self, source: SourceId, answers: &Answers, digests: &FileDigests) -> bool {
-        answers.iter().all(|(below, answer)| self.answer(source, below, digests) == *answer)
-    }
-
-    /// Lays out what a compiler looked for, if it is there; gives what that is.
-    ///
-    /// # Errors
-    /// [`CompileError::Io`] where it can't be read or written.
-    pub(crate) fn stage_more(
+    /// The first answer about the sources, seen from the staged directory, that
+    /// would be another one now.
+    pub(crate) fn first_change<'a>(
         &self,
         source: SourceId,
-        below: &Path,
-        dir: &Path,
-    ) -> Result<Answer, CompileError> {
-        let Some(origin) = &self.origins[source.0] else { return Ok(Answer::Absent) };
-        let (real, staged) = (origin.path(below), dir.join(below));
-        if real.is_dir() {
-            fs::create_dir_all(&staged).map_err(CompileError::io("create", &staged))?;
-            return Ok(Answer::Directory);
-        }
-        if !real.is_file() {
-            return Ok(Answer::Absent);
-        }
-        let parent = staged.parent().unwrap_or(dir);
-        fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
-        if !staged.exists() {
-            let bytes = fs::read(&real).map_err(CompileError::io("read", &real))?;
-            let write = write_atomic(&staged, &[&bytes]);
-            write.map_err(CompileError::io("write", &staged))?;
-        }
-        let bytes = fs::read(&staged).map_err(CompileError::io("read", &staged))?;
-        Ok(Answer::File { digest: Digest::of(&bytes), real: None })
+        answers: &'a Answers,
+        digests: &FileDigests,
+    ) -> Option<(&'a Path, &'a Answer)> {
+        let holds = |below: &Path, answer: &Answer| self.answer(source, below, digests) == *answer;
+        answers.first_change_by(holds, |below| self.place(source, below))
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that
@@ -386,6 +374,8 @@ impl SourceSet {
             let parent = path.parent().unwrap_or(dir);
             fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
             match same {
+                // Its directory may be that of the other one.
+                Some(_) if path.exists() => Ok(()),
                 Some(other) => fs::hard_link(dir.join(other), &path),
                 None => fs::write(&path, &file.bytes),
             }
@@ -405,8 +395,7 @@ impl SourceFiles for SourceSet {
     }
 
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
-        let origin = self.origins[source.0].as_ref();
-        origin.is_none_or(|origin| fs::metadata(origin.path(below)).is_err())
+        self.origins[source.0].is_absent(below)
     }
 }
 
@@ -431,11 +420,6 @@ fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFi
 fn is_below(path: &str) -> bool {
     let plain = |part| matches!(part, std::path::Component::Normal(_));
     !path.is_empty() && Path::new(path).components().all(plain)
-}
-
-/// Where files of an include directory are laid out.
-fn include_root(number: usize) -> String {
-    format!("i{number}")
 }
 
 /// The file that an include means, as far as its text tells; where it leads
@@ -601,18 +585,19 @@ mod tests {
             .into_iter()
             .map(|(_, text)| (Digest::of(text), text.to_vec()))
             .collect();
-        let again =
-            SourceSet::of_stored(set.sources(), |_| true, |digest| Ok(known[&digest].clone()))
-                .unwrap();
+        let trees = set.trees(&[], 1 << 20);
+        let trees = (&trees.trees[..], &trees.sources[..]);
+        let content = StoredContent::new(move |digest| Ok(known[&digest].clone()));
+        let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
         assert_eq!(again.closure_size(index), set.closure_size(index));
-        let other = SourceSet::of_stored(set.sources(), |_| true, |_| Ok(b"2".to_vec()));
+        let wrong = StoredContent::new(|_| Ok(b"2".to_vec()));
+        let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
         assert!(matches!(other, Err(CompileError::ForeignSource(_))));
         for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {
             let mut sources = set.sources().to_vec();
             sources[0].files[0].path = path.to_owned();
-            let outside =
-                SourceSet::of_stored(&sources, |_| true, |digest| Ok(known[&digest].clone()));
+            let outside = SourceSet::of_stored(&sources, trees, |_| true, &content);
             assert!(matches!(outside, Err(CompileError::ForeignSource(_))), "{path}");
         }
     }
@@ -632,11 +617,6 @@ mod tests {
         assert_eq!(answer("i0"), Answer::Directory);
         assert_eq!(answer("i0/gone"), Answer::Absent);
         assert_eq!(answer("k/../k/bits"), file(b"1"));
-        let stage = tempfile::tempdir().unwrap();
-        set.stage(index, stage.path()).unwrap();
-        let more = |below: &str| set.stage_more(index, Path::new(below), stage.path()).unwrap();
-        assert_eq!((more("k/bits"), more("k/gone")), (file(b"1"), Answer::Absent));
-        assert_eq!(fs::read(stage.path().join("k/bits")).unwrap(), b"1");
     }
 
     #[test]

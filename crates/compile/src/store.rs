@@ -108,7 +108,7 @@ impl RestsOn {
     /// Something that is never so: what was made is for one build alone.
     pub(crate) fn nothing_known() -> Self {
         let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
-        Self { system: Answers::of_relative(never), ..Self::default() }
+        Self { system: Answers::of_separate(never), ..Self::default() }
     }
 }
 
@@ -343,7 +343,9 @@ impl ObjectStore {
         let Some(answers) = self.read_answers(name) else { return false };
         let is_of_sources = answers.are_relative();
         let holds = match (is_of_sources, now.source) {
-            (true, Some((sources, source))) => sources.hold(source, &answers, now.looks.digests()),
+            (true, Some((sources, source))) => {
+                sources.first_change(source, &answers, now.looks.digests()).is_none()
+            }
             (true, None) => false,
             (false, _) => answers.hold(now.looks),
         };
@@ -495,7 +497,7 @@ mod tests {
         fs::write(&header, "1").unwrap();
         let file = Answer::File { digest: Digest::of(b"1"), real: None };
         let system = [(header.clone(), file), (later.clone(), Answer::Absent)].into();
-        let rests_on = RestsOn { system: Answers::of_relative(system), ..RestsOn::default() };
+        let rests_on = RestsOn { system: Answers::of_separate(system), ..RestsOn::default() };
         f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
         let is_there = || found(&ObjectStore::open(f.dir.path()).unwrap(), f.job).is_some();
         assert!(is_there());

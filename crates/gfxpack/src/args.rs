@@ -217,6 +217,10 @@ pub(crate) struct PlanCommand {
     /// `build --plan DIR`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands"])]
     pub(crate) out: Option<PathBuf>,
+    /// Bytes of files that lie beside the sources and that none of them names,
+    /// to be stored with the plan; the smallest first
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MB", requires = "out")]
+    pub(crate) carry: u64,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -16,9 +17,10 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
-use gfxpack_process::{Cancel, End, Moment, read_sealed, run, touch, write_sealed};
+use gfxpack_process::{Cancel, End, Moment, WorkDir, read_sealed, run, touch, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use crate::arguments::deps_arguments;
 use crate::error::LaunchError;
@@ -61,6 +63,8 @@ pub struct Drivers<'a> {
     keeps: bool,
     looks: &'a Looks<'a>,
     cancel: &'a Cancel,
+    /// Where they are asked, swept by a later build if this one is killed.
+    scratch: OnceLock<Option<WorkDir>>,
     /// Whose answers were compared with those for a whole command.
     compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
     known: Mutex<HashMap<CommandKey, Arc<OnceLock<Answer>>>>,
@@ -77,7 +81,8 @@ struct Remembered {
 }
 
 impl<'a> Drivers<'a> {
-    /// Of these toolchains. What they say is kept in the directory `kept`.
+    /// Of these toolchains. What they say is kept in the directory `kept`, two
+    /// below the cache's.
     #[must_use]
     pub fn new(
         toolchains: &'a [Toolchain],
@@ -86,7 +91,8 @@ impl<'a> Drivers<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
-        Self { toolchains, kept, keeps: true, looks, cancel, compared, known }
+        let scratch = OnceLock::new();
+        Self { toolchains, kept, keeps: true, looks, cancel, scratch, compared, known }
     }
 
     /// The same, but nothing is written.
@@ -180,7 +186,7 @@ impl<'a> Drivers<'a> {
         command: &Command<'_>,
         defines: &[Vec<Define>],
     ) -> Option<(Vec<CommandTemplate>, Option<Answers>)> {
-        let temporary = tempfile::Builder::new().prefix("gfxpack-driver-").tempdir().ok()?;
+        let temporary = self.scratch().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let slot = format!("{INPUT}.{}", key.extension);
         let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
@@ -197,6 +203,20 @@ impl<'a> Drivers<'a> {
         });
         let program = self.toolchains[key.toolchain.0].program(key.program);
         same.then(|| (general, self.answers(record, program, &scratch, since)))
+    }
+
+    /// A directory to ask a driver in. One that only looks makes none in a
+    /// cache without any.
+    fn scratch(&self) -> io::Result<TempDir> {
+        let create = || {
+            let cache = self.kept.ancestors().nth(2)?;
+            let may = self.keeps || cache.join("work").is_dir();
+            may.then(|| WorkDir::create(cache).ok()).flatten()
+        };
+        let work = self.scratch.get_or_init(create);
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("gfxpack-driver-");
+        work.as_ref().map_or_else(|| builder.tempdir(), |work| builder.tempdir_in(work.path()))
     }
 
     /// What a driver was told; `None` where that is not known.

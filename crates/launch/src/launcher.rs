@@ -104,6 +104,8 @@ pub struct Run {
 /// of the precompiled header that it used.
 #[derive(Debug, Clone)]
 pub struct ReadBefore {
+    /// The precompiled header, and the source that it was made of.
+    pub own: [PathBuf; 2],
     /// Every file that was read, as the compiler lists it.
     pub files: Arc<BTreeSet<PathBuf>>,
     /// What the file system and the sources had to answer.

@@ -19,7 +19,7 @@ pub struct ToolchainPlaces(HashMap<Language, Places>);
 
 impl ToolchainPlaces {
     /// With the directories that were admitted besides, and the one that
-    /// precompiled headers are kept in.
+    /// precompiled headers are kept in, of which a run may read its own alone.
     #[must_use]
     pub fn new(
         toolchain: &Toolchain,
@@ -27,12 +27,12 @@ impl ToolchainPlaces {
         headers: &Path,
         looks: &Looks<'_>,
     ) -> Self {
+        let headers = looks.real(headers);
         let of = |language| {
-            let covered = toolchain.covered_paths(language).into_iter();
-            let precompiled = (language == Language::Hip).then(|| headers.to_owned());
-            let covered = covered.chain(precompiled).map(|path| looks.real(&path));
+            let places = Places::default().with(Place::Passed, &headers);
+            let covered = toolchain.covered_paths(language);
             let places =
-                covered.fold(Places::default(), |all, path| all.with(Place::Covered, path));
+                covered.iter().fold(places, |all, path| all.with(Place::Covered, looks.real(path)));
             admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
         };
         let languages = [Language::Hip, Language::OpenclC, Language::Assembly];

@@ -24,7 +24,7 @@ pub struct Cache {
     /// Where scratch directories are made.
     pub scratch: PathBuf,
     /// Where what is worth keeping lies.
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     writable: bool,
     /// Bytes that the store may have when the build is done.
     limit: Option<u64>,

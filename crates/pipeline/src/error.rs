@@ -365,7 +365,7 @@ fn package_kind(error: &gfxpack_package::Error) -> ErrorKind {
 
 #[cfg(test)]
 mod tests {
-        use super::*;
+    use super::*;
 
     #[test]
     fn a_package_that_could_not_be_signed_fails_as_the_signer_did() {

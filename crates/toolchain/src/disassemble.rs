@@ -10,6 +10,7 @@ use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
+use crate::probe_cache::bounded;
 use crate::toolchain::Toolchain;
 
 const PROGRAM: &str = "llvm-objdump";
@@ -59,6 +60,7 @@ impl Disassembler {
         File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
         let mut text = tempfile::tempfile().map_err(io)?;
         let mcpu = format!("--mcpu={processor}");
+        let recorder = bounded(scratch.path(), false).ok();
         let arguments = ["--disassemble", "--triple=amdgcn-amd-amdhsa", &mcpu, "kernel.o"];
         let output = process::run_into(
             text.try_clone().map_err(io)?,
@@ -69,7 +71,7 @@ impl Disassembler {
                 environment: &self.environment,
                 temp_dir: scratch.path(),
                 time_limit: TIME_LIMIT,
-                record: None,
+                record: recorder.as_ref(),
             },
             cancel,
         )?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::probe_cache::Watch;
+use crate::probe_cache::{Watch, bounded};
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -206,7 +206,23 @@ impl<'a> Asker<'a> {
         program: &Path,
         arguments: Vec<OsString>,
     ) -> Result<(Output, FilesRead), ToolchainError> {
-        let recorder = self.watch.and_then(|watch| watch.recorder().ok());
+        let recorder = match self.watch {
+            Some(watch) => watch.recorder(),
+            None => bounded(self.scratch, false),
+        };
+        let recorder = recorder.ok();
+        let output = self.run_with(program, arguments, recorder.as_ref())?;
+        let record = recorder.map_or(Err(Unwatched::Nothing), Recorder::finish);
+        let read = self.watch.and_then(|watch| watch.take(program, record));
+        Ok((output, read))
+    }
+
+    fn run_with(
+        &self,
+        program: &Path,
+        arguments: Vec<OsString>,
+        record: Option<&Recorder>,
+    ) -> Result<Output, ToolchainError> {
         let output = process::run(
             &Program {
                 path: program,
@@ -215,16 +231,14 @@ impl<'a> Asker<'a> {
                 environment: self.environment,
                 temp_dir: self.scratch,
                 time_limit: TIME_LIMIT,
-                record: recorder.as_ref(),
+                record,
             },
             self.cancel,
         )?;
         if let End::Cancelled = output.end {
             return Err(ToolchainError::Interrupted);
         }
-        let record = recorder.map_or(Err(Unwatched::Nothing), Recorder::finish);
-        let read = self.watch.and_then(|watch| watch.take(program, record));
-        Ok((output, read))
+        Ok(output)
     }
 
     /// The directory that programs run in.
@@ -256,7 +270,8 @@ impl<'a> Asker<'a> {
     pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
         let Some(loader) = loader(program) else { return Ok(Vec::new()) };
         let arguments = vec!["--list".into(), program.into()];
-        let output = self.attempt(&loader, arguments)?;
+        // What is preloaded would be listed.
+        let output = self.run_with(&loader, arguments, None)?;
         let libraries = output.stdout.lines().filter_map(|line| {
             let path = line.split_once("=>").map_or(line, |(_, path)| path).trim();
             path.split_once(" (").map(|(path, _)| PathBuf::from(path.trim()))

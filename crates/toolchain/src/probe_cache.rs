@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_process::watch::{
-    Answer, Answers, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
+    Answer, Answers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
 };
 use gfxpack_process::{FileDigests, Moment, read_sealed, touch, write_sealed};
 use rayon::prelude::*;
@@ -117,6 +117,17 @@ impl<'a> ProbeCache<'a> {
     }
 }
 
+/// A record of a program that may write nothing but what is in `scratch`; with
+/// `all`, of what it asks of files.
+pub(crate) fn bounded(scratch: &Path, all: bool) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions {
+        all,
+        writable: Some(&[scratch]),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    })
+}
+
 /// Watches programs that are asked.
 pub(crate) struct Watch<'a> {
     looks: &'a Looks<'a>,
@@ -153,7 +164,7 @@ impl<'a> Watch<'a> {
 
     /// A record for a program that is about to be asked.
     pub(crate) fn recorder(&self) -> io::Result<Recorder> {
-        Recorder::with(&RecorderOptions { all: true, ..RecorderOptions::default() })
+        bounded(&self.scratch, true)
     }
 
     /// Takes the record of a program; gives the files that were read.

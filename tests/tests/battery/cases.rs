@@ -47,6 +47,10 @@ pub(crate) struct Case {
     /// Whether the change changes nothing.
     #[serde(default)]
     pub(crate) same: bool,
+    /// Whether it asks for a path that a stored plan can't tell of: above the
+    /// sources, or no text.
+    #[serde(default, rename = "not-in-plan")]
+    pub(crate) not_in_plan: bool,
     source: String,
     #[serde(default)]
     files: BTreeMap<String, Content>,

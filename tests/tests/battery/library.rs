@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gfxpack_tests::project::{Project, Run, command, finish, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, strace, tool};
 use serde_json::Value;
 
 use crate::cases::{Kernel, Right};
@@ -83,10 +83,21 @@ impl Library {
         self.outcome(finish(self.build_command(route, cache)))
     }
 
+    /// What a build of a stored plan makes.
+    pub(crate) fn build_stored(&self, cache: &str) -> Outcome {
+        let (plan, out) = (self.root.join("plan"), self.root.join("o"));
+        let [plan, out] = [&plan, &out].map(|dir| dir.to_str().unwrap());
+        let cache = ["--cache-dir", cache];
+        let store = self.command(&[&["plan", "--out", plan][..], &cache, &INPUT].concat());
+        finish(store).expect_code(0);
+        let words = ["build", "--jobs", "2", "--plan", plan, "--out", out];
+        self.outcome(finish(self.command(&[&words[..], &cache].concat()))).0
+    }
+
     /// What a build makes that strace follows, and what it says of it.
     pub(crate) fn trace(&self, route: (&str, &str), cache: &str) -> (Outcome, Trace) {
         let log = self.root.join("trace");
-        let run = finish(trace::of(&self.build_command(route, cache), &log));
+        let run = finish(strace(&self.build_command(route, cache), trace::CALLS, &log));
         let own = [self.root.join("o"), self.root.join("lib").join(cache)];
         let trace = Trace::read(&log, &self.root.join("out"), &own);
         (self.outcome(run).0, trace)

@@ -3,12 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use gfxpack_tests::project::command;
 
 /// The calls that open or change files.
-const CALLS: &str = "open,openat,openat2,creat,truncate,rename,renameat,renameat2,unlink,unlinkat,\
+pub(crate) const CALLS: &str = "open,openat,openat2,creat,truncate,rename,renameat,renameat2,unlink,unlinkat,\
                      mkdir,mkdirat,rmdir,symlink,symlinkat,link,linkat,mknod,mknodat,chmod,fchmodat";
 /// What anybody may write to, and what of gfxpack's lies in the directory for
 /// temporary files.
@@ -19,22 +16,6 @@ pub(crate) struct Trace {
     pub(crate) read: BTreeSet<String>,
     /// Calls that changed what is none of gfxpack's own.
     pub(crate) written: Vec<String>,
-}
-
-/// A command with strace in front of it, which writes into a file.
-pub(crate) fn of(traced: &Command, log: &Path) -> Command {
-    let mut strace = command("strace");
-    strace.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e"]);
-    strace.arg(format!("trace={CALLS}")).arg("-o").arg(log);
-    strace.arg("--").arg(traced.get_program()).args(traced.get_args());
-    for (name, value) in traced.get_envs() {
-        match value {
-            Some(value) => strace.env(name, value),
-            None => strace.env_remove(name),
-        };
-    }
-    strace.current_dir(traced.get_current_dir().unwrap());
-    strace
 }
 
 impl Trace {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use gfxpack_launch::{CommandTemplate, Defines, TemplateValues, Word, searched};
 use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::include::{self, Include};
-use gfxpack_plan::plan::Job;
+use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::preload::{self, RECORD_VARIABLE};
 use gfxpack_toolchain::Toolchain;
 
@@ -72,6 +72,11 @@ impl Recipe {
         headers: &Headers,
         toolchain: ToolchainSource,
     ) -> Result<Option<Self>, CompileError> {
+        // What is sent under two names is two files there.
+        let is_other_name = |file: &StagedFile| file.same_as.is_some();
+        if context.plan[job.source].files.iter().any(is_other_name) {
+            return Ok(None);
+        }
         let mut tree = Tree::new(context, job);
         let (commands, before) = match toolchain {
             // The workers' own programs start by themselves, so that only their

@@ -77,7 +77,12 @@ impl Elsewhere<'_> {
             }
         }
         let system = Answers::new(system, self.context.looks);
-        Ok((system, Answers::of_relative(sources)))
+        let place = |below: &Path| self.context.sources.place(self.job.source, below);
+        let sources = Answers::of_relative(sources, place);
+        if sources.have_same() {
+            return Err("directories that are one here were two there".to_owned());
+        }
+        Ok((system, sources))
     }
 
     /// Where everything lies there.
@@ -119,7 +124,13 @@ impl Elsewhere<'_> {
         };
         let told = |path: &Path, what: &str| format!("`{}` {what}", path.display());
         match judgement {
-            Judgement::Nothing | Judgement::InStage(_) => {}
+            Judgement::Nothing => {}
+            Judgement::InStage(below) => {
+                let (all, source) = (self.context.sources, self.job.source);
+                if all.staged(source, &below).is_none() && all.origin(source).is_dir(&below) {
+                    sources.insert((below, Answer::Directory));
+                }
+            }
             Judgement::AbsentInStage(below) => {
                 match self.context.sources.answer(self.job.source, &below, self.context.digests) {
                     Answer::Absent => drop(sources.insert((below, Answer::Absent))),
@@ -135,10 +146,10 @@ impl Elsewhere<'_> {
             }
             Judgement::Directory(path) => {
                 let (path, _) = here(&path);
-                if looks.answer(&path, Query::What) != Some(Answer::Directory) {
-                    return Err(told(&path, "is no directory here"));
+                match looks.answer(&path, Query::What).filter(Answer::is_directory) {
+                    Some(answer) => drop(system.insert((path, answer))),
+                    None => return Err(told(&path, "is no directory here")),
                 }
-                system.insert((path, Answer::Directory));
             }
             Judgement::Present(path) => {
                 let (path, was_sent) = here(&path);

@@ -18,6 +18,8 @@ use gfxpack_process::Cancel;
 use headers::Headers;
 pub(crate) use runner::RemoteContext;
 
+use crate::remote_error::RemoteError;
+
 /// Where the compiler that runs elsewhere comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolchainSource {
@@ -135,38 +137,4 @@ pub struct ActionOutcome {
     pub cached: bool,
     /// How long the command ran, where the service says.
     pub duration: Option<Duration>,
-}
-
-/// Why an action has no outcome.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteError {
-    /// Someone asked to stop.
-    #[error("failed to finish: interrupted")]
-    Interrupted,
-    /// The command did not end within its time limit.
-    #[error("failed to run `{0}` within its time limit")]
-    TimedOut(String),
-    /// Only what the service has already was asked for, and it has not.
-    #[error("failed to find `{0}` among what the service has")]
-    NotCached(String),
-    /// The service can't run this action, however often it is asked; it may
-    /// run others.
-    #[error("failed to run `{name}` remotely: {reason}")]
-    Lost {
-        /// The kernel.
-        name: String,
-        /// What the service said.
-        reason: String,
-    },
-    /// The service can't be used at all.
-    #[error("failed to use `{service}`: {reason}")]
-    Service {
-        /// Its address.
-        service: String,
-        /// What is wrong.
-        reason: String,
-        /// What the user can do about it.
-        hint: String,
-    },
 }

@@ -12,10 +12,11 @@ use gfxpack_process::{Moment, Usage};
 
 use super::action::Recipe;
 use super::judge::Elsewhere;
-use super::{Headers, RemoteError, RemoteWorkers};
+use super::{Headers, RemoteWorkers};
 use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object, Site};
+use crate::remote_error::RemoteError;
 use crate::runner::{Outcome, Runner};
 use crate::store::RestsOn;
 

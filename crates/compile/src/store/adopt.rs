@@ -87,7 +87,7 @@ mod tests {
         };
         let rests_on = |text: &[u8]| {
             let file = Answer::File { digest: Digest::of(text), real: None };
-            let system = Answers::of_relative([(header.clone(), file)].into());
+            let system = Answers::of_separate([(header.clone(), file)].into());
             RestsOn { system, ..RestsOn::default() }
         };
         let digests = FileDigests::in_memory();

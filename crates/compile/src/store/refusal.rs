@@ -156,7 +156,7 @@ mod tests {
 
     fn rests_on_file(path: &Path, text: &[u8]) -> RestsOn {
         let file = Answer::File { digest: Digest::of(text), real: None };
-        let system = Answers::of_relative([(path.to_owned(), file)].into());
+        let system = Answers::of_separate([(path.to_owned(), file)].into());
         RestsOn { system, ..RestsOn::default() }
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let absent = f.dir.path().join("not-there");
         let absence = (absent.clone(), Answer::Absent);
         let file = Answer::File { digest: Digest::of(b"1"), real: None };
-        let system = Answers::of_relative([(header.clone(), file), absence].into());
+        let system = Answers::of_separate([(header.clone(), file), absence].into());
         let rests_on = RestsOn { system, ..RestsOn::default() };
         f.insert(FailureKind::Refused(1), &rests_on);
         assert!(f.kept().is_some());

@@ -52,7 +52,7 @@ pub(crate) fn run(
         }
     };
     if let Some(dir) = &args.out {
-        return store(gathered, dir, output);
+        return store(gathered, dir, args.carry, output);
     }
     let prepared = gathered.plan()?;
     prepared::report(&prepared, output);
@@ -69,12 +69,12 @@ pub(crate) fn run(
 }
 
 /// Stores the plan, and says in short what it is.
-fn store(gathered: Gathered, dir: &Path, output: &Output) -> Result {
+fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
     let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
     prepared::report_warnings(left_out, warnings, problems, output);
     prepared::report_shares(shares, output);
     prepared::report_unbuildable(unbuildable, output);
-    let header = stored::write(dir, gathered)?;
+    let header = stored::write(dir, gathered, carry)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
         "plan-stored",

@@ -142,6 +142,11 @@ impl PrecompiledHeader {
         beside.chain(dirs.iter().flat_map(|dir| self.names.iter().map(|name| dir.join(name))))
     }
 
+    /// What it was made of, which compilers want to see again where it was.
+    pub(crate) fn source(&self) -> PathBuf {
+        self.file.with_extension("hip")
+    }
+
     /// The command with this instead of the header that the driver includes.
     pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
@@ -315,7 +320,7 @@ impl Recipe {
     }
 
     /// What it is made of, which compilers want to see again where it was.
-    fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.file.with_extension("hip")
     }
 

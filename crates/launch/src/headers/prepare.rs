@@ -90,7 +90,8 @@ pub(crate) struct UsedHeader {
 impl UsedHeader {
     pub(crate) fn read_before(&self) -> ReadBefore {
         let answers = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
-        ReadBefore { files: Arc::clone(&self.header.files), answers }
+        let own = [self.header.file.clone(), self.header.source()];
+        ReadBefore { own, files: Arc::clone(&self.header.files), answers }
     }
 }
 
@@ -267,7 +268,7 @@ impl<'a> Headers<'a> {
         };
         let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
-        none.then(|| Arc::new(Answers::of_relative(answers).to_kept()))
+        none.then(|| Arc::new(Answers::of_separate(answers).to_kept()))
     }
 
     /// A header that was kept, or a new one where so many commands pay for it.
@@ -304,7 +305,7 @@ impl<'a> Headers<'a> {
             let work = self.options.scratch;
             let told =
                 built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
-                    Ok(self.run(index, words, dir, None)?.ok())
+                    Ok(self.run_bounded(index, words, dir)?.ok())
                 })?;
             recipe.learn(&mut header, told)?;
         }
@@ -336,6 +337,7 @@ impl<'a> Headers<'a> {
                     .filter(|dir| dir.is_absolute())
                     .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)));
                 let places = places.with(Place::Scratch, dir);
+                let places = places.with(Place::Covered, looks.real(&recipe.source()));
                 let settled = settle(&record, |_| &places, looks, since.seconds());
                 recipe.keep(scratch.path(), toolchain, &record, settled, looks)?
             }
@@ -377,7 +379,7 @@ impl<'a> Headers<'a> {
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let words = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run(toolchain, words, dir, None)?.ok() {
+                if !self.run_bounded(toolchain, words, dir)?.ok() {
                     return Ok(None);
                 }
             }
@@ -389,6 +391,17 @@ impl<'a> Headers<'a> {
             tracing::warn!("a precompiled header did not give the same bytes and is not used");
         }
         Ok(same)
+    }
+
+    /// Runs a program in a directory of its own, which is all that it may
+    /// write.
+    fn run_bounded(
+        &mut self,
+        toolchain: ToolchainId,
+        words: Vec<OsString>,
+        dir: &Path,
+    ) -> Result<Output, LaunchError> {
+        self.run(toolchain, words, dir, recorder(dir).ok().as_ref())
     }
 
     /// Runs a program in a directory of its own.

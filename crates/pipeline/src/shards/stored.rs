@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, SourceSet, for_plan};
+use gfxpack_compile::{Cancel, CompileError, SourceSet, StoredContent, Trees, for_plan};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
@@ -51,8 +51,12 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
     dir.join(FILES).join(&name[..2]).join(name)
 }
 
-/// Stores what was gathered as a plan in `dir`.
-pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
+/// Stores what was gathered as a plan in `dir`, with up to `carry` bytes of
+/// files that lie beside the sources.
+///
+/// # Errors
+/// Where a toolchain can't be listed, or a file not be written.
+pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     let sources = read.sources.sources().to_vec();
@@ -64,6 +68,7 @@ pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
             }
         }
     }
+    let trees = write_trees(dir, &read.sources, &cache, carry)?;
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
         .map(|toolchain| {
@@ -95,6 +100,8 @@ pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
         jobs_sha256: written.jobs_sha256,
         toolchains: stored,
         sources,
+        trees: trees.trees,
+        source_trees: trees.sources,
         groups: written.groups,
         kdbs: written.kdbs,
         about: About {
@@ -111,6 +118,22 @@ pub fn write(dir: &Path, gathered: Gathered) -> Result<Header<About>> {
     text.push(b'\n');
     replace(&head, &text).map_err(error::io("write", &head))?;
     Ok(header)
+}
+
+/// Stores what lies beside the sources.
+fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Result<Trees> {
+    // What gfxpack writes itself is no source.
+    let apart: Vec<PathBuf> =
+        [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
+    let trees = sources.trees(&apart, carry);
+    for (digest, from) in &trees.files {
+        let path = file(dir, *digest);
+        if !path.exists() {
+            let bytes = fs::read(from).map_err(error::io("read", from))?;
+            replace(&path, &bytes).map_err(error::io("write", &path))?;
+        }
+    }
+    Ok(trees)
 }
 
 impl Stored {
@@ -194,14 +217,14 @@ impl Stored {
         cache: Cache,
     ) -> Result<Prepared> {
         let used: HashSet<SourceId> = plan.jobs.iter().map(|job| job.source).collect();
-        let sources = SourceSet::of_stored(
-            &plan.sources,
-            |source| used.contains(&source),
-            |digest| {
-                let path = file(&self.dir, digest);
-                fs::read(&path).map_err(|source| CompileError::Io { action: "read", path, source })
-            },
-        )?;
+        let dir = self.dir;
+        let content = StoredContent::new(move |digest| {
+            let path = file(&dir, digest);
+            fs::read(&path).map_err(|source| CompileError::Io { action: "read", path, source })
+        });
+        let trees = (&self.header.trees[..], &self.header.source_trees[..]);
+        let is_used = |source| used.contains(&source);
+        let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
         let About { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
         Ok(Prepared {

@@ -4,6 +4,7 @@
 mod read;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod write;
 
 use gfxpack_model::compiler::Program;
@@ -14,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{PlanToolchain, Source};
 
 pub use read::{Jobs, read};
+pub use tree::{SourceTrees, Told, Tree, TreeEntry, TreeKind};
 pub use write::{WriteError, Written, write_jobs};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What jobs have in common; `A` is what whoever stores the plan says of it
 /// besides.
@@ -37,6 +39,10 @@ pub struct Header<A> {
     pub toolchains: Vec<StoredToolchain>,
     /// The sources; the files' contents lie beside, by digest.
     pub sources: Vec<Source>,
+    /// What lies below the directories that they come from.
+    pub trees: Vec<Tree>,
+    /// Which of those directories are whose, by source.
+    pub source_trees: Vec<SourceTrees>,
     /// What many jobs have in common.
     pub groups: Vec<Group>,
     /// One per target.

@@ -95,6 +95,11 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
     )
     .unwrap();
     let header = Header {
+        trees: vec![super::Tree::default()],
+        source_trees: sources()
+            .iter()
+            .map(|_| super::SourceTrees { root: 0, include_dirs: Vec::new() })
+            .collect(),
         format: FORMAT,
         generator: "test".to_owned(),
         digest: written.digest,
@@ -203,7 +208,7 @@ fn nothing_that_was_changed_is_read() {
         change(&mut header);
         fails(&header, &text);
     };
-    change(&|header| header.format = 3);
+    change(&|header| header.format = FORMAT + 1);
     change(&|header| header.groups[0].after = Words::from_iter(["another"]));
     change(&|header| header.groups[0].source = SourceId(9));
     change(&|header| header.groups.clear());

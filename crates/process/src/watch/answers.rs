@@ -17,10 +17,14 @@ pub enum Answer {
     Absent,
     /// A directory, whatever is in it.
     Directory,
+    /// The same by a path with links in it or `..`, and its path without.
+    LinkedDirectory(#[serde(with = "path_text")] PathBuf),
     /// A directory with these names in it.
     Listing(Digest),
     /// A symbolic link that holds this, wherever it leads.
     Link(#[serde(with = "path_text")] PathBuf),
+    /// Something that is no symbolic link.
+    NoLink,
     /// A regular file.
     File {
         /// SHA-256 of its content.
@@ -63,10 +67,25 @@ impl Answer {
     pub fn query(&self) -> Query {
         match self {
             Self::Listing(_) => Query::Names,
-            Self::Link(_) => Query::Link,
+            Self::Link(_) | Self::NoLink => Query::Link,
             Self::Executable(_) => Query::Executable,
             _ => Query::What,
         }
+    }
+
+    /// A file's content.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::File { digest, .. } => Some(*digest),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory | Self::LinkedDirectory(_))
     }
 }
 
@@ -77,9 +96,9 @@ impl Answer {
 pub struct Answers {
     #[serde(with = "path_text::pairs")]
     answers: Vec<(PathBuf, Answer)>,
-    /// Those of the paths, by their places in the list, that are one file
-    /// under several names: a compiler reads such a file once where its text
-    /// says so.
+    /// Those of the paths, by their places in the list, that are one file or
+    /// one directory under several names: a compiler reads such a file once
+    /// where its text says so, and searches such a directory once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     same: Vec<Vec<usize>>,
 }
@@ -93,10 +112,27 @@ impl Answers {
         Self { answers, same }
     }
 
-    /// Of paths that are not looked up in this process' file system.
+    /// The same of relative paths; `place` gives device and inode of each.
     #[must_use]
-    pub fn of_relative(answers: BTreeSet<(PathBuf, Answer)>) -> Self {
+    pub fn of_relative(
+        answers: BTreeSet<(PathBuf, Answer)>,
+        place: impl Fn(&Path) -> Option<(u64, u64)>,
+    ) -> Self {
+        let answers: Vec<_> = answers.into_iter().collect();
+        let same = same(&answers, place);
+        Self { answers, same }
+    }
+
+    /// Of paths none of which are one file.
+    #[must_use]
+    pub fn of_separate(answers: BTreeSet<(PathBuf, Answer)>) -> Self {
         Self { answers: answers.into_iter().collect(), same: Vec::new() }
+    }
+
+    /// Whether some of the paths are one file or directory.
+    #[must_use]
+    pub fn have_same(&self) -> bool {
+        !self.same.is_empty()
     }
 
     /// Whether nothing was asked.
@@ -125,10 +161,21 @@ impl Answers {
     /// The first path that would be answered otherwise now, with what it was.
     #[must_use]
     pub fn first_change(&self, looks: &Looks<'_>) -> Option<(&Path, &Answer)> {
-        if let Some(changed) = self.iter().find(|(path, answer)| !looks.holds(path, answer)) {
+        self.first_change_by(|path, answer| looks.holds(path, answer), |path| looks.place(path))
+    }
+
+    /// The same by what somebody else says: whether an answer would be given
+    /// again, and device and inode of a path.
+    #[must_use]
+    pub fn first_change_by(
+        &self,
+        holds: impl Fn(&Path, &Answer) -> bool,
+        place: impl Fn(&Path) -> Option<(u64, u64)>,
+    ) -> Option<(&Path, &Answer)> {
+        if let Some(changed) = self.iter().find(|(path, answer)| !holds(path, answer)) {
             return Some(changed);
         }
-        let now = same(&self.answers, |path| looks.place(path));
+        let now = same(&self.answers, place);
         let other = self.same.iter().find(|group| !now.contains(group));
         let other = other.or_else(|| now.iter().find(|group| !self.same.contains(group)))?;
         let (path, answer) = &self.answers[other[0]];
@@ -160,15 +207,16 @@ impl Answers {
     }
 }
 
-/// Groups of files that are one, by their places.
+/// Groups of files and directories that are one, by their places.
 fn same(
     answers: &[(PathBuf, Answer)],
     place: impl Fn(&Path) -> Option<(u64, u64)>,
 ) -> Vec<Vec<usize>> {
-    let mut by_digest: HashMap<Digest, Vec<usize>> = HashMap::new();
+    // What differs is not one.
+    let mut by_digest: HashMap<Option<Digest>, Vec<usize>> = HashMap::new();
     for (at, (_, answer)) in answers.iter().enumerate() {
-        if let Answer::File { digest, .. } = answer {
-            by_digest.entry(*digest).or_default().push(at);
+        if answer.digest().is_some() || *answer == Answer::Directory {
+            by_digest.entry(answer.digest()).or_default().push(at);
         }
     }
     let mut groups: HashMap<(u64, u64), Vec<usize>> = HashMap::new();

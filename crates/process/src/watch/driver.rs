@@ -48,31 +48,46 @@ pub fn settle_driver(
 ) -> Settled {
     let places = driver_places(scratch.to_owned(), scratch);
     let mut settled = settle(record, |_| &places, looks, since.seconds());
-    let seen: BTreeSet<&Path> =
-        record.asks.iter().filter(|ask| sees_mode(ask)).map(|ask| ask.path.as_path()).collect();
-    let files = settled.answers.iter().filter(|(_, answer)| matches!(answer, Answer::File { .. }));
-    let modes: Vec<_> = files
-        .filter(|(path, _)| seen.contains(path.as_path()))
-        .filter_map(|(path, _)| Some((path.clone(), looks.answer(path, Query::Executable)?)))
-        .collect();
-    settled.answers.extend(modes);
-    let started = started(record, program);
-    for path in started.into_iter().filter(|path| !path.starts_with(scratch)) {
-        match looks.answer(&path, Query::What) {
-            Some(answer @ Answer::File { .. }) => {
-                // Nobody tells which file it was, so it must have been this one
-                // all the time.
-                if !looks.rested(&path, since.seconds()) {
-                    settled.fresh.insert((path.clone(), answer.clone()));
+    settled.add_programs(record, program, looks, since, |path| !path.starts_with(scratch));
+    settled
+}
+
+impl Settled {
+    /// Adds the programs of a record, the interpreters of those that are
+    /// scripts, their libraries, and who may execute what was asked for: all
+    /// that `counts`. The recorder must have been told to tell all.
+    pub fn add_programs(
+        &mut self,
+        record: &Record,
+        program: &Path,
+        looks: &Looks<'_>,
+        since: Moment,
+        counts: impl Fn(&Path) -> bool,
+    ) {
+        let seen: BTreeSet<&Path> =
+            record.asks.iter().filter(|ask| sees_mode(ask)).map(|ask| ask.path.as_path()).collect();
+        let files = self.answers.iter().filter(|(_, answer)| answer.digest().is_some());
+        let modes: Vec<_> = files
+            .filter(|(path, _)| seen.contains(path.as_path()))
+            .filter_map(|(path, _)| Some((path.clone(), looks.answer(path, Query::Executable)?)))
+            .collect();
+        self.answers.extend(modes);
+        for path in started(record, program).into_iter().filter(|path| counts(path)) {
+            match looks.answer(&path, Query::What) {
+                Some(answer @ Answer::File { .. }) => {
+                    // Nobody tells which file it was, so it must have been this
+                    // one all the time.
+                    if !looks.rested(&path, since.seconds()) {
+                        self.fresh.insert((path.clone(), answer.clone()));
+                    }
+                    self.answers.insert((path, answer));
                 }
-                settled.answers.insert((path, answer));
-            }
-            _ => {
-                settled.changed.get_or_insert(path);
+                _ => {
+                    self.changed.get_or_insert(path);
+                }
             }
         }
     }
-    settled
 }
 
 /// Whether an answer says who may execute a file.

@@ -35,7 +35,7 @@ struct Look {
     kind: Kind,
     identity: Option<Identity>,
     executable: bool,
-    /// Of a file.
+    /// Of a file or a directory.
     real: PathBuf,
     digest: Option<Digest>,
     listing: Option<Digest>,
@@ -71,10 +71,14 @@ impl<'a> Looks<'a> {
     /// What the path is; `None` where that can't be found out.
     #[must_use]
     pub fn answer(&self, path: &Path, query: Query) -> Option<Answer> {
-        if query == Query::Link
-            && let Ok(link) = fs::read_link(path)
-        {
-            return Some(Answer::Link(link));
+        if query == Query::Link {
+            match fs::read_link(path) {
+                Ok(link) => return Some(Answer::Link(link)),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    return Some(Answer::NoLink);
+                }
+                Err(_) => {}
+            }
         }
         let mut known = self.lock();
         let digests = self.digests;
@@ -179,7 +183,8 @@ impl Look {
         };
         let executable = meta.as_ref().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
         let identity = meta.ok().map(|meta| Identity::of(&meta));
-        let real = if kind == Kind::File { real(path) } else { PathBuf::new() };
+        let is_there = matches!(kind, Kind::File | Kind::Directory);
+        let real = if is_there { real(path) } else { PathBuf::new() };
         Self { kind, identity, executable, real, digest: None, listing: None }
     }
 
@@ -190,6 +195,7 @@ impl Look {
                 Some(listing) => listing,
                 None => *self.listing.insert(listing(path)?),
             }),
+            Kind::Directory if self.real != path => Answer::LinkedDirectory(self.real.clone()),
             Kind::Directory => Answer::Directory,
             Kind::File if query == Query::Executable => Answer::Executable(self.executable),
             Kind::File => {

@@ -84,6 +84,9 @@ pub enum Place {
     /// The system's headers and libraries, and what the user admitted: read,
     /// and remembered.
     Readable,
+    /// A directory on the way to something, that it is there is of no matter.
+    /// What lies in it is outside.
+    Passed,
     /// Anything else.
     Outside,
 }
@@ -164,7 +167,12 @@ impl Places {
                 () => Judgement::InStage(below),
             };
         }
-        match self.place(real) {
+        let place = match self.place(real) {
+            Place::Passed if is_dir && !listed && self.dirs.contains_key(real) => Place::Covered,
+            Place::Passed => Place::Outside,
+            place => place,
+        };
+        match place {
             Place::Scratch | Place::Covered => Judgement::Nothing,
             _ if ask.is_absent() => Judgement::Absent(path()),
             // What may not be read, and what is no regular name, tells nothing
@@ -175,7 +183,7 @@ impl Places {
             Place::Readable => Judgement::Present(path()),
             // That a directory is there, which compilers ask on the way.
             Place::Outside if is_dir && !listed => Judgement::Directory(path()),
-            Place::Outside => Judgement::Reads(path()),
+            Place::Outside | Place::Passed => Judgement::Reads(path()),
         }
     }
 

@@ -100,6 +100,9 @@ impl Settled {
             Judgement::Directory(path) | Judgement::Present(path) => {
                 let link = matches!(ask.what, What::Readlink(Some(_)))
                     || (ask.what == What::Lstat && ask.file.is_some_and(|file| is_link(&file)));
+                if !link && matches!(ask.what, What::Lstat | What::Readlink(_)) {
+                    self.no_link(&path, looks);
+                }
                 let query = if link { Query::Link } else { Query::What };
                 self.found(path, query, ask, looks, since);
             }
@@ -111,6 +114,14 @@ impl Settled {
         let asked = self.stage.entry(below).or_default();
         asked.found |= found;
         asked.absent |= !found;
+    }
+
+    /// Somebody was told that a path is no link.
+    fn no_link(&mut self, path: &Path, looks: &Looks<'_>) {
+        match looks.answer(path, Query::Link) {
+            Some(answer @ Answer::NoLink) => drop(self.answers.insert((path.to_owned(), answer))),
+            _ => drop(self.changed.get_or_insert(path.to_owned())),
+        }
     }
 
     fn found(&mut self, path: PathBuf, query: Query, ask: &Ask, looks: &Looks<'_>, since: u64) {
@@ -158,9 +169,19 @@ fn fits(answer: &Answer, ask: &Ask) -> bool {
             }
             _ => ask.error.is_some() || !ask.file.is_some_and(|file| file.is_dir()),
         },
-        Answer::Directory | Answer::Listing(_) => ask.file.is_none_or(|file| file.is_dir()),
+        Answer::Directory | Answer::LinkedDirectory(_) | Answer::Listing(_) => {
+            let told = match &ask.what {
+                What::Realpath(real) => real.as_deref(),
+                _ => None,
+            };
+            let real = match answer {
+                Answer::LinkedDirectory(real) => real,
+                _ => &ask.path,
+            };
+            ask.file.is_none_or(|file| file.is_dir()) && told.is_none_or(|told| told == real)
+        }
         // Nobody asks for that alone.
-        Answer::Executable(_) => true,
+        Answer::Executable(_) | Answer::NoLink => true,
         Answer::Other => !opened,
     }
 }

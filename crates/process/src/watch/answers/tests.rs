@@ -33,22 +33,25 @@ fn whatever_a_path_becomes_is_seen() {
     let path = dir.join("x");
     let other = dir.join("other");
     fs::write(&other, "text").unwrap();
-    let states: [(&str, &dyn Fn()); 6] = [
+    let other_dir = dir.join("other-dir");
+    fs::create_dir(&other_dir).unwrap();
+    let states: [(&str, &dyn Fn()); 7] = [
         ("absent", &|| {}),
         ("file", &|| fs::write(&path, "text").unwrap()),
         ("another file", &|| fs::write(&path, "other text").unwrap()),
         ("directory", &|| fs::create_dir(&path).unwrap()),
+        ("link to a directory", &|| symlink(&other_dir, &path).unwrap()),
         ("link to the same text", &|| symlink(&other, &path).unwrap()),
         ("link to nothing", &|| symlink("nothing", &path).unwrap()),
     ];
     let absent = ["absent", "link to nothing"];
     for (before, make) in states {
-        fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
+        fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).ok();
         make();
         let answers = of(&dir, &["x"]);
         assert!(hold(&answers), "{before}");
         for (after, make) in states {
-            fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
+            fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).ok();
             make();
             let same = before == after || [before, after].iter().all(|it| absent.contains(it));
             assert_eq!(hold(&answers), same, "{before}, then {after}");
@@ -71,6 +74,37 @@ fn what_a_link_holds_is_seen_where_it_was_read() {
     assert!(!hold(&answers));
     symlink("other", &link).unwrap();
     assert!(!hold(&answers));
+}
+
+#[test]
+fn what_is_no_link_is_seen_to_become_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let (path, other) = (dir.join("x"), dir.join("other"));
+    fs::create_dir(&path).unwrap();
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    let answer = looks.answer(&path, Query::Link).unwrap();
+    assert_eq!(answer, Answer::NoLink);
+    let answers = Answers::new([(path.clone(), answer)].into(), &looks);
+    assert!(hold(&answers));
+    fs::rename(&path, &other).unwrap();
+    assert!(!hold(&answers));
+    symlink(&other, &path).unwrap();
+    assert!(!hold(&answers));
+}
+
+#[test]
+fn directories_that_are_one_are_told_of_relative_paths() {
+    let place = |path: &Path| Some((1, path.as_os_str().len() as u64));
+    let dirs: BTreeSet<_> =
+        ["a", "b", "cc"].map(|name| (PathBuf::from(name), Answer::Directory)).into();
+    let answers = Answers::of_relative(dirs.clone(), place);
+    let change = |place: &dyn Fn(&Path) -> Option<(u64, u64)>| {
+        answers.first_change_by(|_, _| true, place).is_some()
+    };
+    assert!(!change(&place) && change(&|_| None) && change(&|_| Some((1, 1))));
+    assert!(answers.have_same() && !Answers::of_separate(dirs).have_same());
 }
 
 #[test]
@@ -113,9 +147,9 @@ fn equal_answers_have_one_name_and_damaged_ones_none() {
         ("/a".into(), file("1", Some(Path::new("/c")))),
         ("/d".into(), Answer::Listing(Digest::of(b"2"))),
     ];
-    let answers = Answers::of_relative(list.clone().into());
+    let answers = Answers::of_separate(list.clone().into());
     let KeptAnswers { name, text } = answers.to_kept();
-    let reversed = Answers::of_relative(list.into_iter().rev().collect());
+    let reversed = Answers::of_separate(list.into_iter().rev().collect());
     assert_eq!(reversed.to_kept().name, name);
     assert_eq!(Answers::from_text(name, &text), Some(answers));
     for at in 0..text.len() {
@@ -143,7 +177,7 @@ fn paths_of_any_bytes_are_kept() {
     let odd = Path::new(OsStr::from_bytes(b"\xff/a"));
     let real = Answer::File { digest: Digest::of(b""), real: Some(odd.to_owned()) };
     let answers = [("a".into(), real), (odd.to_owned(), Answer::Link(odd.to_owned()))];
-    let answers = Answers::of_relative(answers.into());
+    let answers = Answers::of_separate(answers.into());
     let KeptAnswers { name, text } = answers.to_kept();
     assert_eq!(Answers::from_text(name, &text), Some(answers));
 }
