@@ -3,6 +3,7 @@
 #![no_main]
 
 use gfxpack_plan::stored::{Header, Jobs, read};
+use gfxpack_plan::workers::InTurn;
 use libfuzzer_sys::fuzz_target;
 use gfxpack_model::Digest;
 
@@ -15,8 +16,8 @@ fuzz_target!(|text: &[u8]| {
     let lines = text.get(end + 1..).unwrap_or_default();
     header.jobs = lines.split_inclusive(|byte| *byte == b'\n').count();
     header.jobs_sha256 = Digest::of(lines);
-    let all = read(&header, &mut &lines[..], &Jobs::All);
-    let some = read(&header, &mut &lines[..], &Jobs::Only(&|_| true));
+    let all = read(&header, &mut &lines[..], &Jobs::All, &InTurn);
+    let some = read(&header, &mut &lines[..], &Jobs::Only(&|_| true), &InTurn);
     for error in [&all, &some].into_iter().filter_map(|read| read.as_ref().err()) {
         assert!(!error.to_string().is_empty() && !error.hint().is_empty());
     }
