@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_compile::{About, ObjectStore, RestsOn};
-use gfxpack_model::words::Words;
+use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let about = About {
         key: KernelKey { kernel_name: "stand-in.s.o".into(), kernel_args: " -mcpu=gfx906".into() },
         target_id: "gfx906".parse()?,
-        arguments: Words::default(),
+        arguments: Args::default(),
     };
     text.par_lines().try_for_each(|line| {
         let digest = line.get(2..66).ok_or_else(|| "a line has no digest".to_owned())?;

@@ -23,9 +23,9 @@ use crate::costs::{CostFile, Expected, Record};
 use crate::current::Current;
 use crate::error::CompileError;
 use crate::event::Event;
-use crate::gate::{Gate, ThisMachine};
 use crate::job::{Failure, FailureKind, Site};
 use crate::local::LocalContext;
+use crate::memory_limiter::{MemoryLimiter, ThisMachine};
 use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
 use crate::shared::SharedCache;
@@ -287,7 +287,7 @@ impl Executor<'_> {
             store,
             schedule: Schedule::new(plan, &queue, &preparations),
             preparations: &preparations,
-            gate: Gate::new(&ThisMachine),
+            limiter: MemoryLimiter::new(&ThisMachine),
             local: &LocalContext::new(&context, &work, missing),
             here,
             slots: Slots::new(options.jobs),

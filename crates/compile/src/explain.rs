@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use gfxpack_model::words::Words;
+use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers};
@@ -355,7 +355,7 @@ fn files<'a>(
 }
 
 /// Arguments that differ: defines by name, others as they are.
-fn arguments(old: &Words, new: &Words) -> Vec<Change> {
+fn arguments(old: &Args, new: &Args) -> Vec<Change> {
     let (old_defines, old_others) = split(old);
     let (new_defines, new_others) = split(new);
     let mut changes = Vec::new();
@@ -394,7 +394,7 @@ fn arguments(old: &Words, new: &Words) -> Vec<Change> {
 }
 
 /// Macros and assembler symbols with their values, and all other words.
-fn split(words: &Words) -> (BTreeMap<&str, &str>, Vec<&str>) {
+fn split(words: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
     let mut defines = BTreeMap::new();
     let mut others = Vec::new();
     for word in words.iter() {
@@ -413,7 +413,7 @@ fn split(words: &Words) -> (BTreeMap<&str, &str>, Vec<&str>) {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Words {
+    fn words(text: &str) -> Args {
         text.split(' ').collect()
     }
 

@@ -12,7 +12,7 @@ use crate::memory::{available_memory, resident_of_jobs};
 /// our own jobs may free some.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What the gate knows of the machine.
+/// What the limiter knows of the machine.
 pub(crate) trait Machine: Sync {
     /// Bytes that new processes can have now, if that is known.
     fn available(&self) -> Option<u64>;
@@ -34,7 +34,7 @@ impl Machine for ThisMachine {
 }
 
 /// Counts what the running jobs will need at most. One may always run.
-pub(crate) struct Gate<'a> {
+pub(crate) struct MemoryLimiter<'a> {
     machine: &'a dyn Machine,
     /// Held by the worker whose job is the next to start, so that a large job
     /// is not overtaken by small ones for ever.
@@ -51,12 +51,12 @@ struct State {
 }
 
 /// Leave to run, given back when it is dropped.
-pub(crate) struct Ticket<'a> {
-    gate: &'a Gate<'a>,
+pub(crate) struct Permit<'a> {
+    limiter: &'a MemoryLimiter<'a>,
     memory: u64,
 }
 
-impl<'a> Gate<'a> {
+impl<'a> MemoryLimiter<'a> {
     pub(crate) fn new(machine: &'a dyn Machine) -> Self {
         Self { machine, turn: Mutex::default(), state: Mutex::default(), left: Condvar::new() }
     }
@@ -64,11 +64,11 @@ impl<'a> Gate<'a> {
     /// Takes the next job by `next`, which tells what memory it is expected to
     /// need, and waits until that is there. `None` where there is no next job
     /// or the build was cancelled.
-    pub(crate) fn enter<T>(
+    pub(crate) fn acquire<T>(
         &self,
         cancel: &Cancel,
         next: impl FnOnce() -> Option<(T, u64)>,
-    ) -> Option<(T, Ticket<'_>)> {
+    ) -> Option<(T, Permit<'_>)> {
         let _turn = self.turn.lock().expect("no panic inside");
         let (job, memory) = next()?;
         let mut state = self.state.lock().expect("no panic inside");
@@ -80,7 +80,7 @@ impl<'a> Gate<'a> {
         }
         state.running += 1;
         state.reserved += memory;
-        Some((job, Ticket { gate: self, memory }))
+        Some((job, Permit { limiter: self, memory }))
     }
 
     fn fits(&self, state: &State, memory: u64) -> bool {
@@ -101,12 +101,12 @@ impl<'a> Gate<'a> {
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.gate.state.lock().expect("no panic inside");
+        let mut state = self.limiter.state.lock().expect("no panic inside");
         state.running -= 1;
         state.reserved -= self.memory;
-        self.gate.left.notify_all();
+        self.limiter.left.notify_all();
     }
 }
 
@@ -136,35 +136,35 @@ mod tests {
         Simulated { total, used: AtomicU64::new(0) }
     }
 
-    fn fits(gate: &Gate<'_>, memory: u64) -> bool {
-        gate.fits(&gate.state.lock().unwrap(), memory)
+    fn fits(limiter: &MemoryLimiter<'_>, memory: u64) -> bool {
+        limiter.fits(&limiter.state.lock().unwrap(), memory)
     }
 
-    fn start<'a>(gate: &'a Gate<'a>, memory: u64) -> Ticket<'a> {
-        gate.enter(&Cancel::default(), || Some(((), memory))).unwrap().1
+    fn start<'a>(limiter: &'a MemoryLimiter<'a>, memory: u64) -> Permit<'a> {
+        limiter.acquire(&Cancel::default(), || Some(((), memory))).unwrap().1
     }
 
     #[test]
     fn what_running_jobs_will_still_need_is_kept_and_nothing_is_counted_twice() {
         let machine = machine(1000);
-        let gate = Gate::new(&machine);
-        let first = start(&gate, 400);
+        let limiter = MemoryLimiter::new(&machine);
+        let first = start(&limiter, 400);
         // The first has only begun: all it will need is still to come.
-        assert!(fits(&gate, 600) && !fits(&gate, 601));
+        assert!(fits(&limiter, 600) && !fits(&limiter, 601));
         // Now it has three quarters of that, which available memory lacks.
         machine.used.store(300, Ordering::SeqCst);
-        assert!(fits(&gate, 600) && !fits(&gate, 601));
+        assert!(fits(&limiter, 600) && !fits(&limiter, 601));
         // It takes more than was expected.
         machine.used.store(500, Ordering::SeqCst);
-        assert!(fits(&gate, 500) && !fits(&gate, 501));
+        assert!(fits(&limiter, 500) && !fits(&limiter, 501));
         drop(first);
-        assert!(fits(&gate, 5000), "one may always run");
+        assert!(fits(&limiter, 5000), "one may always run");
     }
 
     #[test]
     fn the_sum_of_what_runs_never_exceeds_the_machine() {
         let machine = machine(1000);
-        let gate = Gate::new(&machine);
+        let limiter = MemoryLimiter::new(&machine);
         let next = AtomicUsize::new(0);
         let most = AtomicU64::new(0);
         let sizes: Vec<u64> = (0..400).map(|n: u64| 100 + n * 7919 % 500).collect();
@@ -176,12 +176,12 @@ mod tests {
                         let size = *sizes.get(next.fetch_add(1, Ordering::SeqCst))?;
                         Some((size, size))
                     };
-                    while let Some((size, ticket)) = gate.enter(&cancel, take) {
+                    while let Some((size, permit)) = limiter.acquire(&cancel, take) {
                         let used = machine.used.fetch_add(size, Ordering::SeqCst) + size;
                         most.fetch_max(used, Ordering::SeqCst);
                         std::thread::yield_now();
                         machine.used.fetch_sub(size, Ordering::SeqCst);
-                        drop(ticket);
+                        drop(permit);
                     }
                 });
             }
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_large_job_is_not_overtaken() {
         let machine = machine(1000);
-        let gate = Gate::new(&machine);
-        let running = start(&gate, 300);
+        let limiter = MemoryLimiter::new(&machine);
+        let running = start(&limiter, 300);
         let (cancel, taken) = (Cancel::default(), AtomicUsize::new(0));
         let order = Mutex::new(Vec::new());
         let enter = |memory: u64| {
@@ -202,7 +202,7 @@ mod tests {
                 taken.fetch_add(1, Ordering::SeqCst);
                 Some(((), memory))
             };
-            let _ticket = gate.enter(&cancel, take).unwrap();
+            let _permit = limiter.acquire(&cancel, take).unwrap();
             order.lock().unwrap().push(memory);
         };
         std::thread::scope(|scope| {
@@ -218,17 +218,17 @@ mod tests {
             small.into_iter().for_each(|thread| thread.join().unwrap());
         });
         assert_eq!(order.into_inner().unwrap(), [1000, 100, 100]);
-        assert_eq!(gate.state.lock().unwrap().reserved, 0);
+        assert_eq!(limiter.state.lock().unwrap().reserved, 0);
     }
 
     #[test]
     fn cancelling_frees_who_waits() {
         let machine = machine(1000);
-        let gate = Gate::new(&machine);
-        let _running = start(&gate, 300);
+        let limiter = MemoryLimiter::new(&machine);
+        let _running = start(&limiter, 300);
         let cancel = Cancel::default();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| gate.enter(&cancel, || Some(((), 900))).is_none());
+            let waiting = scope.spawn(|| limiter.acquire(&cancel, || Some(((), 900))).is_none());
             cancel.cancel();
             assert!(waiting.join().unwrap());
         });

@@ -11,9 +11,9 @@ use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::gate::{Gate, Ticket};
 use crate::job::{Built, Object, Refusal};
 use crate::local::{Local, LocalContext};
+use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::RemoteContext;
 use crate::runner::{Outcome, Runner};
 use crate::schedule::{Schedule, Task};
@@ -70,7 +70,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) store: &'a ObjectStore,
     pub(crate) schedule: Schedule<'a>,
     pub(crate) preparations: &'a [Vec<JobId>],
-    pub(crate) gate: Gate<'a>,
+    pub(crate) limiter: MemoryLimiter<'a>,
     pub(crate) local: &'a LocalContext<'a>,
     /// Workers of this machine; those with higher numbers are elsewhere.
     pub(crate) here: usize,
@@ -90,11 +90,11 @@ impl WorkerPool<'_> {
 
     /// What to do next, with leave to take memory of this machine if that
     /// needs it.
-    fn take(&self, here: bool) -> Option<(Task, Option<Ticket<'_>>)> {
+    fn take(&self, here: bool) -> Option<(Task, Option<Permit<'_>>)> {
         if here {
             let next = || self.schedule.next(self.context.cancel);
-            let (task, ticket) = self.gate.enter(self.context.cancel, next)?;
-            Some((task, Some(ticket)))
+            let (task, permit) = self.limiter.acquire(self.context.cancel, next)?;
+            Some((task, Some(permit)))
         } else {
             self.schedule.next_elsewhere().map(|job| (Task::Job(job), None))
         }
@@ -104,7 +104,7 @@ impl WorkerPool<'_> {
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         let mut runner = self.runner(worker);
         let mut spare = self.local.runner();
-        while let Some((task, _ticket)) = self.take(runner.is_here()) {
+        while let Some((task, _permit)) = self.take(runner.is_here()) {
             let made = match task {
                 _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),
                 Task::Prepare(index) => self.prepare(worker, index, sender),
@@ -153,7 +153,7 @@ impl WorkerPool<'_> {
                 let _slot =
                     self.slots.take(self.context.cancel).ok_or(CompileError::Interrupted)?;
                 let memory = usual_memory(self.context.plan[index].language);
-                let leave = self.gate.enter(self.context.cancel, || Some(((), memory)));
+                let leave = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
                 let _leave = leave.ok_or(CompileError::Interrupted)?;
                 Ok((spare.run(index)?, spare))
             }

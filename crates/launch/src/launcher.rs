@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
-use gfxpack_model::words::Words;
 use gfxpack_model::{JobId, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{KeptAnswers, Record, Unwatched};
 use gfxpack_process::{End, Output, Usage};
@@ -58,7 +58,7 @@ pub struct Command<'a> {
     pub source: SourceId,
     /// The driver's arguments as they are planned, the path of the staged
     /// source last. Where the output goes is not among them.
-    pub arguments: &'a Words,
+    pub arguments: &'a Args,
 }
 
 impl<'a> Command<'a> {

@@ -105,12 +105,12 @@ impl<'a> Starter<'a> {
 /// One server for each program; they run one command at a time.
 #[derive(Debug, Default)]
 struct Servers {
-    all: Vec<(Key, Seat)>,
+    all: Vec<(Key, ServerSlot)>,
 }
 
 /// One program's server, if it has one.
 #[derive(Debug, Default)]
-struct Seat {
+struct ServerSlot {
     server: Option<ForkServer>,
     breakdowns: u32,
 }
@@ -128,27 +128,27 @@ impl Servers {
         });
         let at = known.unwrap_or_else(|| {
             let (path, environment) = (program.path.to_owned(), program.environment.to_vec());
-            self.all.push((Key { program: path, environment }, Seat::default()));
+            self.all.push((Key { program: path, environment }, ServerSlot::default()));
             self.all.len() - 1
         });
-        let (key, seat) = &mut self.all[at];
-        if seat.server.is_none() && seat.breakdowns < MAX_BREAKDOWNS {
-            seat.server = loaded.server(key, cancel);
-            seat.breakdowns += 1;
+        let (key, slot) = &mut self.all[at];
+        if slot.server.is_none() && slot.breakdowns < MAX_BREAKDOWNS {
+            slot.server = loaded.server(key, cancel);
+            slot.breakdowns += 1;
         }
-        match seat.server.as_mut()?.run(program, cancel) {
+        match slot.server.as_mut()?.run(program, cancel) {
             Ok(output) => {
                 if matches!(output.end, End::TimedOut | End::Cancelled) {
-                    seat.server = None;
+                    slot.server = None;
                     // It was we who ended it.
-                    seat.breakdowns -= 1;
+                    slot.breakdowns -= 1;
                 }
                 Some(output)
             }
             Err(error) => {
                 let program = program.path.display();
                 tracing::debug!(%program, %error, "a fork server broke down");
-                seat.server = None;
+                slot.server = None;
                 None
             }
         }

@@ -1,5 +1,5 @@
-//! Lists of words, each in one piece of memory, what many have in common
-//! once: a plan of many jobs holds millions of words.
+//! Lists of arguments, each in one piece of memory, what many have in common
+//! once: a plan of many jobs holds millions of them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use crate::key::KernelKey;
 
-/// Words of a command line. None holds a NUL byte: no program could be given
+/// Arguments of a command line. None holds a NUL byte: no program could be given
 /// it.
 #[derive(Clone)]
-pub struct Words {
+pub struct Args {
     /// What stands around `own`.
-    frame: Option<Arc<Frame>>,
+    frame: Option<Arc<SharedArgs>>,
     own: Own,
     count: usize,
 }
 
-/// Words before and after those that lists have of their own. Every word has
+/// Arguments before and after those that lists have of their own. Every word has
 /// a NUL after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct SharedArgs {
     before: String,
     after: String,
     count: usize,
@@ -36,18 +36,18 @@ enum Own {
     Options(Arc<KernelKey>),
 }
 
-impl Default for Words {
+impl Default for Args {
     fn default() -> Self {
         Self { frame: None, own: Own::Text(String::new()), count: 0 }
     }
 }
 
-impl Words {
+impl Args {
     /// The words of a key's options between others. What they are if not the
     /// options split at blanks is copied.
     #[must_use]
     pub fn framed<'a>(
-        frame: &Arc<Frame>,
+        frame: &Arc<SharedArgs>,
         own: impl Iterator<Item = &'a str> + Clone,
         key: &Arc<KernelKey>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Words {
 
     /// The words in order.
     pub fn iter(&self) -> Iter<'_> {
-        let (before, after) = self.frame.as_deref().map_or(("", ""), Frame::parts);
+        let (before, after) = self.frame.as_deref().map_or(("", ""), SharedArgs::parts);
         let own = match &self.own {
             Own::Text(text) => OwnIter::Text(text),
             Own::Options(key) => OwnIter::Options(key.options().split_ascii_whitespace()),
@@ -124,10 +124,10 @@ fn text<'a>(words: impl Iterator<Item = &'a str> + Clone) -> String {
     text
 }
 
-impl Frame {
+impl SharedArgs {
     /// These words around others.
     #[must_use]
-    pub fn new(before: &Words, after: &Words) -> Self {
+    pub fn new(before: &Args, after: &Args) -> Self {
         let count = before.len() + after.len();
         Self { before: text(before.iter()), after: text(after.iter()), count }
     }
@@ -139,12 +139,12 @@ impl Frame {
 
 /// Frames, each kept once.
 #[derive(Debug, Default)]
-pub struct Frames(HashSet<Arc<Frame>>);
+pub struct Frames(HashSet<Arc<SharedArgs>>);
 
 impl Frames {
     /// The frame of these words: the same one each time.
-    pub fn intern(&mut self, before: &Words, after: &Words) -> Arc<Frame> {
-        let frame = Frame::new(before, after);
+    pub fn intern(&mut self, before: &Args, after: &Args) -> Arc<SharedArgs> {
+        let frame = SharedArgs::new(before, after);
         if let Some(known) = self.0.get(&frame) {
             return Arc::clone(known);
         }
@@ -154,22 +154,22 @@ impl Frames {
     }
 }
 
-impl PartialEq for Words {
+impl PartialEq for Args {
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count && self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Words {}
+impl Eq for Args {}
 
-impl Hash for Words {
+impl Hash for Args {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.count.hash(state);
         self.iter().for_each(|word| word.hash(state));
     }
 }
 
-/// The words of [`Words`].
+/// The words of [`Args`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     before: &'a str,
@@ -214,7 +214,7 @@ impl<'a> Iterator for Iter<'a> {
 
 impl ExactSizeIterator for Iter<'_> {}
 
-impl<'a> FromIterator<&'a str> for Words {
+impl<'a> FromIterator<&'a str> for Args {
     fn from_iter<I: IntoIterator<Item = &'a str>>(words: I) -> Self {
         let mut all = Self::default();
         words.into_iter().for_each(|word| all.push(word));
@@ -222,7 +222,7 @@ impl<'a> FromIterator<&'a str> for Words {
     }
 }
 
-impl fmt::Debug for Words {
+impl fmt::Debug for Args {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
@@ -235,17 +235,17 @@ mod tests {
     #[test]
     fn words_come_back_as_they_were() {
         for list in [&[][..], &[""], &["a", "", "b c"], &["", ""], &["-DA=\"x\"", "é"]] {
-            let words: Words = list.iter().copied().collect();
+            let words: Args = list.iter().copied().collect();
             assert_eq!(words.iter().collect::<Vec<_>>(), list);
             assert_eq!((words.len(), words.iter().len()), (list.len(), list.len()));
         }
-        let one: Words = ["a", "b"].into_iter().collect();
+        let one: Args = ["a", "b"].into_iter().collect();
         assert_ne!(one, ["a\0b"].into_iter().collect());
     }
 
     #[test]
     fn what_lists_have_in_common_does_not_show() {
-        let list = |words: &[&str]| words.iter().copied().collect::<Words>();
+        let list = |words: &[&str]| words.iter().copied().collect::<Args>();
         let (before, after) = (list(&["-x", ""]), list(&["main"]));
         let mut frames = Frames::default();
         let frame = frames.intern(&before, &after);
@@ -259,8 +259,8 @@ mod tests {
         ] {
             let kernel_args = format!("{options} -mcpu=gfx906");
             let key = Arc::new(KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args });
-            let mut words = Words::framed(&frame, own.iter().copied(), &key);
-            let mut plain: Words = before.iter().chain(own.iter().copied()).collect();
+            let mut words = Args::framed(&frame, own.iter().copied(), &key);
+            let mut plain: Args = before.iter().chain(own.iter().copied()).collect();
             plain.extend(&after);
             assert_eq!(words, plain);
             assert_eq!((words.len(), words.iter().len()), (plain.len(), plain.len()));

@@ -6,6 +6,7 @@
 //! and depends on no other crate of gfxpack. The feature `serde` makes the
 //! values readable and writable with serde.
 
+pub mod args;
 pub mod code_object;
 pub mod compiler;
 pub mod date;
@@ -22,7 +23,6 @@ pub mod relative_path;
 #[cfg(feature = "serde")]
 mod serialized;
 mod target;
-pub mod words;
 
 pub use digest::Digest;
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};

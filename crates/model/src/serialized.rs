@@ -5,9 +5,9 @@ use std::fmt;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::args::Args;
 use crate::digest::Digest;
 use crate::target::{Target, TargetId};
-use crate::words::Words;
 
 /// Values that are written as the text they are shown as.
 macro_rules! as_text {
@@ -26,24 +26,24 @@ macro_rules! as_text {
 }
 as_text!(Digest, Target, TargetId);
 
-impl Serialize for Words {
+impl Serialize for Args {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct List;
         impl<'de> Visitor<'de> for List {
-            type Value = Words;
+            type Value = Args;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of words")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
-                let mut words = Words::default();
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args, A::Error> {
+                let mut words = Args::default();
                 while let Some(word) = list.next_element::<String>()? {
                     words.push(&word);
                 }
@@ -61,10 +61,10 @@ mod tests {
     #[test]
     fn words_are_written_as_a_list() {
         for list in [&[][..], &[""], &["a", "", "b c"], &["-DA=\"x\"", "é"]] {
-            let words: Words = list.iter().copied().collect();
+            let words: Args = list.iter().copied().collect();
             let json = serde_json::to_string(&words).unwrap();
             assert_eq!(json, serde_json::to_string(list).unwrap());
-            assert_eq!(serde_json::from_str::<Words>(&json).unwrap(), words);
+            assert_eq!(serde_json::from_str::<Args>(&json).unwrap(), words);
         }
     }
 

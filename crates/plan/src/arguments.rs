@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
-use gfxpack_model::words::Words;
 use gfxpack_model::{Language, TargetId, processors};
 
 use crate::clock::Clock;
@@ -37,7 +37,7 @@ const PLACE_OF_WORD: usize = 16;
 /// for an option that is not one of those that keys may carry,
 /// [`Problem::LongOption`] and [`Problem::LongOptions`] for more than a
 /// program can be given.
-pub fn words(language: Language, options: &str) -> Result<Words, Problem> {
+pub fn words(language: Language, options: &str) -> Result<Args, Problem> {
     let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
     let all: Vec<&str> = words.iter().collect();
     let mut rest = &all[..];
@@ -121,7 +121,7 @@ pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Pro
 
 /// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
 /// To a shell, `#` begins a comment; here it is a letter.
-fn split(options: &str) -> Option<Words> {
+fn split(options: &str) -> Option<Args> {
     if options.contains(['"', '\'', '\\']) {
         let comment = options.split_ascii_whitespace().any(|word| word.starts_with('#'));
         if comment {
@@ -176,14 +176,14 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
 #[must_use]
 pub fn arguments(
     language: Language,
-    words: &Words,
+    words: &Args,
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
     include_dirs: &[String],
     clock: &Clock,
-) -> (Program, Words) {
-    let mut args = Words::default();
+) -> (Program, Args) {
+    let mut args = Args::default();
     let mut add = |more: &[&str]| more.iter().for_each(|word| args.push(word));
     let id = compile_target(language, id).to_string();
     let program = match language {
@@ -250,8 +250,8 @@ pub fn plain(
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
-) -> (Program, Words) {
-    arguments(language, &Words::default(), id, facts, main, &[], &Clock::at(0))
+) -> (Program, Args) {
+    arguments(language, &Args::default(), id, facts, main, &[], &Clock::at(0))
 }
 
 #[cfg(test)]
@@ -300,7 +300,7 @@ mod tests {
             let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
             let id = "gfx942".parse().unwrap();
             let (program, args) =
-                arguments(Language::Hip, &Words::default(), &id, &facts, "k", &[], &Clock::at(0));
+                arguments(Language::Hip, &Args::default(), &id, &facts, "k", &[], &Clock::at(0));
             format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
         };
         expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"].assert_eq(&clang(5));
@@ -344,7 +344,7 @@ mod tests {
         }
         assert!(matches!(words("-DA=\"x"), Err(Problem::Options(_))));
         assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
-        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Words::from_iter(["-DA=x y"]));
+        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
         let all: Vec<&str> = taken.split_whitespace().collect();
         assert_eq!(words(taken).unwrap().iter().collect::<Vec<_>>(), all);

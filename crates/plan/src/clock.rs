@@ -2,14 +2,14 @@
 //! same moment whenever that is.
 
 use gfxpack_model::Language;
+use gfxpack_model::args::Args;
 use gfxpack_model::date::Date;
-use gfxpack_model::words::Words;
 
 /// A clock that stands still.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
-    words: Words,
-    none: Words,
+    words: Args,
+    none: Args,
 }
 
 impl Clock {
@@ -32,13 +32,13 @@ impl Clock {
             format!("-D__TIME__=\"{time}\""),
             format!("-D__TIMESTAMP__=\"{weekday} {month} {day:2} {time} {year}\""),
         ];
-        Self { words: words.iter().map(String::as_str).collect(), none: Words::default() }
+        Self { words: words.iter().map(String::as_str).collect(), none: Args::default() }
     }
 
     /// What stands after the options of a key, so that it counts. None for
     /// assembly, which is not preprocessed.
     #[must_use]
-    pub fn words(&self, language: Language) -> &Words {
+    pub fn words(&self, language: Language) -> &Args {
         match language {
             Language::Hip | Language::OpenclC => &self.words,
             Language::Assembly => &self.none,

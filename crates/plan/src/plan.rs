@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::{Index, Range};
 use std::sync::Arc;
 
+use gfxpack_model::args::{Args, Frames};
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::words::{Frames, Words};
 use gfxpack_model::{
     Digest, JobId, KdbId, KernelKey, Language, SourceId, Target, TargetId, ToolchainId,
 };
@@ -110,7 +110,7 @@ pub struct Job {
     /// Which of its programs.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
-    pub arguments: Words,
+    pub arguments: Args,
 }
 
 /// One kdb to assemble.
@@ -198,7 +198,7 @@ pub fn plan(
                     let (before, after) = without_options(&arguments, &own);
                     let frame = frames.intern(&before, &after);
                     let own = arguments.iter().skip(own.start).take(own.len());
-                    let arguments = Words::framed(&frame, own, &key.key);
+                    let arguments = Args::framed(&frame, own, &key.key);
                     jobs.push(Job {
                         digest,
                         key: Arc::clone(&key.key),
@@ -224,7 +224,7 @@ pub fn plan(
 pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
-    pub(crate) arguments: Words,
+    pub(crate) arguments: Args,
     /// Which of these are the options of the key.
     pub(crate) own: Range<usize>,
 }
@@ -257,7 +257,7 @@ pub(crate) fn command(
 }
 
 /// A command's arguments before and after those that its key's options are.
-pub(crate) fn without_options(arguments: &Words, own: &Range<usize>) -> (Words, Words) {
+pub(crate) fn without_options(arguments: &Args, own: &Range<usize>) -> (Args, Args) {
     (arguments.iter().take(own.start).collect(), arguments.iter().skip(own.end).collect())
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn without_options(arguments: &Words, own: &Range<usize>) -> (Words, 
 pub(crate) fn job_digest(
     compiler: Digest,
     program: Program,
-    arguments: &Words,
+    arguments: &Args,
     source: Digest,
 ) -> Digest {
     Hasher::new("gfxpack job 1")

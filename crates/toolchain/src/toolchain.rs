@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, Language};
 use gfxpack_process::{FileDigests, Identity};
 use rayon::prelude::*;
@@ -360,7 +360,7 @@ impl Toolchain {
 
     /// A planned command as a shell would take it.
     #[must_use]
-    pub fn command_line(&self, program: Program, arguments: &Words) -> String {
+    pub fn command_line(&self, program: Program, arguments: &Args) -> String {
         let program = self.program(program).display().to_string();
         let words: Vec<String> = std::iter::once(program)
             .chain(arguments.iter().map(|word| self.fill(word).to_string_lossy().into_owned()))

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
-use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, Language, TargetId};
 use gfxpack_process::write_atomic;
 
@@ -41,7 +41,7 @@ const PASSING: &str = "file not found";
 /// Gives the command of a kernel without options: the program, and its
 /// arguments with placeholders for the toolchain's directories, without the
 /// output. The name is that of the source, in the directory that it runs in.
-pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Words);
+pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Args);
 
 /// How a trial went: nothing to say, or the compiler's words.
 pub(crate) type Verdict = Result<(), String>;
@@ -53,7 +53,7 @@ pub(crate) struct Trial<'a> {
     file: &'static str,
     target: TargetId,
     program: Program,
-    words: Words,
+    words: Args,
 }
 
 impl<'a> Trial<'a> {

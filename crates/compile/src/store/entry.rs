@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use gfxpack_model::words::Words;
+use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct About {
     /// The target that it is for.
     pub target_id: TargetId,
     /// The compiler's arguments.
-    pub arguments: Words,
+    pub arguments: Args,
 }
 
 impl About {

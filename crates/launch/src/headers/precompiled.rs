@@ -50,14 +50,14 @@ pub(crate) struct PrecompiledHeader {
 
 /// What is kept of a recipe.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum CacheEntry {
     Header(Box<PrecompiledHeader>),
     /// One that can't stand for its headers. It is not made again.
     Unfit,
 }
 
 /// What a command has that could make a precompiled header wrong for it.
-pub(crate) struct Claims<'a> {
+pub(crate) struct CommandMacros<'a> {
     pub(crate) defines: &'a [Define],
     /// Macros that the source touches before the last header.
     pub(crate) macros: &'a BTreeSet<String>,
@@ -126,11 +126,11 @@ impl PrecompiledHeader {
     }
 
     /// Whether the command's object is the same with it.
-    pub(crate) fn serves(&self, claims: Claims<'_>) -> bool {
+    pub(crate) fn serves(&self, command: CommandMacros<'_>) -> bool {
         let known = |define| self.knows(macro_name(define)).is_some();
-        claims.defines.iter().all(known)
-            && self.conflicts(claims.defines) == self.defines
-            && claims.macros.iter().all(|name| self.knows(name) == Some(false))
+        command.defines.iter().all(known)
+            && self.conflicts(command.defines) == self.defines
+            && command.macros.iter().all(|name| self.knows(name) == Some(false))
     }
 
     /// Paths that hide one of its headers if they are there, for a
@@ -230,7 +230,7 @@ impl Recipe {
     }
 
     /// One that was made before and still holds.
-    pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<Kept> {
+    pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
         let is_whole = looks.digests().digest(&self.file).is_ok_and(|it| it == record.sha256);
         if !is_whole || !record.answers.hold(looks) {
@@ -256,7 +256,7 @@ impl Recipe {
         write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
     }
 
-    fn header(&self, record: Record, toolchain: &Toolchain) -> Option<Kept> {
+    fn header(&self, record: Record, toolchain: &Toolchain) -> Option<CacheEntry> {
         let mut identifiers = HashSet::new();
         for path in &record.files {
             let text = fs::read(path).ok()?;
@@ -274,16 +274,16 @@ impl Recipe {
         };
         if let Some((path, _)) = record.answers.iter().find(foreign) {
             tracing::debug!(path = %path.display(), "no precompiled header with others' files");
-            return Some(Kept::Unfit);
+            return Some(CacheEntry::Unfit);
         }
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
-            return Some(Kept::Unfit);
+            return Some(CacheEntry::Unfit);
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
         let Record { files, answers, names, built, .. } = record;
         let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
-        Some(Kept::Header(Box::new(header)))
+        Some(CacheEntry::Header(Box::new(header)))
     }
 
     /// Adds what was found out about names to the header, and to what is kept
@@ -347,7 +347,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<Kept>, LaunchError> {
+    ) -> Result<Option<CacheEntry>, LaunchError> {
         let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
         let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
@@ -383,8 +383,8 @@ impl Recipe {
         };
         let kept = self.header(record.clone(), toolchain);
         match &kept {
-            Some(Kept::Header(_)) => keep(&bytes, &record)?,
-            Some(Kept::Unfit) => keep(&[], &Record { sha256: Digest::of(&[]), ..record })?,
+            Some(CacheEntry::Header(_)) => keep(&bytes, &record)?,
+            Some(CacheEntry::Unfit) => keep(&[], &Record { sha256: Digest::of(&[]), ..record })?,
             None => {}
         }
         Ok(kept)
@@ -453,8 +453,8 @@ mod tests {
     fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
         let serves = |made_with: &[Define], defines: &[Define], macros: &[&str]| {
             let macros = macros.iter().map(|&name| name.to_owned()).collect();
-            let claims = Claims { defines, macros: &macros };
-            header("#if NDEBUG\nfloat N;", made_with).serves(claims)
+            let command = CommandMacros { defines, macros: &macros };
+            header("#if NDEBUG\nfloat N;", made_with).serves(command)
         };
         let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
         assert!(serves(&[], std::slice::from_ref(&wg), &["GUARD"]));

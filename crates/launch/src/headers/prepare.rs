@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::built_names::built_names;
 use super::preamble::{self, Preamble};
 use super::precompiled::{
-    Claims, Kept, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
+    CacheEntry, CommandMacros, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
 };
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
@@ -236,8 +236,8 @@ impl<'a> Headers<'a> {
         let mut hiding: HashMap<SourceId, Option<Arc<KeptAnswers>>> = HashMap::new();
         let mut others = Vec::new();
         for member in members {
-            let claims = Claims { defines: &member.defines, macros: &member.macros };
-            let absent = header.serves(claims).then(|| {
+            let command = CommandMacros { defines: &member.defines, macros: &member.macros };
+            let absent = header.serves(command).then(|| {
                 let absent = hiding.entry(member.source);
                 absent.or_insert_with(|| self.not_hiding(header, member.source, dirs)).clone()
             });
@@ -288,8 +288,8 @@ impl<'a> Headers<'a> {
             return Ok(None);
         };
         let mut header = match recipe.found(toolchain, self.options.looks) {
-            Some(Kept::Header(header)) => *header,
-            Some(Kept::Unfit) => return Ok(None),
+            Some(CacheEntry::Header(header)) => *header,
+            Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
             None => match self.new_header(index, commands, &recipe)? {
                 Some(made) => made,
@@ -347,7 +347,7 @@ impl<'a> Headers<'a> {
                 None
             }
         };
-        let Some(Kept::Header(made)) = made else {
+        let Some(CacheEntry::Header(made)) = made else {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, Program};
-use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn plan(jobs: usize) -> Plan {
             source: SourceId(kind),
             toolchain: ToolchainId(0),
             program: Program::Hipcc,
-            arguments: Words::default(),
+            arguments: Args::default(),
         }
     };
     Plan {

@@ -7,8 +7,8 @@ mod tests;
 mod tree;
 mod write;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
-use gfxpack_model::words::Words;
 use gfxpack_model::{Digest, JobId, Language, SourceId, Target, TargetId, ToolchainId};
 use serde::{Deserialize, Serialize};
 
@@ -77,9 +77,9 @@ pub struct Group {
     /// Which of its programs.
     pub program: Program,
     /// Arguments before those that the key's options are.
-    pub before: Words,
+    pub before: Args,
     /// Arguments after them.
-    pub after: Words,
+    pub after: Args,
 }
 
 /// One kdb.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
-use gfxpack_model::words::{Frame, Words};
+use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
@@ -165,14 +165,14 @@ fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
 struct Reader<'a> {
     groups: &'a [Group],
     /// What is around a key's options, by group.
-    frames: Vec<Arc<Frame>>,
+    frames: Vec<Arc<SharedArgs>>,
     toolchains: &'a [StoredToolchain],
     sources: Vec<Digest>,
 }
 
 impl<'a> Reader<'a> {
     fn new<A>(header: &'a Header<A>) -> Self {
-        let frame = |group: &Group| Arc::new(Frame::new(&group.before, &group.after));
+        let frame = |group: &Group| Arc::new(SharedArgs::new(&group.before, &group.after));
         Self {
             groups: &header.groups,
             frames: header.groups.iter().map(frame).collect(),
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
         let own = arguments::words(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
-        let arguments = Words::framed(&self.frames[number], own.iter(), &key);
+        let arguments = Args::framed(&self.frames[number], own.iter(), &key);
         let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
         let source = self.sources[group.source.0];
         if plan::job_digest(compiler, group.program, &arguments, source) != digest {

@@ -121,7 +121,7 @@ fn planned() -> Plan {
     plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0), &InTurn).unwrap()
 }
 
-fn by_digest(plan: &Plan) -> Vec<(Digest, Words, KernelKeyOf, SourceId)> {
+fn by_digest(plan: &Plan) -> Vec<(Digest, Args, KernelKeyOf, SourceId)> {
     let mut jobs: Vec<_> = plan
         .jobs
         .iter()
@@ -209,7 +209,7 @@ fn nothing_that_was_changed_is_read() {
         fails(&header, &text);
     };
     change(&|header| header.format = FORMAT + 1);
-    change(&|header| header.groups[0].after = Words::from_iter(["another"]));
+    change(&|header| header.groups[0].after = Args::from_iter(["another"]));
     change(&|header| header.groups[0].source = SourceId(9));
     change(&|header| header.groups.clear());
     change(&|header| header.toolchains[0].toolchain.digest = Digest::of(b"x"));
