@@ -66,7 +66,7 @@ impl SystemToolError {
         match self {
             Self::NotInstalled(tool) => format!("install {}", tool.provided_by),
             Self::Start { source, .. } => io_hint(source).to_owned(),
-            Self::Failed { .. } => "what it said stands above or before".to_owned(),
+            Self::Failed { .. } => "see its output above".to_owned(),
         }
     }
 
