@@ -325,7 +325,9 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     let object = fs::read(project.path().join("a.o")).unwrap();
     assert!(object.starts_with(b"\x7fELF"));
     assert_eq!(object.len(), fs::read(project.path().join("b.o")).unwrap().len());
-    let missing = project.run(&["kdb", "get", kdb, name, "-mcpu=gfx906"]).expect_code(2);
+    let missing = project.run(&["kdb", "get", kdb, name, "-mcpu=gfx906"]).expect_code(3);
+    let said = format!("failed to find `{name}` with the arguments `-mcpu=gfx906` in `{kdb}`\n");
+    assert!(missing.stderr.contains(&said), "{}", missing.stderr);
     assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
     let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
     project.run(&packaged).expect_code(0);

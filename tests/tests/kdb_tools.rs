@@ -319,7 +319,7 @@ fn symbols_and_disassembly_are_those_of_llvm() {
     assert!(run.stdout.contains("<add>:") && run.stdout.contains("s_endpgm"), "{}", run.stdout);
     let address = format!("{:016x} <add>:", add["address"].as_u64().unwrap());
     assert!(run.stdout.contains(&address), "{address}: {}", run.stdout);
-    project.run(&["kdb", "disasm", PLAIN, "no.cl.o", args]).expect_code(2);
+    project.run(&["kdb", "disasm", PLAIN, "no.cl.o", args]).expect_code(3);
 
     let mut bare = project.command(&["kdb", "disasm", PLAIN, name, args]);
     bare.env("PATH", project.path());

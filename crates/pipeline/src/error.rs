@@ -1,13 +1,14 @@
 //! What ends a run, what the user can do about it, and whose fault it is.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{ReadError, WriteError};
 use gfxpack_miopen::{AskError, LibraryError, ProblemsError, SourcesError};
+use gfxpack_model::KernelKey;
 use gfxpack_package::signing::SigningError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::Shard;
@@ -16,7 +17,7 @@ use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
 
 use crate::merge_error::MergeError;
-use crate::text::counted;
+use crate::text::{counted, key_in_words};
 
 /// The result of a step of the pipeline.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,6 +27,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The command line or an input is wrong.
     Usage,
+    /// A file does not have the kernel that was asked for.
+    NotFound,
     /// Kernels could not be compiled.
     Refused,
     /// A shard is done, and has kernels that could not be compiled.
@@ -49,6 +52,14 @@ pub enum Error {
         message: String,
         /// What the user can do about it.
         hint: String,
+    },
+    /// A kdb does not have the key that was asked for.
+    #[error("failed to find {} in `{}`", key_in_words(.key), .file.display())]
+    NoSuchKernel {
+        /// The key.
+        key: Box<KernelKey>,
+        /// The kdb.
+        file: PathBuf,
     },
     /// Several things are wrong in the input.
     #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
@@ -206,6 +217,7 @@ impl Error {
             | Self::Manifest(_)
             | Self::Stored(_)
             | Self::Tuning(_) => ErrorKind::Usage,
+            Self::NoSuchKernel { .. } => ErrorKind::NotFound,
             Self::Refused { .. } | Self::ProblemsFailed { .. } | Self::Partial { .. } => {
                 ErrorKind::Refused
             }
@@ -244,6 +256,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Usage { hint, .. } => hint.clone(),
+            Self::NoSuchKernel { .. } => NO_SUCH_KERNEL_HINT.to_owned(),
             Self::Inputs(errors) => errors.first()?.hint(),
             Self::Refused { failed, total, reasons, .. } if failed == total => {
                 (*reasons).to_owned()
@@ -290,6 +303,10 @@ impl Error {
         Some(hint)
     }
 }
+
+/// What to do about a key that a kdb does not have.
+const NO_SUCH_KERNEL_HINT: &str = "keys are compared byte for byte, leading blanks and ` -mcpu=` \
+     included; `gfxpack kdb list --filter TEXT` shows them";
 
 /// What to do about shards that have refused kernels.
 pub const SHARD_REFUSED_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \

@@ -8,7 +8,8 @@ pub const SUCCESS: u8 = 0;
 pub const INTERNAL: u8 = 1;
 /// The command line or an input is wrong.
 pub const USAGE: u8 = 2;
-/// `lookup` found no kernel, or `install` no package.
+/// There is no such kernel (`lookup`, `kdb get`), no package (`install`), or no
+/// GPU (`install`, `detect`).
 pub const NOT_FOUND: u8 = 3;
 /// A shard is done and some of its kernels were refused: running it again
 /// gives the same.
@@ -28,6 +29,7 @@ impl ErrorKind {
         match self {
             Self::Internal => INTERNAL,
             Self::Usage => USAGE,
+            Self::NotFound => NOT_FOUND,
             Self::Refused => REFUSED,
             Self::ShardRefused => SHARD_REFUSED,
             Self::Unsound => UNSOUND,

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use gfxpack_model::KernelKey;
+
 /// `1 kernel`, `2 kernels`.
 pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
@@ -34,6 +36,12 @@ pub fn brief(duration: Duration) -> String {
         (0, minutes) => format!("{minutes} min"),
         (hours, minutes) => format!("{hours} h {minutes} min"),
     }
+}
+
+/// Name and arguments of a kernel, each in backticks: `` `a.cl.o` with the
+/// arguments ` -mcpu=gfx906` ``.
+pub fn key_in_words(key: &KernelKey) -> String {
+    format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
 }
 
 /// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.

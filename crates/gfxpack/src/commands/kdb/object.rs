@@ -6,6 +6,7 @@ use std::path::Path;
 
 use gfxpack_model::{KernelKey, Language, code_object};
 use gfxpack_pipeline::cache::Cache;
+use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_toolchain::Disassembler;
 use object::elf::{FileHeader64, SHN_UNDEF};
@@ -40,11 +41,8 @@ pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
     let found = super::open(file, max_object)?.get(&key)?;
     found.ok_or_else(|| {
-        fail::usage(
-            format!("failed to find `{key}` in `{}`", file.display()),
-            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; \
-             `gfxpack kdb list --filter TEXT` shows them",
-        )
+        let (key, file) = (Box::new(key), file.clone());
+        Error::NoSuchKernel { key, file }.into()
     })
 }
 
