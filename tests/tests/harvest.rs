@@ -216,6 +216,30 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
 }
 
 #[test]
+fn where_nothing_was_missed_there_is_nothing_to_do() {
+    let project = Project::new();
+    project.write("app.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    let none = project.run(&["harvest", "app.log", "--missed", "-o", "keys"]).expect_code(0);
+    assert!(none.stderr.contains("nothing was missing among 1 key"), "{}", none.stderr);
+    assert_eq!(project.text("keys"), "");
+    let none = ["harvest", "app.log", "--missed", "--message-format", "json"];
+    let none = project.run(&none).expect_code(0);
+    assert_eq!(none.of_type("harvested")[0]["keys"], 0);
+
+    let dist = ["dist", "--keys", "keys", "--source-dir", ".", "-t", "gfx906_60", "--out", "o"];
+    let error = project.run(&dist).expect_code(2).stderr;
+    assert!(error.contains("keys:1: ") && error.contains("--if-empty=ok"), "{error}");
+    let done = project.run(&[&dist[..], &["--if-empty=ok"]].concat()).expect_code(0);
+    assert!(done.stderr.contains("nothing to do"), "{}", done.stderr);
+    let json = ["--if-empty=ok", "--message-format", "json"];
+    let done = project.run(&[&dist[..], &json].concat()).expect_code(0);
+    assert_eq!(done.of_type("nothing-to-do")[0]["reason"], "no-keys");
+    assert!(!project.path().join("o").exists());
+    let plan = ["plan", "--keys", "keys", "--source-dir", ".", "-t", "gfx906", "--if-empty=ok"];
+    project.run(&plan).expect_code(0);
+}
+
+#[test]
 fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
     let project = Project::new();
     let check = |words: &[&str], says: &[&str]| {
@@ -237,7 +261,6 @@ fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
     check(&["quiet.log"], &["failed to find a key in `quiet.log`", "MIOPEN_LOG_LEVEL"]);
     check(&["none.log"], &["failed to read `none.log`"]);
     project.write("quiet.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
-    check(&["quiet.log", "--missed"], &["failed to find a key that was missing among 1"]);
     project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
     check(&["quiet.log", "bad.kdb"], &["bad.kdb", "git lfs pull"]);
     check(&["--retarget", "gfx90a@104", "quiet.log"], &["a key names a processor alone"]);

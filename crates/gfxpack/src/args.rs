@@ -320,6 +320,9 @@ pub(crate) struct Inputs {
     /// their sources are looked up by name below --source-dir; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// What a list without any key is: an error, or nothing to do
+    #[arg(long, value_enum, default_value_t, value_name = "HOW", requires = "keys")]
+    pub(crate) if_empty: IfEmpty,
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
@@ -342,6 +345,16 @@ pub(crate) struct Inputs {
     /// Compile only sources under these SPDX licences
     #[arg(long, visible_alias = "licence-allow", value_name = "SPDX", value_delimiter = ',')]
     pub(crate) license_allow: Vec<Allowed>,
+}
+
+/// What a list without any key is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IfEmpty {
+    /// Something is wrong with the list.
+    #[default]
+    Error,
+    /// Nothing to do, with exit code 0.
+    Ok,
 }
 
 #[derive(Debug, Clone, ClapArgs)]

@@ -13,8 +13,9 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, Inputs, LayoutArg, LibraryArgs,
-    Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    self, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs, LayoutArg,
+    LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs, SlurmArgs,
+    ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -37,6 +38,7 @@ impl PlanArgs<'_> {
             inputs: InputOptions {
                 manifests: self.inputs.manifest.clone(),
                 keys: self.inputs.keys.clone(),
+                allow_empty_keys: self.inputs.if_empty == IfEmpty::Ok,
                 missing_from: self.inputs.missing_from.clone(),
                 max_object_bytes: self.inputs.max_object.bytes,
                 problems: problems.clone(),

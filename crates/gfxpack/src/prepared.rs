@@ -9,7 +9,7 @@ use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
 use gfxpack_plan::InputError;
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Reports what is wrong without stopping a build.
 pub(crate) fn report(prepared: &Prepared, output: &Output) {
@@ -40,10 +40,22 @@ pub(crate) fn report_shares(shares: &[Share], output: &Output) {
         let body = json!({ "target": target, "present": present, "missing": missing });
         output.message("missing-from", &body);
         output.say(&match missing {
-            0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
-            _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
+            0 => {
+                let keys = counted(*present, "key");
+                format!("{target}: nothing is missing: the kdbs have all of {keys}")
+            }
+            _ => {
+                let keys = counted(*missing + *present, "key");
+                format!("{target}: {missing} of {keys} missing, {present} in the kdbs")
+            }
         });
     }
+}
+
+/// Reports that the lists of keys are empty.
+pub(crate) fn report_nothing(output: &Output) {
+    output.message("nothing-to-do", &json!({ "reason": "no-keys" }));
+    output.say("nothing to do: there is no key in the lists");
 }
 
 /// Reports how many keys cannot be built; machines get every one.
@@ -64,9 +76,9 @@ pub(crate) fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
         let mut parts = Vec::new();
         if !without.is_empty() {
             parts.push(format!(
-                "{} whose source was not found ({} sources)",
+                "{} whose source was not found ({})",
                 without.len(),
-                sources.len()
+                counted(sources.len(), "source")
             ));
         }
         if others > 0 {

@@ -79,6 +79,7 @@ impl<'a> Dist<'a> {
             None => match prepare::prepare(prepare, cancel, progress)? {
                 Work::ToDo(prepared) => *prepared,
                 Work::NothingMissing(shares) => return Ok(Work::NothingMissing(shares)),
+                Work::NoKeys => return Ok(Work::NoKeys),
             },
         };
         Ok(Work::ToDo(Box::new(Self { options, prepared })))

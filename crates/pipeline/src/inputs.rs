@@ -52,7 +52,7 @@ pub struct Read {
 pub type LeftOut = BTreeMap<String, String>;
 
 /// Reads all inputs for all targets; those of which kdbs have every key are
-/// left out of the requests.
+/// left out of the requests, and all are where lists are empty that may be.
 ///
 /// # Errors
 /// Where inputs contradict each other, can't be read, or come to no kernel.
@@ -100,6 +100,7 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
         warnings: Vec::new(),
         files: inputs.manifests.len() + inputs.keys.len(),
         for_miopen: !inputs.keys.is_empty() || asked.is_some(),
+        has_input: !inputs.manifests.is_empty() || asked.is_some(),
         left_out_by_debian: LeftOut::new(),
     };
     for file in &inputs.manifests {
@@ -108,7 +109,12 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
     if !inputs.keys.is_empty() || asked.is_some() {
         let dirs = SourceDirs::list(&inputs.source_dirs)?;
         for file in &inputs.keys {
-            reader.keys(file, &dirs)?;
+            let name = file.display().to_string();
+            let list = read_keys(file, &name)?;
+            if !(list.is_empty() && inputs.allow_empty_keys) {
+                reader.keys(&name, list.finish()?, &dirs)?;
+                reader.has_input = true;
+            }
         }
         if let Some(asked) = asked {
             reader.asked(asked, &dirs, inputs.dfsg)?;
@@ -178,6 +184,8 @@ struct Reader {
     files: usize,
     /// Whether keys of MIOpen's are among the inputs.
     for_miopen: bool,
+    /// Whether any input may have kernels: not where all key lists are empty.
+    has_input: bool,
     /// Sources that Debian does not take, although their licence is free.
     left_out_by_debian: LeftOut,
 }
@@ -217,8 +225,8 @@ fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Reads a key list part by part.
-fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
+/// Reads the lines of a key list, part by part.
+fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
     let file: Box<dyn std::io::Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else {
@@ -247,7 +255,7 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
         reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
         lines += LINES_AT_ONCE;
         if ended {
-            return Ok(reader.finish()?);
+            return Ok(reader);
         }
     }
 }
@@ -341,9 +349,8 @@ impl Reader {
         }
     }
 
-    fn keys(&mut self, file: &Path, dirs: &SourceDirs) -> Result<()> {
-        let name = file.display().to_string();
-        let KeyList { requests: keys, refused: none } = read_keys(file, &name)?;
+    fn keys(&mut self, name: &str, list: KeyList, dirs: &SourceDirs) -> Result<()> {
+        let KeyList { requests: keys, refused: none } = list;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(none.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
@@ -504,6 +511,9 @@ impl Reader {
             return Err(Error::Inputs(self.missing));
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        if !self.has_input {
+            self.requests.clear();
+        }
         let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();

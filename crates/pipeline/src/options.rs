@@ -52,6 +52,9 @@ pub struct InputOptions {
     pub manifests: Vec<PathBuf>,
     /// Lists of kernel keys; `-` is standard input.
     pub keys: Vec<PathBuf>,
+    /// Whether a list without any key is passed over, as one that a program
+    /// wrote may be.
+    pub allow_empty_keys: bool,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
     /// Bytes of the largest code object taken from a kdb.

@@ -53,6 +53,8 @@ pub enum Work<T> {
     ToDo(Box<T>),
     /// Nothing: kdbs that were named have every kernel.
     NothingMissing(Vec<Share>),
+    /// Nothing: the lists of keys are empty, and may be.
+    NoKeys,
 }
 
 /// Chooses a toolchain for each target, and sets the requests' indices.
@@ -114,7 +116,10 @@ pub fn gather(
     let asked = asked(options, cancel, progress)?;
     let mut read = inputs::read(&options.inputs, asked.as_ref())?;
     if read.requests.is_empty() {
-        return Ok(Work::NothingMissing(read.shares));
+        return Ok(match read.shares {
+            none if none.is_empty() => Work::NoKeys,
+            shares => Work::NothingMissing(shares),
+        });
     }
     let cache = Cache::open_for(&options.cache, options.purpose)?;
     let toolchains = {
@@ -201,5 +206,6 @@ pub fn prepare(
     Ok(match gather(options, cancel, progress)? {
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
         Work::NothingMissing(shares) => Work::NothingMissing(shares),
+        Work::NoKeys => Work::NoKeys,
     })
 }

@@ -251,13 +251,19 @@ impl KeyReader {
         Ok(())
     }
 
+    /// Whether no key was read so far.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
     /// All keys that were read.
     ///
     /// # Errors
     /// [`InputError`] where there are none.
     pub fn finish(self) -> Result<KeyList, InputError> {
-        if self.seen.is_empty() {
-            return Err(Location::new(&self.file, 1).error(Problem::NoKernels));
+        if self.is_empty() {
+            return Err(Location::new(&self.file, 1).error(Problem::NoKeys));
         }
         Ok(self.list)
     }

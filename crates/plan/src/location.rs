@@ -63,9 +63,12 @@ pub enum Problem {
     /// A format version that this version does not read.
     #[error("failed to read manifest format {0}: only format 1 is known")]
     Format(i64),
-    /// No `[[kernel]]` at all, or no keys.
+    /// No `[[kernel]]` at all.
     #[error("failed to find any kernel")]
     NoKernels,
+    /// A list without any key.
+    #[error("failed to find any kernel")]
+    NoKeys,
     /// The source's extension names no language.
     #[error("failed to tell the language of `{0}`")]
     Language(String),
@@ -177,7 +180,11 @@ impl InputError {
         match &self.problem {
             Problem::Syntax(_) => "the format is described in docs/manifest.md".to_owned(),
             Problem::Format(_) => "use a gfxpack that knows this format, or write `format = 1`".to_owned(),
-            Problem::NoKernels => "add a [[kernel]] with its source, or a line with a key".to_owned(),
+            Problem::NoKernels => "add a [[kernel]] with its source".to_owned(),
+            Problem::NoKeys => {
+                "add a line with a key; if there may be none, --if-empty=ok makes that no error"
+                    .to_owned()
+            }
             Problem::Language(_) => {
                 "sources end in .cpp (HIP), .cl (OpenCL C) or .s (AMDGCN assembly)".to_owned()
             }

@@ -53,6 +53,10 @@ pub(crate) fn run(
             prepared::report_shares(&shares, output);
             return Ok(());
         }
+        Work::NoKeys => {
+            prepared::report_nothing(output);
+            return Ok(());
+        }
     };
     prepared::report(dist.prepared(), output);
     let packages = dist.check_packages(&reporter)?;

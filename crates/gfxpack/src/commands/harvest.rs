@@ -19,7 +19,7 @@ use tempfile::{NamedTempFile, TempPath};
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
 use crate::fail::{self, Result};
-use crate::output::{Output, shown, to_file};
+use crate::output::{Output, counted, shown, to_file};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -77,13 +77,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
             }
         }
     })?;
-    if sums.keys == 0 && sums.read > 0 {
-        return Err(fail::usage(
-            format!("failed to find a key that was missing among {}", sums.read),
-            "leave --missed out to get all of them",
-        ));
-    }
-    if sums.keys == 0 {
+    if sums.read == 0 {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
             "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more",
@@ -138,10 +132,13 @@ impl Sums {
                 device => format!("{count} for {device}"),
             })
             .collect();
+        if self.keys == 0 {
+            return output.say(&format!("nothing was missing among {}", counted(self.read, "key")));
+        }
+        let devices = format!(" ({})", devices.join(", "));
         output.say(&format!(
-            "{} keys ({}), {} of which were missing somewhere",
-            self.keys,
-            devices.join(", "),
+            "{}{devices}, {} of which were missing somewhere",
+            counted(self.keys, "key"),
             self.missed
         ));
         if self.uncompilable > 0 {
@@ -152,9 +149,9 @@ impl Sums {
         }
         if self.of_processor > 0 && !args.retarget.is_empty() {
             output.warn(&format!(
-                "{} keys have options that MIOpen chose for the processor it saw \
+                "{} with options that MIOpen chose for the processor it saw \
                  (-DCK_AMD_GPU_GFX…); those stay, and another processor asks with others",
-                self.of_processor
+                counted(self.of_processor, "key")
             ));
         }
     }
@@ -172,7 +169,7 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result 
     }
     let body = json!({ "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len() });
     output.message("harvested-commands", &body);
-    output.say(&format!("{} commands", commands.len()));
+    output.say(&counted(commands.len(), "command"));
     Ok(())
 }
 

@@ -50,6 +50,10 @@ pub(crate) fn run(
             prepared::report_shares(&shares, output);
             return Ok(());
         }
+        Work::NoKeys => {
+            prepared::report_nothing(output);
+            return Ok(());
+        }
     };
     if let Some(dir) = &args.out {
         return store(gathered, dir, args.carry, output);
