@@ -24,7 +24,9 @@ fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run
     }
     command.env("LD_LIBRARY_PATH", project.path().join("hip"));
     command.envs(variables.iter().copied());
-    finish(command).expect_code(0)
+    let run = finish(command);
+    let has_device = !run.stderr.contains("failed to find an AMD GPU");
+    run.expect_code(if has_device { 0 } else { 3 })
 }
 
 fn with(library: &HipStandIn) -> Project {
@@ -47,7 +49,7 @@ fn a_gfx906_with_60_compute_units() {
         "gfx906:sramecc+:xnack-@60  gfx906_60.kdb gfx906.kdb  Stand-in, 0000:03:00.0 (HIP runtime)\n"
     );
     assert_eq!(human.stderr, "");
-    let both = run(&project, &["--packages"], &[]);
+    let both = run(&project, &["--packages=both"], &[]);
     assert_eq!(both.stdout, "miopen-hip-gfx906-60kdb\nmiopen-hip-gfx906kdb\n");
     let exact = run(&project, &["--packages=exact", "--name-template", "k-{gfx}"], &[]);
     assert_eq!(exact.stdout, "k-gfx906-60\n");
@@ -73,7 +75,7 @@ fn a_gfx90a_with_104_compute_units() {
 #[test]
 fn xnack_that_is_on_is_part_of_the_names() {
     let project = with(&HipStandIn::new(6, "gfx90a:sramecc+:xnack+", 104));
-    let packages = run(&project, &["--packages"], &[]).stdout;
+    let packages = run(&project, &["--packages=both"], &[]).stdout;
     assert_eq!(packages, "miopen-hip-gfx90a-xnack-104kdb\nmiopen-hip-gfx90a-xnackkdb\n");
 }
 
@@ -100,8 +102,34 @@ fn no_device_is_an_answer() {
             let said = run(&project, arguments, &[]);
             assert_eq!(said.stdout, "");
             assert!(said.stderr.contains("libamdhip64.so.6 sees no device"), "{}", said.stderr);
-            assert!(said.stderr.contains("no AMD GPU was found"), "{}", said.stderr);
+            assert_eq!(said.code, Some(3), "{}", said.stderr);
         }
+    }
+}
+
+/// Package managers that know packages of these names.
+fn with_apt(project: &Project, known: &str) -> String {
+    let script = format!(
+        "#!/bin/sh\nfor name in {known}; do\n  case \" $* \" in *\" $name \"*) exit 0;; esac\ndone\necho 'E: No packages found' >&2\nexit 100\n"
+    );
+    for (name, script) in [("apt-cache", script.as_str()), ("apt-get", "#!/bin/sh\n")] {
+        let path = project.write(&format!("apt/{name}"), script);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(path, mode).unwrap();
+    }
+    format!("{}:/usr/bin:/bin", project.path().join("apt").display())
+}
+
+#[test]
+fn one_package_is_named_for_each_gpu() {
+    let project = with(&HipStandIn::gfx906());
+    for (known, expected) in [
+        ("miopen-hip-gfx906-60kdb miopen-hip-gfx906kdb", "miopen-hip-gfx906-60kdb\n"),
+        ("miopen-hip-gfx906kdb miopen-hip-gfx906-64kdb", "miopen-hip-gfx906kdb\n"),
+        ("", "miopen-hip-gfx906kdb\n"),
+    ] {
+        let path = with_apt(&project, known);
+        assert_eq!(run(&project, &["--packages"], &[("PATH", &path)]).stdout, expected, "{known}");
     }
 }
 
@@ -121,11 +149,11 @@ fn no_library_at_all_is_an_answer() {
 
     let mut detect = command("unshare");
     detect.arg("--map-root-user").arg("--root").arg(root.path()).args(["/gfxpack", "detect"]);
-    let said = finish(detect).expect_code(0);
+    let said = finish(detect).expect_code(3);
     assert_eq!(said.stdout, "");
     assert!(said.stderr.contains("no HIP runtime library is installed"), "{}", said.stderr);
     assert!(said.stderr.contains("no KFD topology"), "{}", said.stderr);
-    assert!(said.stderr.contains("no AMD GPU was found"), "{}", said.stderr);
+    assert!(said.stderr.contains("failed to find an AMD GPU"), "{}", said.stderr);
 }
 
 #[test]
@@ -148,7 +176,7 @@ fn the_kernel_driver_answers_where_hip_does_not() {
     let project = with(&HipStandIn::gfx90a());
     project.write("sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 4\n");
     let said = run(&project, &["--no-hip"], &[]);
-    assert_eq!(said.stdout, "", "HIP was not asked");
+    assert_eq!((said.stdout.as_str(), said.code), ("", Some(3)), "HIP was not asked");
 }
 
 #[test]

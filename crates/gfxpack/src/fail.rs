@@ -65,7 +65,7 @@ pub(crate) enum Failure {
         given: bool,
     },
     /// No GPU was found that packages could be for.
-    #[error("failed to find an AMD GPU in this machine to install kernels for")]
+    #[error("failed to find an AMD GPU in this machine")]
     NoGpu,
     /// Objects of the cache were damaged.
     #[error("failed to verify the cache: {} were damaged, and are removed", counted(*.0, "object"))]

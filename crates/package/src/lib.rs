@@ -11,6 +11,7 @@
 //! This crate knows no kernels and no SQLite: what it packs are files.
 
 mod check;
+mod choice;
 mod compress;
 mod contents;
 pub mod deb;
@@ -18,6 +19,7 @@ mod digests;
 mod error;
 mod finding;
 mod gzip;
+mod manager;
 mod output;
 pub mod read;
 pub mod repository;
@@ -31,9 +33,11 @@ mod tarball;
 mod text;
 pub mod verify;
 
+pub use choice::one_for_each;
 pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use finding::{Finding, Remedy};
+pub use manager::PackageManager;
 pub use output::Written;
 pub use signature::Sign;
 pub use text::rfc2822;

@@ -7,11 +7,13 @@ mod files;
 mod index;
 mod package_info;
 mod rpm;
+mod with_dependencies;
 
 pub use apt::Suite;
 pub use error::RepositoryError;
 pub use files::packages;
 pub use index::{Indexed, KEY_FILE, index};
 pub use package_info::PackageInfo;
+pub use with_dependencies::with_dependencies;
 
 pub(crate) use files::files;

@@ -14,7 +14,7 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, Location, Problem, arguments};
+use gfxpack_plan::{InputError, Location, Problem, arguments, device_wide};
 use rayon::prelude::*;
 
 use crate::ask::Asked;
@@ -514,6 +514,7 @@ impl Reader {
         if !self.has_input {
             self.requests.clear();
         }
+        device_wide::add_to_exact(&mut self.requests);
         let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();

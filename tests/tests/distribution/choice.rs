@@ -43,6 +43,36 @@ fn the_package_of_the_gpu_is_taken_from_a_directory() {
     assert!(none.stderr.contains(said), "{}", none.stderr);
 }
 
+/// MIOpen opens one kdb for a GPU: a second package would take up space, and may
+/// hide the larger one.
+#[test]
+fn one_package_is_installed_for_each_gpu() {
+    let lab = Lab::new();
+    lab.dist("packages", &["--target", "gfx90a,gfx90a@104"]);
+    let device = |node: u32, compute_units: u32| {
+        let dir = lab.path(&format!("kfd/class/kfd/kfd/topology/nodes/{node}"));
+        fs::create_dir_all(&dir).expect("made");
+        let simds = compute_units * 4;
+        let text = format!("simd_count {simds}\nsimd_per_cu 4\ngfx_target_version 90010\n");
+        fs::write(dir.join("properties"), text).expect("written");
+    };
+    let install = || {
+        let sysfs = lab.path("kfd").display().to_string();
+        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt", "--dry-run"];
+        lab.run(&[&words[..], &["--from", "packages"]].concat()).expect_code(0).stdout
+    };
+    let package = |gfx: &str| {
+        let name = format!("miopen-hip-{gfx}kdb_1.2.3-1_all.deb");
+        lab.path("packages").join(name).display().to_string()
+    };
+    device(1, 104);
+    device(2, 104);
+    assert_eq!(install(), format!("apt-get install --yes {}\n", package("gfx90a-104")));
+    device(3, 110);
+    let both = [package("gfx90a-104"), package("gfx90a")].join(" ");
+    assert_eq!(install(), format!("apt-get install --yes {both}\n"));
+}
+
 /// rpm takes names of files for patterns.
 const PACKAGES: &str = "br[1] {y}";
 

@@ -13,10 +13,11 @@ use super::{MaxObject, parse_target, whole_file};
 pub(crate) struct Detect {
     #[command(flatten)]
     pub(crate) hardware: Hardware,
-    /// Print the names of the packages to install, one a line: those for exactly
-    /// the GPU's compute units, those for all of its kind, or both
+    /// Print the names of the packages to install, one a line; without a GPU
+    /// there is none, and the exit code is 3: `p=$(gfxpack detect --packages) &&
+    /// apt install $p`
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
-          default_missing_value = "both")]
+          default_missing_value = "preferred")]
     pub(crate) packages: Option<Which>,
     /// Package name, {gfx} standing for the target
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
@@ -25,12 +26,16 @@ pub(crate) struct Detect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Which {
-    /// First the exact one, which MIOpen prefers, then the device-wide one.
-    Both,
+    /// One for each GPU: the exact one where the package manager knows it, else
+    /// the device-wide one.
+    Preferred,
     /// For exactly the compute units.
     Exact,
     /// For every compute-unit count.
     DeviceWide,
+    /// The exact one and the device-wide one: a list to choose from, since MIOpen
+    /// opens one of them.
+    Both,
 }
 
 /// Where the kernel shows its devices.

@@ -1,27 +1,32 @@
 //! `detect`: this machine's GPUs, and the packages to install for them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use gfxpack_model::package_name;
+use gfxpack_package::{PackageManager, one_for_each};
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
 
 use crate::args::{Detect, Hardware, SYSFS, Which};
-use crate::fail::{self, Result};
+use crate::fail::{self, Failure, Result};
 use crate::output::Output;
 
-/// Prints devices or package names; none of them where there is no GPU.
+/// Prints devices or package names.
+///
+/// # Errors
+/// Where there is no GPU, or the package manager does not answer.
 pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     let detection = detect(&args.hardware, &Environment::read())?;
-    for device in &detection.devices {
-        print(device, args, output);
+    let packages = packages(&detection.devices, args, output)?;
+    for (device, packages) in detection.devices.iter().zip(&packages) {
+        print(device, packages, args, output);
     }
-    if let Some(which) = args.packages
-        && !output.json
-    {
-        for name in names(&detection.devices, which, &args.name_template) {
-            output.data(&name);
+    if args.packages.is_some() && !output.json {
+        let mut printed = BTreeSet::new();
+        for name in packages.iter().flatten().filter(|name| printed.insert(name.as_str())) {
+            output.data(name);
         }
     }
     if let Some(hip) = &detection.hip
@@ -36,10 +41,7 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
             output.say(&format!("note: {note}"));
         }
     }
-    if detection.devices.is_empty() {
-        output.say("no AMD GPU was found");
-    }
-    Ok(())
+    if detection.devices.is_empty() { Err(Failure::NoGpu) } else { Ok(()) }
 }
 
 /// This machine's GPUs, as the command line and the environment have it.
@@ -62,37 +64,53 @@ pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<D
     Ok(device::detect(&inputs))
 }
 
-/// The packages of one device, each once.
-pub(super) fn names(devices: &[Device], which: Which, template: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for device in devices {
-        let targets = device.targets();
-        let chosen = match which {
-            Which::Both => &targets[..],
-            // Where the count is not known, both are the device-wide one.
-            Which::Exact => &targets[..1],
-            Which::DeviceWide => &targets[targets.len() - 1..],
-        };
-        for target in chosen {
-            let name = package_name::for_target(template, target);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names
+/// The packages that may serve a device, the one for exactly its compute units
+/// first; one where these are not known.
+pub(super) fn candidates(device: &Device, template: &str) -> Vec<String> {
+    let targets = device.targets();
+    targets.iter().map(|target| package_name::for_target(template, target)).collect()
 }
 
-fn print(device: &Device, args: &Detect, output: &Output) {
+/// The packages to tell of for each device.
+fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Vec<String>>> {
+    let all: Vec<Vec<String>> =
+        devices.iter().map(|device| candidates(device, &args.name_template)).collect();
+    Ok(match args.packages {
+        None | Some(Which::Both) => all,
+        Some(Which::Exact) => all.into_iter().map(|names| names[..1].to_vec()).collect(),
+        Some(Which::DeviceWide) => {
+            all.into_iter().map(|names| names[names.len() - 1..].to_vec()).collect()
+        }
+        Some(Which::Preferred) => preferred(&all, output)?,
+    })
+}
+
+/// One package for each device: the first that the system's package manager
+/// knows, else the device-wide one.
+fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>>> {
+    let known = match PackageManager::installed() {
+        Some(manager) => one_for_each(devices, |name| manager.knows(name, &[]))?,
+        None => {
+            output.warn("there is no apt, zypper or dnf to ask which packages there are");
+            vec![None; devices.len()]
+        }
+    };
+    let chosen = devices.iter().zip(known).map(|(names, known)| match known {
+        Some(name) => vec![name],
+        None => names[names.len() - 1..].to_vec(),
+    });
+    Ok(chosen.collect())
+}
+
+fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
     let target = device.target();
     if output.json {
-        let which = args.packages.unwrap_or(Which::Both);
         let body = json!({
             "target": target, "gfx": device.target_id.processor(),
             "target_id": device.target_id, "compute_units": device.compute_units,
             "source": device.source.name(), "name": device.name, "pci": device.pci,
             "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
-            "packages": names(std::slice::from_ref(device), which, &args.name_template),
+            "packages": packages,
         });
         output.message("device", &body);
     } else if args.packages.is_none() {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use gfxpack_model::Target;
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_model::package_name::{self, expand};
-use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::processors::{self, PROCESSORS};
 
 use super::names;
 use super::{Release, bare, hardware, in_words};
@@ -86,14 +86,17 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     Some(spec)
 }
 
-/// The package that depends on those of every target of the family; none
-/// where there is no such target.
+/// The package that depends on one package for each device of the family: that
+/// for exactly its compute units where it is among the targets, else the
+/// device-wide one. None where no target is of the family.
 #[must_use]
 pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<PackageSpec> {
     let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
     if members.is_empty() {
         return None;
     }
+    let members: Vec<&Target> =
+        members.iter().copied().filter(|target| is_opened(target, &members)).collect();
     let rocm = release.layout.version().unwrap_or_default();
     let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
     let processors: Vec<&str> = processors.into_iter().collect();
@@ -112,6 +115,19 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     spec.relations = names.into_iter().map(|name| depends(release, name)).collect();
     spec.deb_fields = hardware::deb_fields(&processors, &[]);
     Some(spec)
+}
+
+/// Whether a device opens this target's kdb where all of these are installed:
+/// a device-wide one is opened by none if every count of compute units that its
+/// devices are known to have has a kdb of its own.
+fn is_opened(target: &Target, all: &[&Target]) -> bool {
+    let known = processors::by_name(target.id().processor());
+    let counts = known.map_or(&[][..], |processor| processor.compute_units);
+    let has_own = |count: &u32| {
+        let exact = Target::new(target.id().clone(), Some(*count)).kdb_file_name();
+        all.iter().any(|other| other.kdb_file_name() == exact)
+    };
+    target.compute_units().is_some() || counts.is_empty() || !counts.iter().all(has_own)
 }
 
 fn depends(release: &Release, name: String) -> Relation {
@@ -154,6 +170,26 @@ mod tests {
         let names: Vec<&str> = gfx9.relations.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(names, ["miopen-hip-gfx906kdb6.4.1", "miopen-hip-gfx90a-104kdb6.4.1"]);
         assert_eq!(family(&release(&[]), &"gfx11".parse().unwrap(), &targets), None);
+    }
+
+    #[test]
+    fn a_family_depends_on_one_package_for_each_device() {
+        let check = |members: &[&str], expected: &[&str]| {
+            let family = family(&release(&[]), &"gfx906".parse().unwrap(), &targets(members));
+            let relations = family.unwrap().relations;
+            let names: Vec<&str> = relations.iter().map(|r| r.name.as_str()).collect();
+            let expected: Vec<String> =
+                expected.iter().map(|gfx| format!("miopen-hip-{gfx}kdb6.4.1")).collect();
+            assert_eq!(names, expected, "{members:?}");
+        };
+        check(&["gfx906"], &["gfx906"]);
+        // It comes with 60 and 64 compute units, and nothing else.
+        check(&["gfx906", "gfx906_60", "gfx906_64"], &["gfx906-60", "gfx906-64"]);
+        check(&["gfx906", "gfx906_60"], &["gfx906-60", "gfx906"]);
+        check(
+            &["gfx906:xnack+", "gfx906_60", "gfx906_64"],
+            &["gfx906-60", "gfx906-64", "gfx906-xnack"],
+        );
     }
 
     #[test]
