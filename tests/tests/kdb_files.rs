@@ -300,5 +300,9 @@ fn a_database_of_performance_that_loses_rows_says_so() {
     let words = ["perfdb", "merge", "-o", "out", "gfx906_60.db"];
     fs::create_dir(project.path().join("out")).unwrap();
     let run = project.run(&words).expect_code(0);
-    assert!(run.stderr.contains("1 rows of perf_db belong to no problem"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("left out 1 row of perf_db that belongs to no problem"),
+        "{}",
+        run.stderr
+    );
 }

@@ -121,7 +121,12 @@ fn description(library: &Library) -> String {
 
 /// Major and minor of ROCm's version, as TheRock's directories have them.
 fn core_version(options: &PackageOptions) -> Result<String> {
-    let given = options.rocm_version.as_deref().unwrap_or_default();
+    let Some(given) = options.rocm_version.as_deref() else {
+        return Err(error::usage(
+            "failed to use --layout therock without a ROCm version",
+            "say it with --rocm-version, as 7.11",
+        ));
+    };
     let parts: Vec<&str> = given.split('.').collect();
     let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     match parts.as_slice() {

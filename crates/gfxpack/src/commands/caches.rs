@@ -230,12 +230,6 @@ fn clear(
     output: &Output,
 ) -> Result {
     let asked = std::io::stdin().is_terminal() && !output.json;
-    if !dry_run && !yes && !asked {
-        return Err(fail::usage(
-            "failed to start: nobody can be asked whether to remove what was found",
-            "look at it with --dry-run, then say --yes",
-        ));
-    }
     let look = clearing();
     let mut going: Vec<(&Cache, &Place, Entry)> = Vec::new();
     for cache in caches {
@@ -268,6 +262,12 @@ fn clear(
     if going.is_empty() {
         output.say("there is nothing to remove");
         return Ok(());
+    }
+    if !yes && !asked {
+        return Err(fail::usage(
+            "failed to remove what was found: nobody can be asked whether to do it",
+            "look at it with --dry-run, then say --yes",
+        ));
     }
     if !yes && !confirmed(&sum, output)? {
         output.say("nothing is removed");

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
 use crate::fail::{Failure, Result};
-use crate::output::{Output, shown};
+use crate::output::{Output, counted, shown};
 use crate::tuning_findings;
 
 /// Solvers that `stats` shows unless it is to say more.
@@ -99,7 +99,11 @@ fn merge(
     output.message("perfdb-merged", &body);
     if merged.faults > told {
         let count = merged.faults - told;
-        output.warn(&format!("{count} rows of perf_db belong to no problem, and are left out"));
+        output.warn(&format!(
+            "left out {} of perf_db that {} to no problem",
+            counted(count, "row"),
+            if count == 1 { "belongs" } else { "belong" }
+        ));
     }
     output.say(&format!(
         "{} records, {added} added, {changed} changed, {same} the same: {}",
@@ -147,13 +151,13 @@ fn stats(file: &Path, output: &Output) -> Result {
         return Ok(());
     }
     output.data(&format!(
-        "{}: {} database for {}, {} problems, {} values of {} solvers",
+        "{}: {} database for {}, {}, {} of {}",
         file.display(),
         kind_name(name.kind),
         name.target,
-        stats.records,
-        stats.values,
-        stats.solvers.len()
+        counted(stats.records, "problem"),
+        counted(stats.values, "value"),
+        counted(stats.solvers.len(), "solver")
     ));
     let mut solvers: Vec<_> = stats.solvers.iter().collect();
     solvers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));

@@ -35,12 +35,7 @@ pub(crate) fn run(
         }
         Err(error) => return Err(error),
     };
-    if !output.json {
-        output.data(&format!(
-            "{:<8}  {:<9}  {:<12}  {:<16}  PRODUCTS",
-            "GFX", "FAMILY", "BUILDS", "COMPUTE UNITS"
-        ));
-    }
+    let mut rows: Vec<[String; 5]> = Vec::new();
     for processor in PROCESSORS {
         let builds = listed.as_deref().map(|listed| Builds::of(listed, processor.name));
         if args.buildable && !builds.is_some_and(|builds| builds.any()) {
@@ -60,17 +55,32 @@ pub(crate) fn run(
         } else {
             let counts: Vec<String> =
                 processor.compute_units.iter().map(ToString::to_string).collect();
-            output.data(&format!(
-                "{:<8}  {:<9}  {:<12}  {:<16}  {}",
-                processor.name,
-                processor.family,
+            rows.push([
+                processor.name.to_owned(),
+                processor.family.to_owned(),
                 builds.map_or_else(|| "?".to_owned(), Builds::in_words),
                 counts.join(" "),
-                processor.products.join(", ")
-            ));
+                processor.products.join(", "),
+            ]);
         }
     }
+    if !output.json {
+        let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);
+        rows.insert(0, head);
+        table(&rows).iter().for_each(|line| output.data(line));
+    }
     Ok(())
+}
+
+/// The rows with their columns below each other.
+fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or_default());
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// The languages that a toolchain here builds for a processor.
@@ -109,5 +119,15 @@ impl Builds {
             3 => "all".to_owned(),
             _ => built.join(", "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_cell_pushes_the_next_column_away() {
+        let rows = [["a", "OpenCL C, assembly", "x"], ["long", "-", ""]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(super::table(&rows), ["a     OpenCL C, assembly  x", "long  -"]);
     }
 }
