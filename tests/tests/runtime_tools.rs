@@ -132,21 +132,87 @@ impl Machine {
 fn a_lookup_says_which_file_has_the_kernel() {
     let machine = Machine::installed();
     let hit = machine.lookup(NAME, BOTH).expect_code(0);
-    let file = machine.path("db/gfx906_60.kdb");
-    assert_eq!(hit.stdout, format!("system {}: 200 B for gfx906\n", file.display()));
-    assert_eq!(hit.stderr, "");
-
-    let second = machine.lookup(NAME, WIDE).expect_code(0);
-    assert!(second.stdout.contains("db/gfx906.kdb: 200 B"), "{}", second.stdout);
-    assert!(
-        second.stderr.contains("gfx906_60.kdb: failed to find the kernel"),
-        "{}",
-        second.stderr
-    );
+    let file = format!("system {}: 200 B for gfx906", machine.path("db/gfx906_60.kdb").display());
+    assert_eq!(hit.stdout, format!("MIOpen:            {file}\ngfxpack's runtime: {file}\n"));
+    assert!(hit.stderr.starts_with("MIOpen's answer is by the rules of MIOpen 3."), "{hit:?}");
 
     let arguments = ["lookup", "--target", "gfx906@60", "--system-dir", "db", "--out", "k.o"];
     machine.run(&[&arguments[..], &[NAME, BOTH]].concat()).expect_code(0);
     assert_eq!(fs::read(machine.path("k.o")).unwrap(), code_object(GFX906, 1));
+}
+
+/// MIOpen opens `gfx906.kdb` only where `gfx906_60.kdb` does not exist.
+#[test]
+fn what_miopen_does_not_open_it_does_not_find() {
+    let machine = Machine::installed();
+    let hidden = machine.lookup(NAME, WIDE).expect_code(3);
+    let [miopen, runtime] = hidden.stdout.lines().collect::<Vec<_>>()[..] else { panic!() };
+    assert!(miopen.starts_with("MIOpen:            compiles it: "), "{miopen}");
+    assert!(miopen.contains("gfx906.kdb has it, and is not opened since "), "{miopen}");
+    assert!(runtime.contains("db/gfx906.kdb: 200 B"), "{runtime}");
+    let says = "gfx906_60.kdb: failed to find the kernel";
+    assert!(hidden.stderr.contains(says), "{}", hidden.stderr);
+    assert!(hidden.stderr.contains("--for runtime"), "{}", hidden.stderr);
+
+    let asked = ["--target", "gfx906@60", "--system-dir", "db", "--message-format", "json"];
+    let run = |command: &str, more: &[&str], code: i32| {
+        machine.run(&[&[command], &asked[..], more, &[NAME, WIDE]].concat()).expect_code(code)
+    };
+    let lookup = &run("lookup", &[], 3).of_type("lookup")[0];
+    assert_eq!((&lookup["found"], &lookup["file"]), (&false.into(), &Value::Null));
+    assert_eq!(
+        (&lookup["miopen"]["outcome"], &lookup["miopen"]["found"]),
+        (&"compiles".into(), &false.into())
+    );
+    assert_eq!(lookup["miopen"]["rules"], "3.3 to 3.4");
+    let wide = machine.path("db/gfx906.kdb").display().to_string();
+    assert_eq!(
+        (&lookup["miopen"]["not_opened"], &lookup["runtime"]["file"]),
+        (&wide.clone().into(), &wide.into())
+    );
+    let lookup = &run("lookup", &["--for", "runtime"], 0).of_type("lookup")[0];
+    assert_eq!((&lookup["found"], &lookup["miopen"]["found"]), (&true.into(), &false.into()));
+    let explain = run("explain", &[], 0);
+    let explained = &explain.of_type("explained")[0];
+    assert_eq!(
+        (&explained["found"], &explained["runtime"]["found"]),
+        (&false.into(), &true.into())
+    );
+    let opens: Vec<bool> =
+        explain.of_type("file").iter().map(|file| file["miopen_opens"] == true).collect();
+    assert_eq!(opens[..2], [true, false]);
+    let text = machine.explain(NAME, WIDE);
+    assert!(text.contains("MIOpen does not open it"), "{text}");
+    machine.finds("warning", "kdb", "gfx906_60.kdb` exists: it hides 1 of 2 kernels");
+
+    // It is its existence that counts.
+    fs::write(machine.path("db/gfx906_60.kdb"), "").unwrap();
+    machine.finds("warning", "kdb", "it hides 2 of 2 kernels");
+    machine.lookup(NAME, WIDE).expect_code(3);
+    fs::remove_file(machine.path("db/gfx906_60.kdb")).unwrap();
+    let open = machine.lookup(NAME, WIDE).expect_code(0).stdout;
+    assert_eq!(open.matches("db/gfx906.kdb: 200 B").count(), 2, "{open}");
+    fs::write(machine.path("db/gfx906_60.kdb"), [7; 4096]).unwrap();
+    let broken = machine.lookup(NAME, WIDE).expect_code(3).stdout;
+    assert!(broken.starts_with("MIOpen:            fails: "), "{broken}");
+}
+
+#[test]
+fn without_any_miopen_the_user_s_cache_has_no_name() {
+    let machine = Machine::installed();
+    let own = env!("CARGO_PKG_VERSION");
+    for command in [&["env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]] {
+        let run = machine.run_with(command, &[("ROCM_PATH", "/no/rocm")]);
+        assert!(!run.stdout.contains(&format!("miopen/{own}")), "{}", run.stdout);
+    }
+    machine.finds("note", "user cache", "no version of MIOpen has kept kernels");
+    let header = "#define MIOPEN_VERSION_MAJOR 3\n#define MIOPEN_VERSION_MINOR 4\n\
+                  #define MIOPEN_VERSION_PATCH 1\n";
+    machine.0.write("rocm/include/miopen/version.h", header);
+    machine.0.write("rocm/lib/libMIOpen.so.1", "");
+    let rocm = machine.path("rocm").display().to_string();
+    let run = machine.run_with(&["env"], &[("ROCM_PATH", &rocm)]).expect_code(0);
+    assert!(run.stdout.contains("/.cache/miopen/3.4.1./*.ukdb"), "{}", run.stdout);
 }
 
 #[test]
@@ -156,11 +222,11 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
         .unwrap();
     // Keys are byte-exact: one blank less is another key.
     let miss = machine.lookup(NAME, BOTH.trim_start()).expect_code(3);
-    assert_eq!(miss.stdout, "");
+    assert_eq!(miss.stdout, "MIOpen:            compiles it\ngfxpack's runtime: no file has it\n");
     for says in [
         "gfx906_60.kdb: failed to use the file",
         "gfx906.kdb: failed to find the kernel",
-        "error: failed to find `conv.cl.o-DN=1 -DC=64 -mcpu=gfx906` for gfx906@60\n",
+        "error: failed to find `conv.cl.o` with the arguments `-DN=1 -DC=64 -mcpu=gfx906` for gfx906@60\n",
         "gfxpack explain",
     ] {
         assert!(miss.stderr.contains(says), "`{says}` is not in:\n{}", miss.stderr);
@@ -181,9 +247,13 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
     let run = machine.run(&arguments).expect_code(3);
     let lookup = &run.of_type("lookup")[0];
     assert_eq!(lookup["found"], false);
-    let reasons: Vec<&Value> =
-        lookup["misses"].as_array().unwrap().iter().map(|miss| &miss["reason"]).collect();
-    assert_eq!(reasons, ["unreadable", "no-kernel", "no-file", "no-file", "no-file"]);
+    let reasons: Vec<&Value> = lookup["runtime"]["misses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|miss| &miss["reason"])
+        .collect();
+    assert_eq!(reasons, ["unreadable", "no-kernel", "no-file", "no-file"]);
     assert_eq!(run.of_type("error")[0]["exit_code"], 3);
     assert!(!machine.path("home/.cache").exists(), "a lookup makes nothing");
 }
@@ -204,12 +274,14 @@ fn the_environment_and_the_user_s_cache_count() {
     ];
     let run = |arguments: &[&str]| machine.run_with(arguments, &variables);
     let hit = run(&["lookup", NAME, BOTH]).expect_code(0);
-    assert!(hit.stdout.starts_with("system "), "{}", hit.stdout);
+    // MIOpen asks the user's first.
+    let both = ["MIOpen:            user ", "gfxpack's runtime: system "];
+    assert!(both.iter().all(|says| hit.stdout.contains(says)), "{}", hit.stdout);
     assert!(hit.stderr.contains("gfx906@60, this machine's first GPU"), "{}", hit.stderr);
     let user = run(&["lookup", "--user-first", NAME, BOTH]).expect_code(0).stdout;
-    assert!(user.starts_with("user ") && user.contains("gfx906_60.ukdb"), "{user}");
+    assert!(user.contains("runtime: user ") && user.contains("gfx906_60.ukdb"), "{user}");
     let only = run(&["lookup", NAME, " -DU -mcpu=gfx906"]).expect_code(0).stdout;
-    assert!(only.starts_with("user "), "{only}");
+    assert!(only.contains("runtime: user "), "{only}");
 
     run(&["explain", NAME, BOTH]).expect_code(0);
     run(&["doctor"]);
@@ -335,12 +407,14 @@ fn the_newest_version_s_user_cache_is_asked_unless_another_is_named() {
 #[test]
 fn a_machine_in_order_has_no_problem() {
     let machine = Machine::installed();
+    let all = [(NAME, BOTH), (NAME, WIDE), ("pool.cl.o", BOTH)];
+    machine.kdb("db/gfx906_60.kdb", GFX906, 1, &all);
     for more in [&[][..], &["--deep"]] {
         let (checks, code) = machine.doctor(more, &[]);
         assert_eq!(code, Some(0), "{checks:#?}");
         assert!(checks.iter().all(|line| line.starts_with("ok ") || line.starts_with("note ")));
         assert!(
-            checks.iter().any(|line| line.contains("gfx906_60.kdb`: 2 kernels")),
+            checks.iter().any(|line| line.contains("gfx906_60.kdb`: 3 kernels")),
             "{checks:#?}"
         );
     }
@@ -348,7 +422,7 @@ fn a_machine_in_order_has_no_problem() {
     let human = machine.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
     let human = human.expect_code(0).stdout;
     assert!(human.contains("ok       kdb         `"), "{human}");
-    assert!(human.contains("ok       user cache  `"), "{human}");
+    assert!(human.contains("note     user cache  there is none yet"), "{human}");
 }
 
 #[test]
@@ -463,7 +537,7 @@ fn directories_and_variables_that_are_wrong_are_found() {
 #[test]
 fn the_user_s_cache_is_looked_into() {
     let machine = Machine::installed();
-    machine.finds("ok", "user cache", "is made when it is needed");
+    machine.finds("note", "user cache", "there is none yet");
     let version = env!("CARGO_PKG_VERSION");
     let cache = format!("home/.cache/miopen/{version}");
     machine.kdb(&format!("{cache}/gfx906_60.ukdb"), GFX906, 1, &[(NAME, BOTH)]);
@@ -541,7 +615,7 @@ fn the_places_of_all_databases_are_told_and_what_is_in_them() {
         .collect();
     let expected = ["db/gfx906.kdb", "db/gfx906_60.kdb", "db/gfx906_60.db.txt", user];
     assert_eq!(files, expected.map(|path| machine.path(path).display().to_string()));
-    machine.finds("ok", "tuning", "gfx906_60.db.txt`, 1 records");
+    machine.finds("ok", "tuning", "gfx906_60.db.txt`, 1 record");
     machine.finds("warning", "tuning", "line 2: it has no key");
     fs::remove_file(machine.path("db/gfx906_60.db.txt")).unwrap();
     machine.finds("note", "tuning", "no performance database for gfx906@60");

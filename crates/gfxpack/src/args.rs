@@ -34,7 +34,7 @@ pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
-    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, SYSFS, Which,
+    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, Which,
 };
 
 /// A week, in seconds: whoever wants more means none.
@@ -160,7 +160,8 @@ pub(crate) enum Command {
     Toolchains(ToolchainsCommand),
     /// Print this machine's GPUs, or the kernel packages to install for them
     Detect(Detect),
-    /// Look a kernel up as a program would: which file has it, or why each has not
+    /// Look a kernel up as MIOpen and gfxpack's runtime would: which file has it, or
+    /// why each has not
     Lookup(Lookup),
     /// Say why a kernel is not found: the files asked, and the keys nearest to it
     Explain(Explain),

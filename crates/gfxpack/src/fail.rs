@@ -1,6 +1,7 @@
 //! What ended a command, and how that is reported: what failed, why, and what
 //! to do about it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gfxpack_harvest::HarvestError;
@@ -52,8 +53,14 @@ pub(crate) enum Failure {
     #[error("failed because of a defect in gfxpack")]
     Defect,
     /// No file has the kernel that was looked up.
-    #[error("failed to find `{key}` for {target}")]
-    NotFound { key: String, target: String },
+    #[error("failed to find {key} for {target}")]
+    NotFound {
+        /// Name and arguments, in words.
+        key: String,
+        target: String,
+        /// The kdb that MIOpen opens instead of one that has the kernel.
+        hidden: Option<PathBuf>,
+    },
     /// The machine is not as it should be.
     #[error("found {} on this machine", counted(*.0, "problem"))]
     Unwell(usize),
@@ -234,6 +241,10 @@ impl Failure {
             Self::Differ(_) => "each is listed above",
             Self::Lost { hint, .. } => hint,
             Self::Defect => "please report it with the output above",
+            Self::NotFound { hidden: Some(_), .. } => {
+                "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs \
+                 with gfxpack's runtime"
+            }
             Self::NotFound { .. } => {
                 "`gfxpack explain` with the same arguments shows the nearest keys"
             }

@@ -226,6 +226,23 @@ impl Library {
         Self::at(&file, Some(dir))
     }
 
+    /// The directory below `~/.cache/miopen` in which the library that is
+    /// installed keeps kernels, as `3.4.0.`; `None` where there is none, or its
+    /// version can't be told. Does not read the whole library, as
+    /// [`Self::installed`] does.
+    ///
+    /// Source: MIOpen 3.3 (2d1fd997a), `ComputeUserCachePath` in binary_cache.cpp.
+    #[must_use]
+    pub fn installed_cache_version(rocm: Option<&Path>) -> Option<String> {
+        let dirs = tree::installed(rocm).into_iter();
+        let (file, root) =
+            dirs.map(|dir| (tree::library(&dir), dir)).find(|(file, _)| file.is_some())?;
+        let library = elf::Library::open(&file?);
+        let constants = library.and_then(|library| library.constants()).ok();
+        let own = constants.and_then(|constants| full_version(&constants));
+        own.or_else(|| Some(format!("{}.", tree::header_version(&root)?)))
+    }
+
     /// The library that pinned packages hold. Where the archive has gone on
     /// and does not have one of them any more, the suite's newest are taken,
     /// and `archive` is warned of it.
@@ -322,6 +339,20 @@ fn describe(
     })
 }
 
+/// The version in `, MIOpen version 3.3.0.2d1fd997a-dirty` with its last part,
+/// which may be empty: `3.4.0.`.
+fn full_version(constants: &[u8]) -> Option<String> {
+    version(constants)?;
+    let at = memchr::memmem::find(constants, VERSION_MARK)? + VERSION_MARK.len();
+    let text = constants[at..].split(|byte| *byte == 0).next()?;
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
+    let text = text.get(..text.len().min(64))?;
+    if !text.iter().all(plain) {
+        return None;
+    }
+    String::from_utf8(text.to_vec()).ok()
+}
+
 /// The version in `, MIOpen version 3.4.0.` or `… 3.3.0.2d1fd997a`.
 fn version(constants: &[u8]) -> Option<String> {
     let at = memchr::memmem::find(constants, VERSION_MARK)? + VERSION_MARK.len();
@@ -387,5 +418,10 @@ mod tests {
         check(", MIOpen version 3.4\0", None);
         check(", MIOpen version \0", None);
         check("MIOpen", None);
+        let full = |text: &str| full_version(text.as_bytes());
+        assert_eq!(full(", MIOpen version 3.4.0.\0x").as_deref(), Some("3.4.0."));
+        let dirty = ", MIOpen version 3.3.0.2d1fd997a-dirty\0";
+        assert_eq!(full(dirty).as_deref(), Some("3.3.0.2d1fd997a-dirty"));
+        assert_eq!(full(", MIOpen version 3.4.0./../x\0"), None);
     }
 }

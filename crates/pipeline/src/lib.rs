@@ -15,6 +15,7 @@ pub mod dist;
 pub mod error;
 pub mod exit_code;
 pub mod failures;
+pub mod hidden;
 pub mod inputs;
 pub mod libmiopen;
 pub mod library;

@@ -170,7 +170,10 @@ impl Inner {
             None => Warnings::new(config.warnings.clone(), config.log_level),
             Some(parent) => parent.warnings.inherited(),
         };
-        let system = system::files(places.system_dirs(), &config.target, max_object_bytes);
+        let system = match &config.only_system_file {
+            Some(file) => vec![SystemFile::new(file.clone(), max_object_bytes)],
+            None => system::files(places.system_dirs(), &config.target, max_object_bytes),
+        };
         let user_file = |directory: &PathBuf| {
             let settings = UserSettings {
                 max_object_bytes,

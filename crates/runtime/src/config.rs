@@ -1,5 +1,6 @@
 //! How a cache is opened: device, places, order, limits, and who is warned.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_model::Target;
@@ -78,6 +79,8 @@ pub struct Config {
     /// only want to look. What a killed program left half written in the user's
     /// kdb can't be undone then, and the file is a miss.
     pub look_only: bool,
+    /// Exactly this installed kdb, in place of those in the directories.
+    pub(crate) only_system_file: Option<PathBuf>,
 }
 
 impl Config {
@@ -94,6 +97,7 @@ impl Config {
             verify_target: true,
             keep_hits: false,
             look_only: false,
+            only_system_file: None,
         }
     }
 

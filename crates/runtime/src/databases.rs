@@ -163,7 +163,7 @@ fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
         places.system.iter().map(|at| place(Layer::System, &at.path, &system, at.rule)).collect();
     let own = match &places.user {
         UserPlace::Dir(dir) => Some(dir),
-        UserPlace::Disabled { .. } | UserPlace::Memory { .. } => None,
+        UserPlace::Disabled { .. } | UserPlace::Memory { .. } | UserPlace::Unknown { .. } => None,
     };
     for (dir, rule) in own
         .map(|dir| (dir, "the user's kernel cache"))

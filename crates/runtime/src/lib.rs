@@ -21,6 +21,7 @@
 //! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
 mod cache;
+mod cache_version;
 mod clock;
 mod code_object;
 mod compile_once;
@@ -34,6 +35,7 @@ mod key_lock;
 mod layer;
 mod lookup;
 mod memory;
+mod miopen;
 mod miss;
 mod mutex;
 mod os;
@@ -55,6 +57,7 @@ mod wait_budget;
 mod warning;
 
 pub use cache::KernelCache;
+pub use cache_version::CacheVersion;
 pub use code_object::CodeObject;
 pub use config::{Config, Limits, LookupOrder};
 pub use databases::{DatabaseKind, DatabasePlace, database_places};
@@ -62,6 +65,7 @@ pub use environment::{Environment, LogLevel};
 pub use gfxpack_model::{KernelKey, Target, TargetId};
 pub use layer::Layer;
 pub use lookup::{Hit, Kernel, Lookup, NotStored, Origin};
+pub use miopen::{MIOPEN_RULES, MiopenKdb, MiopenLookup, MiopenOutcome, ask_as_miopen};
 pub use miss::{Miss, MissReason};
 pub use places::{Place, PlaceOptions, Places, UserPlace};
 pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};

@@ -67,6 +67,11 @@ pub enum UserPlace {
         /// In words.
         why: String,
     },
+    /// Nobody knows: it is named after a version of MIOpen, and none is known.
+    Unknown {
+        /// In words.
+        why: String,
+    },
 }
 
 /// Every directory that is asked.
@@ -128,6 +133,21 @@ impl Places {
         places.resolve_system(environment, options);
         places.resolve_user(environment, options);
         places
+    }
+
+    /// The same without the user's cache, if that is in a directory: it is one
+    /// for a version, and none is known.
+    #[must_use]
+    pub fn without_version(mut self) -> Self {
+        if let UserPlace::Dir(above) = &self.user {
+            let why = format!(
+                "no version of MIOpen has kept kernels below `{}`, and none is installed",
+                above.display()
+            );
+            self.user = UserPlace::Unknown { why };
+        }
+        self.read_only.clear();
+        self
     }
 
     /// The directories of installed kdbs, the first one first.

@@ -26,9 +26,8 @@ const REST_SECONDS: u64 = 3;
 /// XNACK is part of both names: there is no way from `gfx90a_xnack` to
 /// `gfx90a`.
 ///
-/// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp, which asks the
-/// device-wide file only where the exact one does not exist.
-fn file_names(device: &Target) -> Vec<String> {
+/// MIOpen opens one of them ([`MiopenKdb`](crate::MiopenKdb)); the runtime asks both.
+pub(crate) fn file_names(device: &Target) -> Vec<String> {
     let mut names = vec![device.kdb_file_name()];
     if device.compute_units().is_some() {
         names.push(Target::new(device.id().clone(), None).kdb_file_name());

@@ -71,7 +71,7 @@ pub(crate) struct Asked {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct MiopenVersion {
     /// The version whose user cache is asked, as its directory is called: 3.4.0
-    /// [default: the newest that has one]
+    /// [default: the newest that has one, else that of the MIOpen installed]
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     pub(crate) miopen_version: Option<String>,
 }
@@ -94,12 +94,26 @@ pub(crate) struct Lookup {
     /// Its arguments, byte for byte, with ` -mcpu=` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
-    /// Ask the user's kdb before the installed ones, as MIOpen's code does it
+    /// Whose answer decides the exit code, and what --out writes; both are told
+    #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
+    pub(crate) program: Program,
+    /// Have gfxpack's runtime ask the user's kdb before the installed ones, as
+    /// MIOpen does
     #[arg(long)]
     pub(crate) user_first: bool,
     /// Write the code object to this file
     #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// Who looks for kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Program {
+    /// MIOpen, which opens one installed kdb.
+    #[default]
+    Miopen,
+    /// Programs with gfxpack's runtime, which asks all that fit the device.
+    Runtime,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,7 +1,7 @@
 //! `env`: the variables that count at run time, and where MIOpen's databases
 //! are looked for with them.
 
-use gfxpack_runtime::{Environment, Places, database_places};
+use gfxpack_runtime::{Environment, database_places};
 use serde_json::json;
 
 use super::lookup;
@@ -31,7 +31,7 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) {
 
 /// Where databases are looked for, each kind in its order.
 fn databases(environment: &Environment, version: &MiopenVersion, output: &Output) {
-    let places = Places::resolve(environment, &lookup::options(version, environment, output));
+    let places = lookup::usual_places(version, environment, output);
     for place in database_places(environment, &places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
         let body = json!({

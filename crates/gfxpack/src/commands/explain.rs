@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::ReadError;
-use gfxpack_runtime::{Environment, KernelCache, KernelKey, Layer, Lookup, Target};
+use gfxpack_runtime::{Environment, KernelCache, KernelKey, Layer, Target};
 use serde_json::json;
 
 use super::{kdb, lookup};
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
     let target = config.target.clone();
     let cache = KernelCache::open(config);
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
-    let answer = cache.get(&key);
+    let answers = lookup::Answers::ask(&cache, &key);
     if !output.json {
         output.data(&format!("kernel  {key}"));
         output.data(&format!("device  {target}"));
@@ -35,10 +35,12 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
         output.warn("no file is asked: `gfxpack env` and `gfxpack doctor` tell why");
     }
     for (layer, file) in &asked {
-        print_file(*layer, file, &answer, output);
+        print_file(*layer, file, &answers, output);
     }
-    let found = answer.found.is_some();
-    if !found {
+    if !output.json {
+        answers.print(output);
+    }
+    if answers.runtime.found.is_none() {
         advise(&key, &target, output);
         let (max, mut search) = (args.asked.max_object, Search::new(&key, args.nearest));
         for (_, file) in &asked {
@@ -51,14 +53,17 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
         "explained",
         &json!({
             "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
-            "found": found,
+            "found": answers.miopen_finds(), "miopen": answers.miopen_body(),
+            "runtime": answers.runtime_body(),
         }),
     );
     Ok(())
 }
 
 /// One file that is asked, and what it answers.
-fn print_file(layer: Layer, file: &Path, answer: &Lookup, output: &Output) {
+fn print_file(layer: Layer, file: &Path, answers: &lookup::Answers, output: &Output) {
+    let answer = &answers.runtime;
+    let opened = answers.opens(layer, file);
     let miss = answer.misses.iter().find(|miss| miss.file == file);
     let found = answer.found.as_ref().filter(|found| found.file.as_deref() == Some(file));
     let (state, detail) = match (found, miss) {
@@ -69,11 +74,15 @@ fn print_file(layer: Layer, file: &Path, answer: &Lookup, output: &Output) {
     let hint = miss.filter(|miss| miss.reason.is_fault()).map(|miss| miss.reason.hint());
     let body = json!({
         "layer": layer.name(), "file": shown(file), "state": state, "detail": detail, "hint": hint,
+        "miopen_opens": opened,
     });
     output.message("file", &body);
     if !output.json {
         output.data(&format!("{:<6}  {}", layer.name(), file.display()));
         output.data(&format!("        {detail}"));
+        if !opened && state != "no-file" {
+            output.data("        MIOpen does not open it");
+        }
         if let Some(hint) = hint {
             output.data(&format!("        hint: {hint}"));
         }

@@ -1,19 +1,22 @@
-//! `lookup`: asks for a kernel as a program would, and changes nothing.
+//! `lookup`: asks for a kernel as MIOpen and programs with gfxpack's runtime
+//! would, and changes nothing.
 
-use std::path::Path;
+mod answers;
 
-use gfxpack_model::code_object;
+use gfxpack_miopen::Library;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::{
-    Config, Environment, Hit, KernelCache, KernelKey, Lookup as Answer, LookupOrder, Miss,
-    PlaceOptions, Places, Target, UserPlace, WarningSink, cached_versions,
+    CacheVersion, Config, Environment, KernelCache, KernelKey, LookupOrder, PlaceOptions, Places,
+    Target, UserPlace, WarningSink,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(super) use self::answers::{Answers, in_words, reason};
 use super::detect;
-use crate::args::{Asked, Hardware, Lookup, MiopenVersion};
+use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Failure, Result};
-use crate::output::{Output, shown, size};
+use crate::output::Output;
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
@@ -25,23 +28,38 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
     let target = config.target.clone();
     let cache = KernelCache::open(config);
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
-    let answer = cache.get(&key);
+    let answers = Answers::ask(&cache, &key);
+    let (found, misses) = match args.program {
+        Program::Miopen => (answers.of_miopen(), &answers.miopen.lookup.misses),
+        Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
+    };
     if output.json {
-        output.message("lookup", &body(&key, &target, &answer));
+        let mut body = answers::answer_body(found, misses);
+        body.extend([
+            ("kernel_name".to_owned(), json!(key.kernel_name)),
+            ("kernel_args".to_owned(), json!(key.kernel_args)),
+            ("target".to_owned(), json!(target)),
+            ("miopen".to_owned(), answers.miopen_body()),
+            ("runtime".to_owned(), answers.runtime_body()),
+        ]);
+        output.message("lookup", &body);
     } else {
-        for miss in &answer.misses {
+        for miss in &answers.runtime.misses {
             output.say(&format!("{}: {}", miss.file.display(), reason(miss)));
         }
+        answers.print(output);
     }
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
     }
-    let Some(found) = answer.found else {
-        return Err(Failure::NotFound { key: key.to_string(), target: target.to_string() });
+    let Some(found) = found else {
+        let hidden = answers.hidden().map(|(_, opened)| opened.to_owned());
+        return Err(Failure::NotFound {
+            key: key_in_words(&key),
+            target: target.to_string(),
+            hidden,
+        });
     };
-    if !output.json {
-        output.data(&in_words(&found));
-    }
     match &args.out {
         Some(path) => {
             destination::replace(path, &found.code_object).map_err(fail::io("write", path))
@@ -65,7 +83,7 @@ pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) 
 
 /// The usual places, or those given.
 pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) -> Result<Places> {
-    let mut places = Places::resolve(environment, &options(&asked.version, environment, output));
+    let mut places = usual_places(&asked.version, environment, output);
     if !asked.system_dir.is_empty() {
         let absolute =
             |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
@@ -75,66 +93,57 @@ pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) 
     Ok(places)
 }
 
-/// The rules of places with the version whose user cache is meant: the one
-/// named, or the newest that has one, which is told.
-pub(super) fn options(
+/// The usual places. The user's cache is that of the version named, else of
+/// the newest that has one, which is told, else of the MIOpen that is
+/// installed; without any it is unknown.
+pub(super) fn usual_places(
     version: &MiopenVersion,
     environment: &Environment,
     output: &Output,
-) -> PlaceOptions {
-    let own = PlaceOptions::default();
-    // Without a version, that is the directory above them.
-    let mut options = own.clone();
-    options.version = String::new();
-    let above = Places::resolve(environment, &options);
-    let above = match (&above.read_only[..], above.user) {
-        ([dir, ..], _) => dir.clone(),
-        ([], UserPlace::Dir(dir)) => dir,
-        _ => return own,
-    };
+) -> Places {
+    let named = version.miopen_version.as_deref();
+    let mut options = PlaceOptions::default();
     if environment.custom_cache_dir().is_some() {
-        if version.miopen_version.is_some() {
+        if named.is_some() {
             output.warn("MIOPEN_CUSTOM_CACHE_DIR is asked as it stands; --miopen-version is not");
         }
-        return own;
+        return Places::resolve(environment, &options);
     }
-    let there = cached_versions(&above);
-    options.version = match &version.miopen_version {
-        // MIOpen's own directories end in a full stop where it has no tweak.
-        Some(named) => there
-            .iter()
-            .find(|version| *version == named)
-            .or_else(|| there.iter().find(|version| version.strip_suffix('.') == Some(named)))
-            .unwrap_or(named)
-            .clone(),
-        None => match there.first() {
-            None => own.version.clone(),
-            Some(newest) => {
-                if there.len() > 1 || *newest != own.version {
-                    tell_version(newest, &there, &above, output);
-                }
-                newest.clone()
-            }
-        },
+    // Without a version, that is the directory above them.
+    options.version = String::new();
+    let places = Places::resolve(environment, &options);
+    let above = match (&places.read_only[..], &places.user) {
+        ([dir, ..], _) | ([], UserPlace::Dir(dir)) => dir,
+        _ => return places,
     };
-    options
+    let rocm = environment.rocm_path();
+    let chosen =
+        CacheVersion::choose(above, named, || Library::installed_cache_version(rocm.as_deref()));
+    if let CacheVersion::Newest { version, of } = &chosen {
+        let others = if *of == 1 { String::new() } else { format!(", the newest of {of}") };
+        note(
+            &format!(
+                "the user's kernels are those of version {version}{others}, in `{}`; \
+                 --miopen-version names another",
+                above.join(version).display()
+            ),
+            output,
+        );
+    }
+    match chosen.directory() {
+        None => places.without_version(),
+        Some(version) => {
+            options.version = version.to_owned();
+            Places::resolve(environment, &options)
+        }
+    }
 }
 
-fn tell_version(newest: &str, there: &[String], above: &Path, output: &Output) {
-    let others = match there.len() {
-        1 => String::new(),
-        count => format!(", the newest of {count}"),
-    };
-    let dir = above.join(newest);
-    let note = format!(
-        "the user's kernels are those of version {newest}{others}, in `{}`; --miopen-version names \
-         another",
-        dir.display()
-    );
+fn note(text: &str, output: &Output) {
     if output.json {
-        output.message("note", &json!({ "message": note }));
+        output.message("note", &json!({ "message": text }));
     } else {
-        output.say(&format!("note: {note}"));
+        output.say(&format!("note: {text}"));
     }
 }
 
@@ -155,47 +164,9 @@ fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> Resu
 /// Why nobody is asked.
 fn why_none(places: &Places) -> String {
     match &places.user {
-        UserPlace::Disabled { why } | UserPlace::Memory { why } => why.clone(),
+        UserPlace::Disabled { why } | UserPlace::Memory { why } | UserPlace::Unknown { why } => {
+            why.clone()
+        }
         _ => "there is no place for kdbs".to_owned(),
     }
-}
-
-/// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.
-pub(super) fn in_words(found: &Hit) -> String {
-    let file = found.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
-    let bytes = size(found.code_object.len() as u64);
-    format!("{} {file}: {bytes} for {}", found.layer.name(), code_targets(found).join(", "))
-}
-
-fn code_targets(found: &Hit) -> Vec<String> {
-    let targets = code_object::targets(&found.code_object).unwrap_or_default();
-    targets.iter().map(ToString::to_string).collect()
-}
-
-/// The reason with its causes, on a line.
-pub(super) fn reason(miss: &Miss) -> String {
-    fail::in_full(&miss.reason)
-}
-
-fn body(key: &KernelKey, target: &Target, answer: &Answer) -> Value {
-    let misses: Vec<Value> = answer
-        .misses
-        .iter()
-        .map(|miss| {
-            json!({
-                "layer": miss.layer.name(), "file": shown(&miss.file), "reason": miss.reason.name(),
-                "detail": reason(miss), "hint": miss.reason.hint(),
-            })
-        })
-        .collect();
-    let found = answer.found.as_ref();
-    json!({
-        "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
-        "found": found.is_some(),
-        "layer": found.map(|found| found.layer.name()),
-        "file": found.and_then(|found| found.file.as_ref()).map(shown),
-        "object_bytes": found.map(|found| found.code_object.len()),
-        "object_targets": found.map(code_targets),
-        "misses": misses,
-    })
 }

@@ -4,6 +4,7 @@ use gfxpack_runtime::{DatabaseKind, DatabasePlace, Environment, Places, Target, 
 use gfxpack_tuning::Severity;
 
 use super::Checks;
+use crate::output::counted;
 
 const ABOUT: &str = "tuning";
 
@@ -54,20 +55,22 @@ fn one(kind: DatabaseKind, places: &[&DatabasePlace], target: &Target, checks: &
                     checks.warning(ABOUT, format!("{shown}: {first}"), &hint);
                 }
                 (Ok(linted), None) => {
-                    checks.ok(ABOUT, format!("{shown}, {} records", linted.records));
+                    checks.ok(ABOUT, format!("{shown}, {}", counted(linted.records, "record")));
                 }
             }
         }
     }
     if !any {
-        let names: Vec<&str> =
-            places.iter().flat_map(|place| &place.names).map(String::as_str).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for name in places.iter().flat_map(|place| &place.names) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
         let effect = match kind {
             DatabaseKind::Perf => "solvers run with default parameters",
             _ => "MIOpen measures solvers when it first needs one",
         };
-        let mut names = names;
-        names.dedup();
         let name = kind.name();
         checks.note(
             ABOUT,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_model::{code_object, package_name};
-use gfxpack_runtime::{Places, Target};
+use gfxpack_pipeline::hidden::{Hidden, hidden as compare};
+use gfxpack_runtime::{MiopenKdb, Places, Target};
 
 use super::Checks;
 use super::places::OTHERS_WRITE;
@@ -47,6 +48,11 @@ pub(super) fn check(places: &Places, targets: &[Target], deep: bool, checks: &mu
         }
     }
     others(&foreign, checks);
+    for directory in places.system_dirs() {
+        for target in targets {
+            hidden(directory, target, checks);
+        }
+    }
     for target in targets {
         missing(target, &kdbs, checks);
     }
@@ -177,11 +183,40 @@ fn verify(kdb: &Path, target: &Target, shown: &str, checks: &mut Checks<'_>) -> 
     if let Some(first) = report.findings.first() {
         checks.problem(
             ABOUT,
-            format!("{shown} has {} findings, the first: {first}", report.total_findings()),
+            format!(
+                "{shown} has {}, the first: {first}",
+                counted(report.total_findings(), "finding")
+            ),
             "install the package again; `gfxpack kdb verify` lists all that is wrong",
         );
     }
     report.is_sound()
+}
+
+/// What MIOpen does not find since it opens the kdb for exactly the device's
+/// compute units, and no other.
+fn hidden(directory: &Path, target: &Target, checks: &mut Checks<'_>) {
+    let MiopenKdb { file: exact, hidden: Some(wide), .. } = MiopenKdb::in_dir(directory, target)
+    else {
+        return;
+    };
+    // One that can't be read has been told of.
+    let Ok(found) = compare(&exact, &wide, checks.max_object.bytes) else { return };
+    let Hidden { hidden, of } = found;
+    let what = format!(
+        "`{}` is not opened by MIOpen for {target}, since `{}` exists",
+        wide.display(),
+        exact.display()
+    );
+    match hidden {
+        0 => checks.note(ABOUT, format!("{what}, which has all of its {}", counted(of, "kernel"))),
+        _ => checks.warning(
+            ABOUT,
+            format!("{what}: it hides {hidden} of {}", counted(of, "kernel")),
+            "remove the smaller package, or install one that has these kernels too, as `gfxpack dist` \
+             makes it where it builds both",
+        ),
+    }
 }
 
 /// kdbs of GPUs that this machine does not have.

@@ -28,6 +28,10 @@ pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
             let what = places.fallback.as_deref().unwrap_or("it is in memory only");
             checks.problem(ABOUT, what, ELSEWHERE);
         }
+        UserPlace::Unknown { why } => match &places.fallback {
+            Some(fallback) => checks.warning(ABOUT, fallback.clone(), ELSEWHERE),
+            None => checks.note(ABOUT, format!("there is none yet: {why}")),
+        },
         UserPlace::Dir(directory) => {
             if let Some(fallback) = &places.fallback {
                 checks.warning(ABOUT, fallback.clone(), ELSEWHERE);
