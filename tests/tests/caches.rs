@@ -246,6 +246,15 @@ fn what_a_program_has_open_stays_until_it_ends() {
 }
 
 #[test]
+fn nothing_to_clear_is_no_error() {
+    let user = User::new();
+    for arguments in [&["clear", "pocl"][..], &["clear", "pocl", "--yes"]] {
+        let run = user.gfxpack(arguments).expect_code(0);
+        assert!(run.stderr.contains("nothing to remove"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn on_a_terminal_the_user_is_asked() {
     let user = User::new();
     let path = user.at("xdg/pytools/pdict-v5-x-3.11.sqlite");

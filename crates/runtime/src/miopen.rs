@@ -146,16 +146,17 @@ fn outcome(lookup: &Lookup) -> MiopenOutcome {
 /// What MIOpen does about a row that the runtime refuses, some of them by
 /// limits of its own.
 fn of_row(error: &ReadError) -> MiopenOutcome {
-    match error {
-        ReadError::Row { source, .. } => match source {
-            RowError::Bzip2(_)
-            | RowError::Length { .. }
-            | RowError::HashForm(_)
-            | RowError::HashMismatch { .. } => MiopenOutcome::Fails,
-            _ => MiopenOutcome::Unknown,
-        },
-        _ => MiopenOutcome::Unknown,
-    }
+    let damaged = matches!(
+        error,
+        ReadError::Row {
+            source: RowError::Bzip2(_)
+                | RowError::Length { .. }
+                | RowError::HashForm(_)
+                | RowError::HashMismatch { .. },
+            ..
+        }
+    );
+    if damaged { MiopenOutcome::Fails } else { MiopenOutcome::Unknown }
 }
 
 #[cfg(test)]
