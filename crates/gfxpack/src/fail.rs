@@ -1,7 +1,6 @@
 //! What ended a command, and how that is reported: what failed, why, and what
 //! to do about it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gfxpack_harvest::HarvestError;
@@ -58,8 +57,8 @@ pub(crate) enum Failure {
         /// Name and arguments, in words.
         key: String,
         target: String,
-        /// The kdb that MIOpen opens instead of one that has the kernel.
-        hidden: Option<PathBuf>,
+        /// Whether an installed kdb has it that MIOpen does not open.
+        hidden: bool,
     },
     /// The machine is not as it should be.
     #[error("found {} on this machine", counted(*.0, "problem"))]
@@ -241,7 +240,7 @@ impl Failure {
             Self::Differ(_) => "each is listed above",
             Self::Lost { hint, .. } => hint,
             Self::Defect => "please report it with the output above",
-            Self::NotFound { hidden: Some(_), .. } => {
+            Self::NotFound { hidden: true, .. } => {
                 "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs \
                  with gfxpack's runtime"
             }

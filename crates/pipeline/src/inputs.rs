@@ -549,3 +549,6 @@ impl Reader {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

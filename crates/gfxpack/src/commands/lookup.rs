@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
         output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
     }
     let Some(found) = found else {
-        let hidden = answers.hidden().map(|(_, opened)| opened.to_owned());
+        let hidden = args.program == Program::Miopen && answers.hidden().is_some();
         return Err(Failure::NotFound {
             key: key_in_words(&key),
             target: target.to_string(),
