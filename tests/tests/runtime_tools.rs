@@ -185,6 +185,10 @@ fn what_miopen_does_not_open_it_does_not_find() {
     assert!(text.contains("MIOpen does not open it"), "{text}");
     machine.finds("warning", "kdb", "gfx906_60.kdb` exists: it hides 1 of 2 kernels");
 
+    let (checks, _) = machine.doctor(&[], &[]);
+    let fine = |line: &String| line.starts_with("ok kdb") && line.contains("gfx906.kdb");
+    assert!(!checks.iter().any(fine), "{checks:#?}");
+
     // It is its existence that counts.
     fs::write(machine.path("db/gfx906_60.kdb"), "").unwrap();
     machine.finds("warning", "kdb", "it hides 2 of 2 kernels");

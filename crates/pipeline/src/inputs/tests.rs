@@ -1,3 +1,5 @@
+//! Tests of what inputs come to.
+
 use gfxpack_plan::expand::parse_keys;
 
 use super::*;

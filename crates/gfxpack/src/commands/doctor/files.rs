@@ -38,7 +38,11 @@ pub(super) fn check(places: &Places, targets: &[Target], deep: bool, checks: &mu
             names(target).iter().any(|name| kdb.file_name().is_some_and(|file| **name == *file))
         });
         match (named, asked) {
-            (_, Some(target)) => own(kdb, target, deep, checks),
+            (_, Some(target)) => {
+                let directory = kdb.parent().unwrap_or(Path::new("/"));
+                let opens = |target| MiopenKdb::in_dir(directory, target).file == *kdb;
+                own(kdb, target, targets.iter().any(opens), deep, checks);
+            }
             (Some(_), None) => foreign.push(kdb.as_path()),
             (None, None) => checks.warning(
                 ABOUT,
@@ -70,8 +74,8 @@ fn is_kdb(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "kdb")
 }
 
-/// A kdb that is asked on this machine.
-fn own(kdb: &Path, target: &Target, deep: bool, checks: &mut Checks<'_>) {
+/// A kdb of this machine's; that one is in order is told if MIOpen opens it.
+fn own(kdb: &Path, target: &Target, opened: bool, deep: bool, checks: &mut Checks<'_>) {
     let shown = format!("`{}`", kdb.display());
     let before = checks.problems;
     rights(kdb, &shown, checks);
@@ -94,7 +98,7 @@ fn own(kdb: &Path, target: &Target, deep: bool, checks: &mut Checks<'_>) {
             "install the package of this GPU again; `gfxpack kdb verify` lists all that is wrong",
         ),
         Ok(Contents { rows, bytes, .. }) if checks.problems == before => {
-            if !deep || verify(kdb, target, &shown, checks) {
+            if (!deep || verify(kdb, target, &shown, checks)) && opened {
                 checks.ok(ABOUT, format!("{shown}: {}, {}", counted(rows, "kernel"), size(bytes)));
             }
         }
