@@ -1,7 +1,8 @@
 //! What is reported of inputs before anything runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::LeftOut;
 use gfxpack_pipeline::missing_from::Share;
 use gfxpack_pipeline::prepare::Prepared;
@@ -9,12 +10,13 @@ use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
 use gfxpack_plan::InputError;
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Reports what is wrong without stopping a build.
 pub(crate) fn report(prepared: &Prepared, output: &Output) {
     report_warnings(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
     report_shares(&prepared.shares, output);
+    report_skipped(&prepared.library.skipped, output);
     report_unbuildable(&prepared.unbuildable, output);
 }
 
@@ -43,6 +45,15 @@ pub(crate) fn report_shares(shares: &[Share], output: &Output) {
             0 => format!("{target}: nothing is missing: the kdbs have all {present} keys"),
             _ => format!("{target}: {missing} keys are missing, {present} are in the kdbs"),
         });
+    }
+}
+
+/// Reports how many kernels are left out because compilers refuse them.
+pub(crate) fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
+    for (target, kernels) in skipped {
+        output.message("skipped-refused", &json!({ "target": target, "kernels": kernels }));
+        let kernels = counted(*kernels, "kernel");
+        output.say(&format!("{target}: {kernels} left out, as --skip-refused says"));
     }
 }
 

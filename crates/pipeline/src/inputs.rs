@@ -20,9 +20,13 @@ use rayon::prelude::*;
 use crate::ask::Asked;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
+use crate::licence_head::licence_of;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
+use crate::refused_list::SkipList;
+use crate::source_tree;
+use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// Lines of a key list that are held beside the keys.
@@ -93,8 +97,11 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
-        present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
-        skipped: BTreeMap::new(),
+        excluded: Excluded {
+            present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
+            had: BTreeMap::new(),
+            refused: SkipList::read(&inputs.skip_refused)?,
+        },
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
@@ -109,6 +116,9 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
         let dirs = SourceDirs::list(&inputs.source_dirs)?;
         for file in &inputs.keys {
             reader.keys(file, &dirs)?;
+        }
+        if reader.library.version.is_none() && asked.is_none() {
+            reader.library.version = source_tree::miopen_version(&inputs.source_dirs);
         }
         if let Some(asked) = asked {
             reader.asked(asked, &dirs, inputs.dfsg)?;
@@ -164,10 +174,7 @@ struct Reader {
     library: Library,
     /// Names of sources that programs wrote.
     generated: BTreeSet<String>,
-    /// What kdbs have.
-    present: Present,
-    /// How many keys that is of a target's.
-    skipped: BTreeMap<Target, usize>,
+    excluded: Excluded,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
@@ -180,6 +187,27 @@ struct Reader {
     for_miopen: bool,
     /// Sources that Debian does not take, although their licence is free.
     left_out_by_debian: LeftOut,
+}
+
+/// Keys of the inputs that are not built.
+struct Excluded {
+    /// What kdbs have.
+    present: Present,
+    /// How many keys that is of a target's.
+    had: BTreeMap<Target, usize>,
+    /// What compilers refuse.
+    refused: SkipList,
+}
+
+impl Excluded {
+    /// Whether a key is not built for a target; counts it.
+    fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
+        if self.present.has(target.id(), key) {
+            *self.had.entry(target.clone()).or_default() += 1;
+            return true;
+        }
+        self.refused.skips(target, key)
+    }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
@@ -290,8 +318,7 @@ impl Reader {
                 expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
-                if self.present.has(request.target.id(), &key.key) {
-                    *self.skipped.entry(request.target.clone()).or_default() += 1;
+                if self.excluded.has(&request.target, &key.key) {
                     continue;
                 }
                 match indices[&*key.source] {
@@ -365,8 +392,7 @@ impl Reader {
                     continue;
                 }
                 found += 1;
-                if self.present.has(target.id(), &key.key) {
-                    *self.skipped.entry(target.clone()).or_default() += 1;
+                if self.excluded.has(&target, &key.key) {
                     continue;
                 }
                 let source = checked.get_or_insert_with(|| match refused.take() {
@@ -388,8 +414,7 @@ impl Reader {
                     continue;
                 }
                 found += 1;
-                if self.present.has(target.id(), key) {
-                    *self.skipped.entry(target.clone()).or_default() += 1;
+                if self.excluded.has(&target, key) {
                     continue;
                 }
                 if !std::mem::replace(told, true) {
@@ -436,9 +461,10 @@ impl Reader {
             return known.clone();
         }
         let name = key.source.display().to_string();
-        self.library.licenses.entry(name.clone()).or_default();
-        let load = |sources: &mut SourceSet| {
+        let licences = self.library.licenses.entry(name.clone()).or_default();
+        let mut load = |sources: &mut SourceSet| {
             let real = dirs.find(&name)?.ok_or_else(|| Problem::MissingSource(name.clone()))?;
+            licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
             sources.load(real, &name, key.language, &[], Some(dirs))
         };
         let loaded = load(&mut self.sources);
@@ -484,13 +510,13 @@ impl Reader {
     /// What kdbs had and lack of each target; targets of which they had
     /// everything go.
     fn share(&mut self) -> Vec<Share> {
-        if self.present.is_empty() {
+        if self.excluded.present.is_empty() {
             return Vec::new();
         }
         let mut shares = Vec::new();
         self.requests.retain(|request| {
             let target = request.target.clone();
-            let present = self.skipped.get(&target).copied().unwrap_or_default();
+            let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
             shares.push(Share { target, present, missing });
@@ -499,11 +525,26 @@ impl Reader {
         shares
     }
 
+    /// What is left out as refused, for the packages and the user.
+    fn describe_skipped(&mut self) {
+        let skipped = &self.excluded.refused;
+        self.library.skipped = skipped.skipped();
+        let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
+        let unused = skipped.unused(&targets);
+        if unused > 0 {
+            self.warnings.push(format!(
+                "{} of --skip-refused are not among the keys: is the list of another release?",
+                counted(unused, "kernel")
+            ));
+        }
+    }
+
     fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> Result<Read> {
         if !self.missing.is_empty() && !allow_partial {
             return Err(Error::Inputs(self.missing));
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        self.describe_skipped();
         let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
@@ -522,7 +563,8 @@ impl Reader {
             if request.keys.is_empty() {
                 return Err(error::usage(
                     format!("failed to find any kernel for {}", request.target),
-                    "the manifest's target filters leave every kernel out, or no source was found",
+                    "the manifest's target filters or --skip-refused leave every kernel out, or no \
+                     source was found",
                 ));
             }
         }

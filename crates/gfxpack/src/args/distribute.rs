@@ -11,10 +11,11 @@ use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
 
 /// The options of [`Inputs`](super::Inputs), which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
-const INPUTS: [&str; 10] = [
+const INPUTS: [&str; 11] = [
     "manifest",
     "keys",
     "missing_from",
+    "skip_refused",
     "problems",
     "miopen",
     "miopen_db",
