@@ -1,7 +1,8 @@
 //! Kernels that a compiler refused are told again without asking it, as long
 //! as an object of theirs would be taken from the cache.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use gfxpack_tests::project::{Project, Run, tool};
 use serde_json::Value;
@@ -332,7 +333,7 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
         .collect();
     assert_eq!(list.len(), REFUSED);
     for line in &list {
-        assert_eq!(line["target"], "gfx906_60");
+        assert_eq!(line["target"], "gfx906@60");
         assert!(line["kernel_args"].as_str().unwrap().contains("BROKEN"), "{line}");
         assert!(line["reason"].as_str().unwrap().contains("error"), "{line}");
     }
@@ -347,7 +348,7 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
     assert_eq!(run.of_type("skipped-refused")[0]["kernels"], REFUSED);
     let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
     assert_eq!(manifest["complete"], true);
-    assert_eq!(manifest["targets"][0]["library"]["skipped"]["gfx906_60"], REFUSED);
+    assert_eq!(manifest["targets"][0]["library"]["skipped"]["gfx906@60"], REFUSED);
     let deb = manifest["targets"][0]["packages"][0]["file"].as_str().unwrap();
     let control = tool("dpkg-deb", &["--field", &format!("o/{deb}")], project.path());
     assert!(control.contains("4 kernels"), "{control}");
@@ -367,8 +368,13 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
 #[test]
 fn a_broken_compiler_makes_no_list_of_refused_kernels() {
     let project = project();
-    let run = ["--out=o", "--write-refused=refused.jsonl", "--clang=/bin/false"];
-    build(&project, &run).expect_code(2);
+    let broken = "#!/bin/sh\ncase \" $* \" in\n*-print-*|*' --version '*|*' -### '*) exec clang \"$@\" ;;\n\
+                  esac\necho 'k.cl:1:1: error: broken' >&2\nexit 1\n";
+    let clang = project.write("broken-clang", broken);
+    fs::set_permissions(&clang, Permissions::from_mode(0o755)).unwrap();
+    let clang = format!("--clang={}", clang.display());
+    let run = build(&project, &["--out=o", "--write-refused=refused.jsonl", &clang]).expect_code(1);
+    assert!(run.stdout.contains("failed to probe"), "{}", run.stdout);
     assert!(!project.path().join("refused.jsonl").exists());
     project.write("refused.jsonl", "{\"target\": \"gfx906_60\"}\n");
     let run = project.run(&[BUILD, &["--out=o", "--skip-refused=refused.jsonl"]].concat());
