@@ -26,6 +26,9 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// What is off by default and tested here.
+const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
+
 /// The gfxpack binary, built as these tests were.
 ///
 /// # Panics
@@ -37,11 +40,12 @@ pub fn binary() -> &'static Path {
         let profile_dir = std::env::current_exe().expect("a test binary has a path");
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
         let mut cargo = command(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "gfxpack", "--bin", "gfxpack"]);
-        cargo.args(["--package", "gfxpack-miopen-probe", "--bin", "gfxpack-miopen-probe"]);
-        // What the probe preloads into MIOpenDriver.
-        cargo.arg("--lib");
-        cargo.args(["--features", "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache"]);
+        // The tests of gfxpack and of the program that loads libMIOpen bring
+        // the programs with them. As a part of all tests, as `cargo xtask test`
+        // builds them, nothing is compiled twice with other features.
+        cargo.args(["test", "--quiet", "--no-run", "--workspace"]);
+        cargo.args(["--test", "command_line", "--test", "exports"]);
+        cargo.args(["--features", FEATURES]);
         // Of these, build scripts of foreign crates make themselves dependent:
         // what the tests' own build made would be made again.
         for (name, _) in std::env::vars_os() {

@@ -1,7 +1,7 @@
 //! Keys as MIOpen writes them, with a source tree of MIOpen's shape: sources
 //! and includes in several directories, included by bare name.
 
-use gfxpack_tests::project::{Project, finish, python_reads};
+use gfxpack_tests::project::{Project, finish, python_reads, tool};
 
 const GFX906: u32 = 0x2f;
 
@@ -163,4 +163,53 @@ fn keys_come_out_of_a_pipe_too() {
     piped.stdin(std::fs::File::open(keys).unwrap());
     let piped = finish(piped).expect_code(0);
     assert_eq!(piped.stdout, project.run(&plan("keys.jsonl")).expect_code(0).stdout);
+}
+
+#[test]
+fn packages_say_what_the_source_tree_says_of_version_and_licence() {
+    let project = project();
+    project.write(
+        "MIOpen/CMakeLists.txt",
+        "project ( MIOpen C CXX )\nrocm_setup_version(VERSION 3.3.0)\n",
+    );
+    let head = "/* Copyright (c) 2021 Some Authors */\n/* SPDX-License-Identifier: ISC */\n";
+    let source = project.text("MIOpen/src/kernels/ConvDirect.cl");
+    project.write("MIOpen/src/kernels/ConvDirect.cl", &format!("{head}{source}"));
+    project.write("keys.jsonl", &lines(&ARGUMENTS[..2]));
+    let dist = |more: &[&str]| {
+        let dist = ["dist", "--keys=keys.jsonl", "--source-dir=MIOpen", "--target=gfx906_60"];
+        project.run(&[&dist[..], &["--format=deb", "--out=o"], more].concat()).expect_code(0)
+    };
+    let package = |version: &str| {
+        let deb = format!("o/miopen-hip-gfx906-60kdb_{version}-1_all.deb");
+        let control = tool("dpkg-deb", &["--field", &deb], project.path());
+        let read = ["--fsys-tarfile", &deb];
+        let files = tool("dpkg-deb", &read, project.path());
+        (control, files)
+    };
+
+    let run = dist(&[]);
+    assert!(!run.stderr.contains("--license") && !run.stderr.contains("--package-version"));
+    let (control, files) = package("3.3.0");
+    assert!(!control.contains("Homepage:"), "{control}");
+    for line in ["Copyright: 2021 Some Authors", "License: ISC"] {
+        assert!(files.contains(line), "{line}");
+    }
+
+    dist(&["--package-version=4", "--homepage=https://example.org/k", "--description=Own words."]);
+    let (control, _) = package("4");
+    assert!(control.contains("Homepage: https://example.org/k"), "{control}");
+    assert!(control.contains("Own words."), "{control}");
+}
+
+#[test]
+fn what_packages_cannot_know_of_the_kernels_is_warned_of() {
+    let project = project();
+    project.write("keys.jsonl", &lines(&ARGUMENTS[..1]));
+    let dist =
+        ["dist", "--keys=keys.jsonl", "--source-dir=MIOpen", "--target=gfx906_60", "--out=o"];
+    let run = project.run(&[&dist[..], &["--format=tar.gz"]].concat()).expect_code(0);
+    for option in ["--license", "--copyright", "--package-version", "--maintainer"] {
+        assert!(run.stderr.contains(&format!("say it with {option}")), "{}", run.stderr);
+    }
 }

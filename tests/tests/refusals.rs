@@ -1,9 +1,10 @@
 //! Kernels that a compiler refused are told again without asking it, as long
 //! as an object of theirs would be taken from the cache.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
-use gfxpack_tests::project::{Project, Run};
+use gfxpack_tests::project::{Project, Run, tool};
 use serde_json::Value;
 
 const HIP: &str = "#include <hip/hip_runtime.h>\n#include <limits>\n\
@@ -315,4 +316,69 @@ fn shards_hand_refusals_on_and_ask_again_when_a_header_changed() {
     assert_eq!((started(&handed), failures(&handed).len()), (0, 1));
     let merged = run("merge --plan plan --out m --allow-partial t").expect_code(0);
     assert!(merged.stderr.contains("1 without an object"), "{}", merged.stderr);
+}
+
+#[test]
+fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
+    let project = project();
+    let build = |more: &[&str]| {
+        let dist = ["dist", "--manifest=kernels.toml", "--target=gfx906_60", "--out=o"];
+        project.run(&[&dist[..], &["--format=deb", "--message-format=json"], more].concat())
+    };
+    build(&["--write-refused=refused.jsonl"]).expect_code(100);
+    let list: Vec<Value> = project
+        .text("refused.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(list.len(), REFUSED);
+    for line in &list {
+        assert_eq!(line["target"], "gfx906@60");
+        assert!(line["kernel_args"].as_str().unwrap().contains("BROKEN"), "{line}");
+        assert!(line["reason"].as_str().unwrap().contains("error"), "{line}");
+    }
+    // What is told again is listed again.
+    build(&["--write-refused=again.jsonl"]).expect_code(100);
+    assert_eq!(project.text("again.jsonl"), project.text("refused.jsonl"));
+
+    let reviewed = format!("# reviewed by me\n\n{}", project.text("refused.jsonl"));
+    project.write("reviewed.jsonl", &reviewed);
+    let run = build(&["--skip-refused=reviewed.jsonl"]).expect_code(0);
+    assert_eq!(sums(&run)[0], 3);
+    assert_eq!(run.of_type("skipped-refused")[0]["kernels"], REFUSED);
+    let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
+    assert_eq!(manifest["complete"], true);
+    assert_eq!(manifest["targets"][0]["library"]["skipped"]["gfx906@60"], REFUSED);
+    let deb = manifest["targets"][0]["packages"][0]["file"].as_str().unwrap();
+    let control = tool("dpkg-deb", &["--field", &format!("o/{deb}")], project.path());
+    assert!(control.contains("4 kernels"), "{control}");
+    assert!(!control.contains("Incomplete"), "{control}");
+
+    // One that is not on the list fails as before.
+    let (_, one_less) = project
+        .text("refused.jsonl")
+        .split_once('\n')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    project.write("reviewed.jsonl", &one_less);
+    let run = build(&["--skip-refused=reviewed.jsonl"]).expect_code(100);
+    assert_eq!(failures(&run).len(), 1);
+}
+
+#[test]
+fn a_broken_compiler_makes_no_list_of_refused_kernels() {
+    let project = project();
+    let broken = "#!/bin/sh\ncase \" $* \" in\n*-print-*|*' --version '*|*' -### '*) exec clang \"$@\" ;;\n\
+                  esac\necho 'k.cl:1:1: error: broken' >&2\nexit 1\n";
+    let clang = project.write("broken-clang", broken);
+    fs::set_permissions(&clang, Permissions::from_mode(0o755)).unwrap();
+    let clang = format!("--clang={}", clang.display());
+    let run = build(&project, &["--out=o", "--write-refused=refused.jsonl", &clang]).expect_code(1);
+    assert!(run.stdout.contains("failed to probe"), "{}", run.stdout);
+    assert!(!project.path().join("refused.jsonl").exists());
+    project.write("refused.jsonl", "{\"target\": \"gfx906_60\"}\n");
+    let run = project.run(&[BUILD, &["--out=o", "--skip-refused=refused.jsonl"]].concat());
+    let run = run.expect_code(2);
+    assert!(run.stderr.contains("refused.jsonl:1: "), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: "), "{}", run.stderr);
 }

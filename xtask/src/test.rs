@@ -430,13 +430,16 @@ pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyho
     sh.write_file(venv.join(HAS), packages.join(" ")).context("failed to say what is installed")
 }
 
+/// What is off by default: with it, gfxpack is the binary that the tests run.
+const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
+
 /// The test run, not yet started.
 pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
     let manifest = root().join("Cargo.toml");
     let chosen = passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {
         arg == "-p" || arg.starts_with("--package") || arg.starts_with("--manifest-path")
     });
-    let all = if chosen { None } else { Some("--workspace") };
+    let all: &[&str] = if chosen { &[] } else { &["--workspace", "--features", FEATURES] };
     cmd!(sh, "cargo test --manifest-path {manifest} {all...} --no-fail-fast {passed...}")
 }
 

@@ -97,6 +97,15 @@ pub enum FailureKind {
     },
 }
 
+impl Failure {
+    /// Whether the compiler would say the same of this kernel again: what is
+    /// wrong is the kernel, and not the machine or the moment.
+    #[must_use]
+    pub fn is_of_the_kernel(&self) -> bool {
+        verdict::lasts(&self.kind, &self.output)
+    }
+}
+
 impl FailureKind {
     /// One word for machines.
     #[must_use]

@@ -271,6 +271,11 @@ pub(crate) struct Build {
     /// Compile kernels again that an earlier run saw refused
     #[arg(long, help_heading = "Build")]
     pub(crate) retry_refused: bool,
+    /// Write the kernels that compilers refused to FILE, one a line with target
+    /// and reason: review it, keep it, and give it to later builds with
+    /// --skip-refused
+    #[arg(long, value_name = "FILE", help_heading = "Build", conflicts_with_all = ["dry_run", "shard"])]
+    pub(crate) write_refused: Option<PathBuf>,
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
@@ -327,6 +332,10 @@ pub(crate) struct Inputs {
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
+    /// A list of kernels that are not to be built for a target, as
+    /// --write-refused writes it; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skip_refused: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) max_object: MaxObject,
     #[command(flatten)]

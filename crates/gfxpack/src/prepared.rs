@@ -1,7 +1,8 @@
 //! What is reported of inputs before anything runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::LeftOut;
 use gfxpack_pipeline::missing_from::Share;
 use gfxpack_pipeline::prepare::Prepared;
@@ -15,6 +16,7 @@ use crate::output::{Output, counted};
 pub(crate) fn report(prepared: &Prepared, output: &Output) {
     report_warnings(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
     report_shares(&prepared.shares, output);
+    report_skipped(&prepared.library.skipped, output);
     report_unbuildable(&prepared.unbuildable, output);
 }
 
@@ -56,6 +58,15 @@ pub(crate) fn report_shares(shares: &[Share], output: &Output) {
 pub(crate) fn report_nothing(output: &Output) {
     output.message("nothing-to-do", &json!({ "reason": "no-keys" }));
     output.say("nothing to do: there is no key in the lists");
+}
+
+/// Reports how many kernels are left out because compilers refuse them.
+pub(crate) fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
+    for (target, kernels) in skipped {
+        output.message("skipped-refused", &json!({ "target": target, "kernels": kernels }));
+        let kernels = counted(*kernels, "kernel");
+        output.say(&format!("{target}: {kernels} left out, as --skip-refused says"));
+    }
 }
 
 /// Reports how many keys cannot be built; machines get every one.

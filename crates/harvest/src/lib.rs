@@ -9,8 +9,10 @@
 //! - [`list`] finds the files in what the user named.
 //! - [`harvest()`] gathers keys, [`commands()`] gathers commands.
 //! - [`read_text()`] unpacks a text for those who look for something else.
+//! - [`may_ask_for()`] says which processors a kernel is for.
 //! - [`script`] writes commands down so that a shell runs them.
 
+mod applicability;
 mod commands;
 mod error;
 mod gather;
@@ -23,6 +25,7 @@ mod runs;
 pub mod script;
 mod table;
 
+pub use applicability::may_ask_for;
 pub use commands::{Found, commands};
 pub use error::HarvestError;
 pub use gather::{Harvest, Keys, Options, harvest};

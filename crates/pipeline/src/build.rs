@@ -18,8 +18,10 @@ use crate::outputs::{Outputs, Recipe};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::provenance::Provenance;
+use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
 use crate::report::Facts;
+use crate::text::counted;
 
 /// How often an object that turns out damaged is made again before it is
 /// given up: a disk that loses bytes twice loses them always.
@@ -113,6 +115,7 @@ fn run(
     let executor_options = executor_options(prepared, options, remote);
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
+    let mut refused = RefusedKernels::default();
     loop {
         let executor = Executor {
             plan,
@@ -126,6 +129,7 @@ fn run(
         };
         let summary = executor.run(&mut |event| {
             facts.event(&event);
+            refused.event(&event);
             progress.event(Event::Job { plan, event: &event });
         })?;
         prepared.cache.digests.save();
@@ -164,7 +168,14 @@ fn run(
                 let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
                 prepared.cache.store.drop_damaged(&jobs);
             }
-            other => return Ok(Made { kdbs: other?, summary }),
+            other => {
+                let kdbs = other?;
+                if let Some(path) = &options.write_refused {
+                    let count = counted(refused.write(plan, path)?, "refused kernel");
+                    progress.note(&format!("{count} listed in {}", path.display()));
+                }
+                return Ok(Made { kdbs, summary });
+            }
         }
     }
 }

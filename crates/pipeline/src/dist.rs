@@ -170,7 +170,8 @@ impl<'a> Dist<'a> {
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
         let releases = kdbs.iter().map(|kdb| {
-            (kdb, packages::of_target(&packaging.release, &prepared.library, &kdb.target))
+            let (release, options) = (&packaging.release, packaging.options);
+            (kdb, packages::of_target(release, options, &prepared.library, &kdb.target))
         });
         let releases: Vec<_> = releases.collect();
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;

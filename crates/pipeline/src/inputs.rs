@@ -20,9 +20,13 @@ use rayon::prelude::*;
 use crate::ask::Asked;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
+use crate::licence_head::licence_of;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
+use crate::refused_list::SkipList;
+use crate::source_tree;
+use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// Lines of a key list that are held beside the keys.
@@ -93,8 +97,11 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
-        present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
-        skipped: BTreeMap::new(),
+        excluded: Excluded {
+            present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
+            had: BTreeMap::new(),
+            refused: SkipList::read(&inputs.skip_refused)?,
+        },
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
@@ -115,6 +122,9 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
                 reader.keys(&name, list.finish()?, &dirs)?;
                 reader.has_input = true;
             }
+        }
+        if reader.library.version.is_none() && asked.is_none() {
+            reader.library.version = source_tree::miopen_version(&inputs.source_dirs);
         }
         if let Some(asked) = asked {
             reader.asked(asked, &dirs, inputs.dfsg)?;
@@ -170,10 +180,7 @@ struct Reader {
     library: Library,
     /// Names of sources that programs wrote.
     generated: BTreeSet<String>,
-    /// What kdbs have.
-    present: Present,
-    /// How many keys that is of a target's.
-    skipped: BTreeMap<Target, usize>,
+    excluded: Excluded,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
@@ -188,6 +195,27 @@ struct Reader {
     has_input: bool,
     /// Sources that Debian does not take, although their licence is free.
     left_out_by_debian: LeftOut,
+}
+
+/// Keys of the inputs that are not built.
+struct Excluded {
+    /// What kdbs have.
+    present: Present,
+    /// How many keys that is of a target's.
+    had: BTreeMap<Target, usize>,
+    /// What compilers refuse.
+    refused: SkipList,
+}
+
+impl Excluded {
+    /// Whether a key is not built for a target; counts it.
+    fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
+        if self.present.has(target.id(), key) {
+            *self.had.entry(target.clone()).or_default() += 1;
+            return true;
+        }
+        self.refused.skips(target, key)
+    }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
@@ -298,8 +326,7 @@ impl Reader {
                 expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
-                if self.present.has(request.target.id(), &key.key) {
-                    *self.skipped.entry(request.target.clone()).or_default() += 1;
+                if self.excluded.has(&request.target, &key.key) {
                     continue;
                 }
                 match indices[&*key.source] {
@@ -372,8 +399,7 @@ impl Reader {
                     continue;
                 }
                 found += 1;
-                if self.present.has(target.id(), &key.key) {
-                    *self.skipped.entry(target.clone()).or_default() += 1;
+                if self.excluded.has(&target, &key.key) {
                     continue;
                 }
                 let source = checked.get_or_insert_with(|| match refused.take() {
@@ -395,8 +421,7 @@ impl Reader {
                     continue;
                 }
                 found += 1;
-                if self.present.has(target.id(), key) {
-                    *self.skipped.entry(target.clone()).or_default() += 1;
+                if self.excluded.has(&target, key) {
                     continue;
                 }
                 if !std::mem::replace(told, true) {
@@ -443,9 +468,10 @@ impl Reader {
             return known.clone();
         }
         let name = key.source.display().to_string();
-        self.library.licenses.entry(name.clone()).or_default();
-        let load = |sources: &mut SourceSet| {
+        let licences = self.library.licenses.entry(name.clone()).or_default();
+        let mut load = |sources: &mut SourceSet| {
             let real = dirs.find(&name)?.ok_or_else(|| Problem::MissingSource(name.clone()))?;
+            licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
             sources.load(real, &name, key.language, &[], Some(dirs))
         };
         let loaded = load(&mut self.sources);
@@ -491,19 +517,33 @@ impl Reader {
     /// What kdbs had and lack of each target; targets of which they had
     /// everything go.
     fn share(&mut self) -> Vec<Share> {
-        if self.present.is_empty() {
+        if self.excluded.present.is_empty() {
             return Vec::new();
         }
         let mut shares = Vec::new();
         self.requests.retain(|request| {
             let target = request.target.clone();
-            let present = self.skipped.get(&target).copied().unwrap_or_default();
+            let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
             shares.push(Share { target, present, missing });
             missing > 0 || present == 0
         });
         shares
+    }
+
+    /// What is left out as refused, for the packages and the user.
+    fn describe_skipped(&mut self) {
+        let skipped = &self.excluded.refused;
+        self.library.skipped = skipped.skipped();
+        let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
+        let unused = skipped.unused(&targets);
+        if unused > 0 {
+            self.warnings.push(format!(
+                "{} of --skip-refused are not among the keys: is the list of another release?",
+                counted(unused, "kernel")
+            ));
+        }
     }
 
     fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> Result<Read> {
@@ -515,6 +555,7 @@ impl Reader {
             self.requests.clear();
         }
         device_wide::add_to_exact(&mut self.requests);
+        self.describe_skipped();
         let shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
@@ -533,7 +574,8 @@ impl Reader {
             if request.keys.is_empty() {
                 return Err(error::usage(
                     format!("failed to find any kernel for {}", request.target),
-                    "the manifest's target filters leave every kernel out, or no source was found",
+                    "the manifest's target filters or --skip-refused leave every kernel out, or no \
+                     source was found",
                 ));
             }
         }

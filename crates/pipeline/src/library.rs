@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gfxpack_model::Target;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::manifest::Reader;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Library {
     /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,
+    /// How many kernels are left out because compilers refuse them, by target.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<Target, u64>,
     /// Which libMIOpen asked for the kernels, and for what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedFacts>,

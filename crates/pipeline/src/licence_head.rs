@@ -1,23 +1,65 @@
 //! Licence and copyright as the beginning of a source states them.
 
 use gfxpack_plan::kernel_package::SourceLicense;
-
-/// Whose the texts in a library are, by their own heads; none where a head
-/// says nothing of it.
-pub(crate) fn licence_of(text: &[u8]) -> Option<SourceLicense> {
-    let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
-    if !head.contains("MIT License") && !head.contains("SPDX-License-Identifier: MIT") {
-        return None;
-    }
-    let holders: Vec<String> = head
-        .lines()
-        .filter_map(|line| {
-            line.split_once("Copyright (c) ").map(|(_, rest)| rest.trim().to_owned())
-        })
-        .collect();
-    let copyright = if holders.is_empty() { return None } else { holders.join("\n") };
-    Some(SourceLicense { license: "MIT".to_owned(), copyright })
-}
+use gfxpack_plan::license;
 
 /// Bytes of a text that are searched for its licence.
 const HEAD: usize = 4096;
+
+/// The licence that a source's head states, and who holds the copyright;
+/// `None` where it states none. The text of the MIT licence is known, and any
+/// licence by its SPDX identifier.
+pub(crate) fn licence_of(text: &[u8]) -> Option<SourceLicense> {
+    let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
+    let by_text = || head.contains("MIT License").then(|| "MIT".to_owned());
+    let license = identifier(&head).or_else(by_text)?;
+    let holders: Vec<String> = head
+        .lines()
+        .filter_map(|line| {
+            let (_, rest) =
+                line.split_once("Copyright (c) ").or_else(|| line.split_once("Copyright (C) "))?;
+            Some(without_comment_end(rest).to_owned())
+        })
+        .collect();
+    (!holders.is_empty()).then(|| SourceLicense { license, copyright: holders.join("\n") })
+}
+
+/// The expression after `SPDX-License-Identifier:`.
+fn identifier(head: &str) -> Option<String> {
+    let (_, rest) = head.split_once("SPDX-License-Identifier:")?;
+    let expression = without_comment_end(rest.lines().next()?);
+    license::check(expression).is_ok().then(|| expression.to_owned())
+}
+
+fn without_comment_end(text: &str) -> &str {
+    text.trim().trim_end_matches("*/").trim_end_matches('*').trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(head: &str, expected: Option<(&str, &str)>) {
+        let found = licence_of(head.as_bytes());
+        let found = found.as_ref().map(|of| (of.license.as_str(), of.copyright.as_str()));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_source_states_its_licence_and_its_holders() {
+        let miopen = "/****\n *\n * MIT License\n *\n * Copyright (c) 2017 A, Inc.\n * Copyright (C) 2020 B\n";
+        check(miopen, Some(("MIT", "2017 A, Inc.\n2020 B")));
+        let spdx =
+            "/* Copyright (c) 2021 C */\n/* SPDX-License-Identifier: BSD-3-Clause OR MIT */\n";
+        check(spdx, Some(("BSD-3-Clause OR MIT", "2021 C")));
+    }
+
+    #[test]
+    fn what_a_head_does_not_state_is_not_known() {
+        check("kernel void k() {}", None);
+        check("// Copyright (c) 2021 C\n", None);
+        check("// MIT License\n", None);
+        check("// Copyright (c) 2021 C\n// SPDX-License-Identifier: no such licence\n", None);
+    }
+}

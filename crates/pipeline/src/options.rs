@@ -57,6 +57,9 @@ pub struct InputOptions {
     pub allow_empty_keys: bool,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
+    /// Lists of kernels that are not built, as a build writes those that were
+    /// refused.
+    pub skip_refused: Vec<PathBuf>,
     /// Bytes of the largest code object taken from a kdb.
     pub max_object_bytes: u64,
     /// Lists of problems, for which libMIOpen is asked; `-` is standard input.
@@ -126,6 +129,8 @@ pub struct BuildOptions {
     pub allow_read: Vec<PathBuf>,
     /// Whether kernels are compiled again that were refused before.
     pub retry_refused: bool,
+    /// Where the list of kernels goes that the compilers refused.
+    pub write_refused: Option<PathBuf>,
     /// The service that runs jobs.
     pub remote: Option<RemoteOptions>,
     /// The cache that is shared with other machines.
@@ -222,6 +227,10 @@ pub struct PackageOptions {
     pub license: Option<String>,
     /// Who holds their copyright.
     pub copyright: Option<String>,
+    /// What packages say of the kernels, in place of what the inputs say.
+    pub description: Option<String>,
+    /// Their home page, likewise.
+    pub homepage: Option<String>,
     /// Performance and find databases to ship, or directories of them.
     pub tuning: Vec<PathBuf>,
     /// Compression of .deb contents.

@@ -83,7 +83,9 @@ fn library_of(prepared: &Prepared, target: &Target) -> Library {
     let library = &prepared.library;
     let processor = target.id().processor();
     let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
-    Library { licenses: Licenses::new(), asked, ..library.clone() }
+    let mut skipped = library.skipped.clone();
+    skipped.retain(|other, _| other == target);
+    Library { licenses: Licenses::new(), asked, skipped, ..library.clone() }
 }
 
 impl Origin {

@@ -61,6 +61,7 @@ impl PackageKdbs<'_> {
                 library.licenses = self.sources_without_licence(path)?;
             }
             let release = packages::release(self.options, &library, progress)?;
+            let release = packages::of_target(&release, self.options, &library, &kdb.target);
             kdbs.push((kdb, release));
         }
         let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();

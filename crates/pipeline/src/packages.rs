@@ -13,6 +13,7 @@ use crate::error::{self, Result};
 use crate::library::Library;
 use crate::options::{LayoutChoice, PackageOptions};
 use crate::progress::Progress;
+use crate::text::counted;
 use crate::tuning::Shipped;
 use crate::writers;
 
@@ -59,12 +60,26 @@ pub(crate) fn release(
             "the licence of the kernels is not known: say it with --license, as --license MIT",
         );
     }
+    if options.copyright.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
+        progress.warning(
+            "who holds the copyright of the kernels is not known: say it with --copyright",
+        );
+    }
     let maintainer = [&options.maintainer, &options.environment_maintainer, &library.maintainer];
     let maintainer = maintainer.into_iter().flatten().next().cloned().unwrap_or_else(|| {
         progress.warning(
             "nobody is named as maintainer of the packages: say it with --maintainer 'NAME <MAIL>'",
         );
         UNKNOWN_MAINTAINER.to_owned()
+    });
+    let version = options.version.as_ref().or(library.version.as_ref());
+    let version = version.cloned().unwrap_or_else(|| {
+        let own = env!("CARGO_PKG_VERSION");
+        progress.warning(&format!(
+            "the packages get gfxpack's own version, {own}, as that of the kernels is not known: \
+             say it with --package-version",
+        ));
+        own.to_owned()
     });
     let name = library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned());
     let name_template = options
@@ -73,13 +88,14 @@ pub(crate) fn release(
         .unwrap_or_else(|| kernel_package::default_name_template(library.reader, &name));
     Ok(Release {
         library: name,
-        description: description(library),
-        homepage: library.homepage.clone().unwrap_or_default(),
-        version: options
-            .version
-            .clone()
-            .or_else(|| library.version.clone())
-            .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        description: description(options, library),
+        homepage: options
+            .homepage
+            .as_ref()
+            .or(library.homepage.as_ref())
+            .cloned()
+            .unwrap_or_default(),
+        version,
         revision: options.revision.clone(),
         maintainer,
         licenses,
@@ -91,15 +107,29 @@ pub(crate) fn release(
 }
 
 /// The release of one target's package, which tells of its own kernels only.
-pub(crate) fn of_target(release: &Release, library: &Library, target: &Target) -> Release {
+pub(crate) fn of_target(
+    release: &Release,
+    options: &PackageOptions,
+    library: &Library,
+    target: &Target,
+) -> Release {
     let processor = target.id().processor();
     let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    let skipped = library.skipped.get(target);
+    let skipped = skipped.map(|skipped| {
+        format!(
+            "{} of other GPUs are left out: they cannot be compiled for this one.",
+            counted(*skipped, "kernel")
+        )
+    });
     let library = Library { asked, ..library.clone() };
-    Release { description: description(&library), ..release.clone() }
+    let paragraphs = [Some(description(options, &library)), skipped].into_iter().flatten();
+    let paragraphs: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
+    Release { description: paragraphs.join("\n\n"), ..release.clone() }
 }
 
 /// What the inputs say of the kernels, and who asks for them.
-fn description(library: &Library) -> String {
+fn description(options: &PackageOptions, library: &Library) -> String {
     let asked = library.asked.as_ref().map(|asked| {
         let lists: Vec<&str> = asked.problems.iter().map(|list| list.name()).collect();
         let databases = match asked.databases.len() {
@@ -116,7 +146,8 @@ fn description(library: &Library) -> String {
             lists.join(", ")
         )
     });
-    [library.description.clone(), asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    let own = options.description.as_ref().or(library.description.as_ref()).cloned();
+    [own, asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// Major and minor of ROCm's version, as TheRock's directories have them.

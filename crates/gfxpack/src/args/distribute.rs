@@ -16,6 +16,7 @@ const INPUTS: [&str; 11] = [
     "keys",
     "if_empty",
     "missing_from",
+    "skip_refused",
     "problems",
     "miopen",
     "miopen_db",

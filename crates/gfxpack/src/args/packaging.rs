@@ -45,7 +45,7 @@ pub(crate) struct Packaging {
     /// package without it brings the newest
     #[arg(long, value_name = "VERSION")]
     pub(crate) rocm_version: Option<String>,
-    /// Version of the packages [default: the manifest's, or gfxpack's own]
+    /// Version of the packages [default: the manifest's, or MIOpen's where it is asked or its source tree is built]
     #[arg(long, value_name = "VERSION")]
     pub(crate) package_version: Option<String>,
     /// Debian revision and rpm release
@@ -70,6 +70,13 @@ pub(crate) struct Packaging {
     /// Whose copyright those kernels are
     #[arg(long, value_name = "WHO")]
     pub(crate) copyright: Option<String>,
+    /// What the packages say of the kernels, a sentence or more [default: the
+    /// manifest's]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// Home page of the kernels [default: the manifest's]
+    #[arg(long, value_name = "URL")]
+    pub(crate) homepage: Option<String>,
     /// Ship performance and find databases in the package of their device:
     /// these files, or those in a directory; repeatable
     #[arg(long, value_name = "FILE|DIR")]

@@ -33,6 +33,7 @@ pub(crate) fn run(
         shortcuts: Shortcuts::default(),
         allow_read: args.allow_read.clone(),
         retry_refused: false,
+        write_refused: None,
         remote: None,
         shared_cache: None,
     };

@@ -64,6 +64,10 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
         if args.missed && !record.counts.was_missing() {
             return Ok(());
         }
+        if !args.retarget.is_empty() && !may_exist(&record) {
+            sums.not_for_processor += 1;
+            return Ok(());
+        }
         sums.add(&record);
         match &mut out {
             Some(out) => out.line(&record),
@@ -90,6 +94,15 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     Ok(())
 }
 
+/// Whether MIOpen may ask for the key on the processor that it names.
+fn may_exist(record: &KeyRecord) -> bool {
+    let processor = record.key.split_device().map(|(_, device)| device);
+    match (record.key.source_name(), processor) {
+        (Some(source), Some(processor)) => gfxpack_harvest::may_ask_for(source, processor),
+        _ => true,
+    }
+}
+
 /// What was harvested, in numbers.
 #[derive(Default)]
 struct Sums {
@@ -100,6 +113,8 @@ struct Sums {
     uncompilable: u64,
     /// Keys with options that a solver chose for its processor.
     of_processor: u64,
+    /// Keys that MIOpen never asks for on the processor they were to be for.
+    not_for_processor: u64,
     devices: BTreeMap<String, u64>,
 }
 
@@ -121,7 +136,7 @@ impl Sums {
     fn tell(&self, args: &HarvestKeys, files: &[FileReport], output: &Output) {
         let body = json!({
             "file": to_file(args.out.as_ref()).map(shown), "keys": self.keys, "missed": self.missed,
-            "uncompilable": self.uncompilable, "devices": self.devices, "files": files.len(),
+            "uncompilable": self.uncompilable, "left_out": self.not_for_processor, "devices": self.devices, "files": files.len(),
         });
         output.message("harvested", &body);
         let devices: Vec<String> = self
@@ -145,6 +160,12 @@ impl Sums {
             output.say(&format!(
                 "{} of them are of no source file that gfxpack compiles",
                 self.uncompilable
+            ));
+        }
+        if self.not_for_processor > 0 {
+            output.say(&format!(
+                "{} left out: MIOpen does not ask for them on these processors",
+                counted(self.not_for_processor, "key")
             ));
         }
         if self.of_processor > 0 && !args.retarget.is_empty() {

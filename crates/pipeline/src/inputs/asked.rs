@@ -64,8 +64,7 @@ impl Reader {
                 if known.contains(key) {
                     continue;
                 }
-                if self.present.has(target.id(), key) {
-                    *self.skipped.entry(target.clone()).or_default() += 1;
+                if self.excluded.has(&target, key) {
                     continue;
                 }
                 let location = Location { file: library.as_str().into(), line };

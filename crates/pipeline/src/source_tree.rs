@@ -1,0 +1,66 @@
+//! What MIOpen's own source tree says of itself, where kernels are built from
+//! it.
+
+use std::path::{Path, PathBuf};
+
+/// How far above the directory of sources the tree's top may lie: MIOpen's
+/// kernels are in `src/kernels`.
+const LEVELS: usize = 4;
+
+/// The version of the MIOpen whose source tree one of these directories is in.
+///
+/// Source: MIOpen, `CMakeLists.txt`, `rocm_setup_version`.
+pub(crate) fn miopen_version(source_dirs: &[PathBuf]) -> Option<String> {
+    source_dirs.iter().find_map(|dir| {
+        let dir = std::fs::canonicalize(dir).ok()?;
+        dir.ancestors().take(LEVELS).find_map(version_in)
+    })
+}
+
+fn version_in(dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(dir.join("CMakeLists.txt")).ok()?;
+    let project = arguments(&text, "project")?;
+    if project.split_whitespace().next() != Some("MIOpen") {
+        return None;
+    }
+    let setup = arguments(&text, "rocm_setup_version")?;
+    let version = setup.split_whitespace().skip_while(|word| *word != "VERSION").nth(1)?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    version.split('.').all(is_number).then(|| version.to_owned())
+}
+
+/// What stands in the parentheses of the first call of a CMake command.
+fn arguments<'t>(text: &'t str, command: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let rest = line.trim().strip_prefix(command)?.trim_start().strip_prefix('(')?;
+        Some(rest.split(')').next().unwrap_or(rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_tree_around_the_kernels() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernels = dir.path().join("src/kernels");
+        fs::create_dir_all(&kernels).unwrap();
+        let version = |text: &str| {
+            fs::write(dir.path().join("CMakeLists.txt"), text).unwrap();
+            miopen_version(std::slice::from_ref(&kernels))
+        };
+        assert_eq!(
+            version("# (c)\nproject ( MIOpen C CXX )\nrocm_setup_version(VERSION 3.3.0)\n")
+                .as_deref(),
+            Some("3.3.0")
+        );
+        assert_eq!(version("project(rocBLAS)\nrocm_setup_version(VERSION 4.0.0)\n"), None);
+        assert_eq!(version("project(MIOpen)\nrocm_setup_version(VERSION ${V})\n"), None);
+        assert_eq!(version("project(MIOpen)\n"), None);
+        fs::remove_file(dir.path().join("CMakeLists.txt")).unwrap();
+        assert_eq!(miopen_version(&[kernels]), None);
+    }
+}
