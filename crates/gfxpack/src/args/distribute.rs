@@ -11,7 +11,7 @@ use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
 
 /// The options of [`Inputs`](super::Inputs), which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
-const INPUTS: [&str; 11] = [
+const INPUTS: [&str; 12] = [
     "manifest",
     "keys",
     "if_empty",
