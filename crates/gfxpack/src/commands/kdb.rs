@@ -13,12 +13,13 @@ use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::error::Error;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 
@@ -52,7 +53,7 @@ pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -
                 error => {
                     error.iter().for_each(|error| output.warn(&format!("{error:#}")));
                     let hint = hints.into_iter().collect::<Vec<_>>().join("; ");
-                    Err(Failure::Unverified { what: names.join(", "), hint })
+                    Err(Error::Unverified { what: names.join(", "), hint }.into())
                 }
             }
         }

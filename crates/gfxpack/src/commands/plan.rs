@@ -8,7 +8,6 @@ use std::path::Path;
 use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_pipeline::cache::Cache;
-use gfxpack_pipeline::inputs::Read;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
 use gfxpack_pipeline::shards::stored;
@@ -55,7 +54,7 @@ pub(crate) fn run(
         return store(gathered, dir, args.carry, output);
     }
     let prepared = gathered.plan()?;
-    prepared::report(&prepared, output);
+    prepared::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
         stage(&prepared, dir)?;
     }
@@ -70,10 +69,7 @@ pub(crate) fn run(
 
 /// Stores the plan, and says in short what it is.
 fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
-    let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
-    prepared::report_warnings(left_out, warnings, problems, output);
-    prepared::report_shares(shares, output);
-    prepared::report_unbuildable(unbuildable, output);
+    prepared::report(&gathered.read.inputs, output);
     let header = stored::write(dir, gathered, carry)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
@@ -93,7 +89,7 @@ fn stage(prepared: &Prepared, dir: &Path) -> Result {
     let objects = dir.join("objects");
     fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
     for source in 0..prepared.plan.sources.len() {
-        prepared.sources.stage(SourceId(source), &dir.join(format!("source-{source}")))?;
+        prepared.inputs.sources.stage(SourceId(source), &dir.join(format!("source-{source}")))?;
     }
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
@@ -121,7 +117,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
     let Cache { store, digests, .. } = &prepared.cache;
     let looks = Looks::new(digests);
-    let (sources, cancel) = (&prepared.sources, Cancel::default());
+    let (sources, cancel) = (&prepared.inputs.sources, Cancel::default());
     let toolchains = &prepared.toolchains;
     let current = Current::new(&looks, sources, toolchains, store, &cancel).without_writing();
     let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();

@@ -2,22 +2,17 @@
 //! every kernel.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use gfxpack_package::signing::Keyring;
-use gfxpack_package::verify::{Inspected, Inspector, Subject, Verified, Verifier, VerifyError};
+use gfxpack_package::verify::{Subject, Verified, Verifier, VerifyError};
 use gfxpack_package::{Finding, Remedy};
-use gfxpack_pipeline::packages;
-use gfxpack_tuning::{DatabaseName, Severity};
+use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::inspector::DatabaseInspector;
 use serde_json::json;
 
-use crate::args::{MaxObject, Verify};
-use crate::commands::kdb::verify_options;
-use crate::fail::{Failure, Result, in_full};
+use crate::args::Verify;
+use crate::fail::{Result, in_full};
 use crate::output::{Output, counted, harmless, shown};
-
-/// Findings of a tuning database that are told one by one.
-const TUNING_FINDINGS: usize = 20;
 
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
@@ -26,7 +21,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
         Results { output, unsound: Vec::new(), remedies: BTreeSet::new(), unread: None };
     let mut verifier = Verifier {
         keyring: keyring.as_ref(),
-        inspector: &mut Databases { max_object: args.max_object },
+        inspector: &mut DatabaseInspector { max_object_bytes: args.max_object.bytes },
         report: &mut |result| match result {
             Ok(verified) => results.tell(&verified),
             Err(error) => results.note(error),
@@ -63,7 +58,7 @@ impl Results<'_> {
                 error.iter().for_each(|error| self.output.warn(&in_full(error)));
                 let hints: Vec<&str> = self.remedies.iter().map(|remedy| remedy.hint()).collect();
                 let (what, hint) = (self.unsound.join(", "), hints.join("; "));
-                Err(Failure::Unverified { what, hint })
+                Err(Error::Unverified { what, hint }.into())
             }
         }
     }
@@ -100,53 +95,4 @@ fn sound(subject: Subject) -> String {
         Subject::Checksums => "sound, all files are what it says".to_owned(),
         Subject::Index => "sound, and so is every package it lists".to_owned(),
     }
-}
-
-/// Looks into the kernel, performance and find databases of packages.
-struct Databases {
-    max_object: MaxObject,
-}
-
-impl Inspector for Databases {
-    fn is_wanted(&self, path: &str) -> bool {
-        path.ends_with(".kdb") || DatabaseName::of(Path::new(path)).is_some()
-    }
-
-    fn inspect(&mut self, copy: &Path) -> Inspected {
-        let inspected = if copy.as_os_str().as_encoded_bytes().ends_with(b".kdb") {
-            kdb(copy, self.max_object)
-        } else {
-            tuning(copy).map(|findings| Inspected { findings, entries: 0 }).map_err(Into::into)
-        };
-        let failed = |error| Inspected { findings: vec![format!("{error:#}")], entries: 0 };
-        inspected.unwrap_or_else(failed)
-    }
-}
-
-/// What is wrong with a performance or find database.
-fn tuning(path: &Path) -> Result<Vec<String>, gfxpack_tuning::ReadError> {
-    let mut findings = Vec::new();
-    let linted = gfxpack_tuning::lint(path, None, |finding| {
-        if finding.severity == Severity::Error && findings.len() < TUNING_FINDINGS {
-            let line = finding.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            findings.push(format!("{line}{}", finding.message));
-        }
-    })?;
-    let more = linted.errors - findings.len() as u64;
-    if more > 0 {
-        findings.push(format!("{more} more findings"));
-    }
-    Ok(findings)
-}
-
-/// What is wrong with a kdb, and how many kernels it has.
-fn kdb(path: &Path, max_object: MaxObject) -> Result<Inspected> {
-    let target = packages::target_of(path)?;
-    let report = gfxpack_kdb::verify(path, Some(&target), &verify_options(max_object))?;
-    let mut findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    let more = report.total_findings() - findings.len() as u64;
-    if more > 0 {
-        findings.push(format!("{more} more findings"));
-    }
-    Ok(Inspected { findings, entries: report.rows })
 }
