@@ -9,6 +9,7 @@
 pub mod ask;
 pub mod asked_facts;
 pub mod build;
+pub mod build_view;
 pub mod cache;
 pub mod destination;
 pub mod dist;
