@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod asked_facts;
+pub mod asked_keys;
 pub mod build;
 pub mod build_view;
 pub mod cache;
