@@ -33,6 +33,7 @@ mod origin;
 mod outputs;
 pub mod package;
 pub mod packages;
+pub mod plan_state;
 pub mod prepare;
 pub mod progress;
 mod provenance;

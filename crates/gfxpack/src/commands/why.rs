@@ -2,6 +2,7 @@
 
 use gfxpack_compile::{Change, State, What};
 use gfxpack_pipeline::explain::{ExplainedKey, explain_keys};
+use gfxpack_pipeline::plan_state::command_line;
 use gfxpack_pipeline::prepare::Prepared;
 
 use crate::fail::Result;
@@ -64,10 +65,7 @@ fn print(prepared: &Prepared, explained: &ExplainedKey<'_>, output: &Output) {
             explained.count(What::Header)
         ),
     );
-    line(
-        "command",
-        &prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments),
-    );
+    line("command", &command_line(prepared, job));
     for (number, file) in prepared.plan[job.source].files.iter().enumerate() {
         let label = if number == 0 { "sources" } else { "" };
         line(label, &format!("{} {}", file.digest, file.path));
