@@ -43,6 +43,7 @@ pub mod remote;
 pub mod report;
 pub mod shards;
 pub mod text;
+pub mod toolchains;
 mod tuning;
 pub mod unbuildable;
 pub mod writers;
