@@ -44,6 +44,7 @@ pub mod report;
 pub mod shards;
 pub mod text;
 pub mod toolchains;
+pub mod tune;
 mod tuning;
 pub mod unbuildable;
 pub mod writers;
