@@ -1,7 +1,7 @@
 //! `kdb check`: what the real libMIOpen finds in kdbs.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::Problem;
@@ -107,7 +107,7 @@ fn report_missed(
     output: &Output,
 ) {
     output.say(&format!("{target}: missed `{key}`, wanted by `{problem}`"));
-    let files = files.iter().map(|file| Path::new(file));
+    let files = files.iter().map(PathBuf::as_path);
     let nearest = NearestKeys::search(key, files, 1, max_object.bytes);
     if let Some(nearest) = nearest.keys.first() {
         output.say(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
