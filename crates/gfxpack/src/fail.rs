@@ -38,9 +38,6 @@ pub(crate) enum Failure {
     /// A repair could not save all rows.
     #[error("failed to save {what} of `{file}`")]
     Lost { file: String, what: String, hint: &'static str },
-    /// A panic, which has reported itself already.
-    #[error("failed because of a defect in gfxpack")]
-    Defect,
     /// No file has the kernel that was looked up.
     #[error("failed to find `{key}` for {target}")]
     NotFound { key: String, target: String },
@@ -118,7 +115,7 @@ impl Failure {
             | Self::Lost { .. }
             | Self::Unwell(_)
             | Self::Damaged(_) => UNSOUND,
-            Self::ShardsMissing { .. } | Self::Defect | Self::InUse | Self::Signals(_) => INTERNAL,
+            Self::ShardsMissing { .. } | Self::InUse | Self::Signals(_) => INTERNAL,
         }
     }
 
@@ -141,7 +138,6 @@ impl Failure {
             Self::Faulty(_) => "each finding above says what is wrong, and where",
             Self::Differ(_) => "each is listed above",
             Self::Lost { hint, .. } => hint,
-            Self::Defect => "please report it with the output above",
             Self::NotFound { .. } => {
                 "`gfxpack explain` with the same arguments shows the nearest keys"
             }

@@ -201,6 +201,9 @@ pub enum Error {
     /// A path has a character that no script can hold.
     #[error("failed to write an argument into a script")]
     Script(#[from] shlex::QuoteError),
+    /// A panic, which has reported itself already.
+    #[error("failed because of a defect in gfxpack")]
+    Defect,
     /// Facts could not be written as JSON.
     #[error("failed to write JSON")]
     Json(#[from] serde_json::Error),
@@ -269,6 +272,7 @@ impl Error {
             | Self::Debian(_)
             | Self::Elf(_)
             | Self::Problem(_)
+            | Self::Defect
             | Self::Json(_) => ErrorKind::Internal,
             Self::Compile(error) => compile_kind(error),
             Self::Toolchain(error) => toolchain_kind(error),
@@ -331,6 +335,7 @@ impl Error {
             Self::Package(error) => signing_error(error).map_or(error.hint(), SigningError::hint),
             Self::Signing(error) => error.hint(),
             Self::Tool(error) => error.hint(),
+            Self::Defect => "please report it with the output above".to_owned(),
             Self::Network(error) => error.hint(),
             Self::Harvest(error) => error.hint().to_owned(),
             Self::KdbCopy(error) => error.hint().to_owned(),

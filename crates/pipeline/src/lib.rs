@@ -28,6 +28,8 @@ mod licence_head;
 pub mod merge;
 pub mod merge_error;
 pub mod missing_from;
+#[cfg(feature = "onnx")]
+pub mod model;
 pub mod options;
 mod origin;
 mod outputs;
@@ -47,4 +49,5 @@ pub mod toolchains;
 pub mod tune;
 mod tuning;
 pub mod unbuildable;
+pub mod verdict;
 pub mod writers;
