@@ -1,16 +1,17 @@
 //! The toolchains of this machine, and what can be built with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
-use gfxpack_model::Language;
+use gfxpack_model::{Language, TargetId};
 use gfxpack_plan::arguments;
 use gfxpack_process::temporary_dir;
-use gfxpack_toolchain::{Listed, Search, Toolchain, Toolchains};
+use gfxpack_toolchain::{Disassembler, Listed, Search, Toolchain, Toolchains};
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::error::Result;
-use crate::options::CacheOptions;
+use crate::options::{CacheOptions, Purpose};
 use crate::text::display;
 
 /// Asks all toolchains, in order of preference. What that takes is kept in
@@ -31,6 +32,32 @@ pub fn survey(search: &Search, cache: &CacheOptions, cancel: &Cancel) -> Result<
     let listed = found?.list()?;
     digests.save();
     Ok(listed)
+}
+
+/// The disassembler beside the toolchain for a target. Where no toolchain is
+/// found and none was named, the one that is there without.
+///
+/// # Errors
+/// Where there is none, or the cache can't be opened.
+pub fn disassembler(
+    search: &Search,
+    cache: &CacheOptions,
+    target: &TargetId,
+    cancel: &Cancel,
+) -> Result<Disassembler> {
+    let cache = Cache::open_for(cache, Purpose::Look)?;
+    let toolchain = cache.toolchains(search, cancel).and_then(|mut found| {
+        // Any of them tells where LLVM is; that for assembly needs least.
+        found.choose(target, &BTreeSet::from([Language::Assembly]))
+    });
+    let toolchain = match toolchain {
+        Ok(toolchain) => Some(toolchain),
+        Err(error) if !search.hipcc.is_empty() || !search.clang.is_empty() => {
+            return Err(error.into());
+        }
+        Err(_) => None,
+    };
+    Ok(Disassembler::find(search, toolchain.as_ref())?)
 }
 
 /// The processors that a toolchain builds for from a language, each with

@@ -1,13 +1,11 @@
 //! `kdb disasm|symbols`: what is in one code object.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use gfxpack_model::{KernelKey, Language, code_object};
-use gfxpack_pipeline::cache::Cache;
-use gfxpack_pipeline::options::Purpose;
-use gfxpack_toolchain::{Disassembler, ObjectInfo, Symbol};
+use gfxpack_model::{KernelKey, code_object};
+use gfxpack_pipeline::toolchains::disassembler;
+use gfxpack_toolchain::{ObjectInfo, Symbol};
 use serde_json::{Value, json};
 
 use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
@@ -53,19 +51,8 @@ pub(super) fn disasm(
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     let cancel = crate::commands::cancel_on_signal(output)?;
-    let search = search(args, environment);
-    let cache = Cache::open_for(&cache_options(cache, environment)?, Purpose::Look)?;
-    let toolchain = cache.toolchains(&search, &cancel).and_then(|mut found| {
-        // Any of them tells where LLVM is; that for assembly needs least.
-        found.choose(&files[0].0, &BTreeSet::from([Language::Assembly]))
-    });
-    let toolchain = match toolchain {
-        Ok(toolchain) => Some(toolchain),
-        Err(error) if !args.hipcc.is_empty() || !args.clang.is_empty() => return Err(error.into()),
-        // The disassembler may be there without the compiler.
-        Err(_) => None,
-    };
-    let disassembler = Disassembler::find(&search, toolchain.as_ref())?;
+    let (search, cache) = (search(args, environment), cache_options(cache, environment)?);
+    let disassembler = disassembler(&search, &cache, &files[0].0, &cancel)?;
     for (target, file) in files {
         let text = disassembler.run(file, target.processor(), &cancel)?;
         // The scratch file's name says nothing.
