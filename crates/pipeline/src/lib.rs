@@ -25,6 +25,7 @@ pub mod kdb_copy;
 pub mod libmiopen;
 pub mod library;
 mod licence_head;
+pub mod line_file;
 pub mod merge;
 pub mod merge_error;
 pub mod missing_from;

@@ -4,10 +4,11 @@ use gfxpack_compile::Cancel;
 use gfxpack_harvest::Found;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
+use gfxpack_pipeline::destination::replace_executable;
 use gfxpack_pipeline::tune::{self, CollectOptions, Collected};
 use serde_json::json;
 
-use super::harvest::{executable, gather_commands};
+use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TunePlan};
 use crate::fail::{self, Result};
 use crate::output::{Output, shown};
@@ -38,7 +39,8 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     let tuning = Tuning::from(args.mode);
     let path = args.out.join("tune.sh");
-    executable(&path, &script::tuning(&commands, tuning))?;
+    replace_executable(&path, &script::tuning(&commands, tuning))
+        .map_err(fail::io("write", &path))?;
     let body = json!({
         "file": shown(&path), "mode": tuning.name(), "commands": commands.len(), "left_out": left_out,
     });
