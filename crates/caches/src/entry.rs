@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
@@ -46,6 +46,28 @@ pub struct Scan {
     pub entries: Vec<Entry>,
     /// How many things are in the directory that are not.
     pub others: u64,
+}
+
+impl Entry {
+    /// Since when it was not changed.
+    #[must_use]
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        Some(now.duration_since(self.changed?).unwrap_or_default())
+    }
+}
+
+impl Scan {
+    /// The size of all entries together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.bytes).sum()
+    }
+
+    /// Since when no entry was changed.
+    #[must_use]
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        self.entries.iter().filter_map(|entry| entry.age(now)).min()
+    }
 }
 
 impl Place {

@@ -3,16 +3,9 @@
 
 use std::process::ExitCode;
 
-use gfxpack_harvest::HarvestError;
-use gfxpack_kdb::CopyError;
-use gfxpack_miopen::NetworkError;
-use gfxpack_package::repository::RepositoryError;
-use gfxpack_package::verify::VerifyError;
 use gfxpack_pipeline::error::Error;
 pub(crate) use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::exit_code::{
-    self, INTERNAL, INTERRUPTED, NOT_FOUND, REFUSED, UNSOUND, USAGE,
-};
+use gfxpack_pipeline::exit_code::{self, INTERNAL, NOT_FOUND, REFUSED, UNSOUND, USAGE};
 use gfxpack_plan::shard::ranges;
 
 use crate::args::{Common, MessageFormat};
@@ -36,9 +29,6 @@ pub(crate) enum Failure {
     /// Nothing runs any more, and shards are missing.
     #[error("failed to finish {} of {count} shards: {}", .missing.len(), ranges(.missing))]
     ShardsMissing { missing: Vec<u32>, count: u32 },
-    /// Verification found something, and it is known what helps.
-    #[error("failed to verify {what}")]
-    Unverified { what: String, hint: String },
     /// Something is wrong in performance or find databases.
     #[error("failed to verify {0}")]
     Faulty(String),
@@ -48,9 +38,6 @@ pub(crate) enum Failure {
     /// A repair could not save all rows.
     #[error("failed to save {what} of `{file}`")]
     Lost { file: String, what: String, hint: &'static str },
-    /// A panic, which has reported itself already.
-    #[error("failed because of a defect in gfxpack")]
-    Defect,
     /// No file has the kernel that was looked up.
     #[error("failed to find {key} for {target}")]
     NotFound {
@@ -79,68 +66,17 @@ pub(crate) enum Failure {
     /// The cache is in use.
     #[error("failed to evict from the cache: a build is using it")]
     InUse,
-    /// A network is not known or its table is wrong.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// Logs or databases could not be read.
-    #[error(transparent)]
-    Harvest(#[from] HarvestError),
-    /// kdbs could not be copied or merged.
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    /// A repository could not be made.
-    #[error(transparent)]
-    Repository(#[from] RepositoryError),
-    /// Packages or repositories could not be looked at.
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
-    /// Tuning databases could not be merged.
-    #[error(transparent)]
-    TuningMerge(#[from] gfxpack_tuning::MergeError),
-    /// The pins of Debian's packages could not be written.
-    #[error(transparent)]
-    Debian(#[from] gfxpack_debian::DebianError),
-    /// A libMIOpen is no library that can be read.
-    #[error(transparent)]
-    Elf(#[from] gfxpack_miopen::ElfError),
-    /// A process of our own said what is no problem.
-    #[error(transparent)]
-    Problem(#[from] gfxpack_miopen::ProblemError),
     /// Signals could not be handled.
     #[error("failed to handle signals")]
-    Signals(#[from] ctrlc::Error),
+    Signals(#[source] ctrlc::Error),
 }
 
 /// What the pipeline knows fails here as it fails there.
-macro_rules! from_pipeline {
-    ($($error:ty),* $(,)?) => {
-        $(impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::Pipeline(error.into())
-            }
-        })*
-    };
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Pipeline(error.into())
+    }
 }
-
-from_pipeline!(
-    Error,
-    gfxpack_compile::CompileError,
-    gfxpack_compile::ManifestError,
-    gfxpack_kdb::ReadError,
-    gfxpack_kdb::WriteError,
-    gfxpack_miopen::AskError,
-    gfxpack_miopen::LibraryError,
-    gfxpack_miopen::ProblemsError,
-    gfxpack_package::Error,
-    gfxpack_package::signing::SigningError,
-    gfxpack_plan::InputError,
-    gfxpack_process::SystemToolError,
-    gfxpack_process::FileError,
-    gfxpack_toolchain::ToolchainError,
-    gfxpack_tuning::ReadError,
-    serde_json::Error,
-    gfxpack_miopen::SourcesError,
-);
 
 /// An error in the command line or an input.
 pub(crate) fn usage(message: impl ToString, hint: impl ToString) -> Failure {
@@ -180,35 +116,12 @@ impl Failure {
             Self::Unresolved(_) => REFUSED,
             Self::ShardsRefused(_) => exit_code::SHARD_REFUSED,
             Self::NotFound { .. } | Self::NoPackage { .. } | Self::NoGpu => NOT_FOUND,
-            Self::Unverified { .. }
-            | Self::Faulty(_)
+            Self::Faulty(_)
             | Self::Differ(_)
             | Self::Lost { .. }
             | Self::Unwell(_)
             | Self::Damaged(_) => UNSOUND,
-            Self::Network(NetworkError::Table { .. })
-            | Self::Harvest(HarvestError::Temporary { .. })
-            | Self::Copy(CopyError::Write(_))
-            | Self::TuningMerge(gfxpack_tuning::MergeError::Write(_))
-            | Self::ShardsMissing { .. }
-            | Self::Defect
-            | Self::InUse
-            | Self::Debian(_)
-            | Self::Elf(_)
-            | Self::Problem(_)
-            | Self::Signals(_) => INTERNAL,
-            Self::Harvest(HarvestError::Interrupted)
-            | Self::Copy(CopyError::Read(gfxpack_kdb::ReadError::Interrupted { .. })) => {
-                INTERRUPTED
-            }
-            Self::Repository(error) if !error.is_usage() => INTERNAL,
-            Self::Verify(error) if !error.is_usage() => INTERNAL,
-            Self::Network(_)
-            | Self::Harvest(_)
-            | Self::Copy(_)
-            | Self::TuningMerge(_)
-            | Self::Repository(_)
-            | Self::Verify(_) => USAGE,
+            Self::ShardsMissing { .. } | Self::InUse | Self::Signals(_) => INTERNAL,
         }
     }
 
@@ -216,14 +129,6 @@ impl Failure {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Pipeline(error) => return error.hint(),
-            Self::Unverified { hint, .. } => hint.clone(),
-            Self::Network(error) => error.hint(),
-            Self::Harvest(error) => error.hint().to_owned(),
-            Self::Copy(error) => error.hint().to_owned(),
-            Self::TuningMerge(error) => error.hint(),
-            Self::Repository(error) => error.hint(),
-            Self::Verify(error) => error.hint(),
-            Self::Debian(_) | Self::Elf(_) | Self::Problem(_) | Self::Signals(_) => return None,
             other => other.fixed_hint()?.to_owned(),
         })
     }
@@ -239,7 +144,6 @@ impl Failure {
             Self::Faulty(_) => "each finding above says what is wrong, and where",
             Self::Differ(_) => "each is listed above",
             Self::Lost { hint, .. } => hint,
-            Self::Defect => "please report it with the output above",
             Self::NotFound { hidden: true, .. } => {
                 "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs \
                  with gfxpack's runtime"

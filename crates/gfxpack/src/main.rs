@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let output = output::Output::new(&args.common);
     // A panic is a defect; Rust's own exit code for it means something else here.
     let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));
-    let result = catch_unwind(run).unwrap_or(Err(fail::Failure::Defect));
+    let result = catch_unwind(run).unwrap_or(Err(gfxpack_pipeline::error::Error::Defect.into()));
     let finished = output.finish().map_err(fail::io("write", Path::new("stdout")));
     match result.and(finished) {
         Ok(()) => ExitCode::SUCCESS,

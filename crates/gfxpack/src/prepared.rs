@@ -3,37 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::Target;
-use gfxpack_pipeline::inputs::LeftOut;
+use gfxpack_pipeline::inputs::Inputs;
 use gfxpack_pipeline::missing_from::Share;
-use gfxpack_pipeline::prepare::Prepared;
 use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
-use gfxpack_plan::InputError;
 use serde_json::json;
 
 use crate::output::{Output, counted};
 
-/// Reports what is wrong without stopping a build.
-pub(crate) fn report(prepared: &Prepared, output: &Output) {
-    report_warnings(&prepared.left_out, &prepared.warnings, &prepared.problems, output);
-    report_shares(&prepared.shares, output);
-    report_skipped(&prepared.library.skipped, output);
-    report_unbuildable(&prepared.unbuildable, output);
-}
-
-/// Reports sources that are left out, warnings, and keys that are wrong.
-pub(crate) fn report_warnings(
-    left_out: &LeftOut,
-    warnings: &[String],
-    problems: &[InputError],
-    output: &Output,
-) {
-    for (source, reason) in left_out {
+/// Reports what is wrong without stopping a build: sources that are left out,
+/// warnings, keys that are wrong or cannot be built, and what kdbs had already.
+pub(crate) fn report(inputs: &Inputs, output: &Output) {
+    for (source, reason) in &inputs.left_out {
         output.warn(&format!("left out `{source}`: {reason}"));
     }
-    let problems = problems.iter().map(ToString::to_string);
-    for warning in warnings.iter().cloned().chain(problems) {
-        output.warn(&warning);
-    }
+    inputs.warnings.iter().for_each(|warning| output.warn(warning));
+    inputs.problems.iter().for_each(|problem| output.warn(&problem.to_string()));
+    report_shares(&inputs.shares, output);
+    report_skipped(&inputs.library.skipped, output);
+    report_unbuildable(&inputs.unbuildable, output);
 }
 
 /// Reports what kdbs had already, by target.
@@ -61,7 +48,7 @@ pub(crate) fn report_nothing(output: &Output) {
 }
 
 /// Reports how many kernels are left out because compilers refuse them.
-pub(crate) fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
+fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
     for (target, kernels) in skipped {
         output.message("skipped-refused", &json!({ "target": target, "kernels": kernels }));
         let kernels = counted(*kernels, "kernel");
@@ -70,7 +57,7 @@ pub(crate) fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
 }
 
 /// Reports how many keys cannot be built; machines get every one.
-pub(crate) fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
+fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
     for group in unbuildable::groups(unbuildable) {
         output.message("unbuildable", &group);
     }

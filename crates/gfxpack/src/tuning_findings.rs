@@ -30,7 +30,7 @@ enum Style {
 
 fn line(file: &Path, finding: &Finding, style: Style) -> String {
     let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-    let (file, severity) = (file.display(), severity_name(finding.severity));
+    let (file, severity) = (file.display(), finding.severity.name());
     match style {
         Style::FileFirst => format!("{file}{line}: {severity}: {}", finding.message),
         Style::SeverityFirst => format!("{severity}: {file}{line}: {}", finding.message),
@@ -39,16 +39,8 @@ fn line(file: &Path, finding: &Finding, style: Style) -> String {
 
 fn message(file: &Path, finding: &Finding, output: &Output) {
     let body = json!({
-        "file": shown(file), "line": finding.line, "severity": severity_name(finding.severity),
+        "file": shown(file), "line": finding.line, "severity": finding.severity.name(),
         "detail": finding.message,
     });
     output.message("perfdb-finding", &body);
-}
-
-fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
 }

@@ -80,7 +80,10 @@ pub use repair::{Repaired, lost::Lost, repair};
 pub use row_info::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 #[cfg(feature = "tools")]
-pub use stats::{Stats, Sums, info::Info};
+pub use stats::{
+    Stats, Sums,
+    info::{Info, MadeBy},
+};
 #[cfg(feature = "user")]
 pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};
 #[cfg(feature = "tools")]

@@ -120,7 +120,7 @@ fn run(
         let executor = Executor {
             plan,
             only: None,
-            sources: &prepared.sources,
+            sources: &prepared.inputs.sources,
             toolchains: &prepared.toolchains,
             store: &prepared.cache.store,
             digests: &prepared.cache.digests,
@@ -224,7 +224,7 @@ impl Assembly<'_> {
                 .iter()
                 .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
                 .collect();
-            let unbuilt = prepared.unbuildable.get(&kdb.target).into_iter().flatten();
+            let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
             missing
                 .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
             missing.sort();

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::write_atomic;
@@ -93,6 +93,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         Destination::File(path) => write_atomic(&path, &[bytes]),
         Destination::Stream(mut stream) => stream.write_all(bytes),
     }
+}
+
+/// The same for a script, which everybody may run.
+pub fn replace_executable(path: &Path, text: &str) -> std::io::Result<()> {
+    replace(path, text.as_bytes())?;
+    if fs::metadata(path)?.is_file() {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::ask::{Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Error, Result};
+use crate::kdb_check::{Checked, KdbCheck};
 use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Prepared, Work};
 use crate::progress::{Event, Progress};
@@ -85,12 +86,6 @@ impl<'a> Dist<'a> {
         Ok(Work::ToDo(Box::new(Self { options, prepared })))
     }
 
-    /// What this run was asked to do.
-    #[must_use]
-    pub fn options(&self) -> &DistOptions {
-        self.options
-    }
-
     /// What was read and decided.
     #[must_use]
     pub fn prepared(&self) -> &Prepared {
@@ -104,7 +99,7 @@ impl<'a> Dist<'a> {
     /// For options that no package can be made with.
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackagePlan<'a>>> {
         let Some(options) = &self.options.package else { return Ok(None) };
-        let release = packages::release(options, &self.prepared.library, progress)?;
+        let release = packages::release(options, &self.prepared.inputs.library, progress)?;
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, targets.iter(), options)?;
@@ -171,7 +166,7 @@ impl<'a> Dist<'a> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
         let releases = kdbs.iter().map(|kdb| {
             let (release, options) = (&packaging.release, packaging.options);
-            (kdb, packages::of_target(release, options, &prepared.library, &kdb.target))
+            (kdb, packages::of_target(release, options, &prepared.inputs.library, &kdb.target))
         });
         let releases: Vec<_> = releases.collect();
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
@@ -179,9 +174,40 @@ impl<'a> Dist<'a> {
         writers::write(&planned, packaging.options, signer, out, Some(&outputs), cancel, progress)
     }
 
+    /// Has the libMIOpen that was asked look for its kernels in the kdbs, and
+    /// hands what it found for each target to `each`. Does nothing where none
+    /// was asked.
+    ///
+    /// # Errors
+    /// Where it can't be run, or a kernel is missing whose source is here.
+    pub fn check_kdbs(
+        &self,
+        built: &Built,
+        jobs: usize,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&Checked),
+    ) -> Result<()> {
+        let prepared = &self.prepared;
+        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.inputs.library.asked) else {
+            return Ok(());
+        };
+        let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let check = KdbCheck {
+            library: &asked.library,
+            options: &self.options.prepare.inputs.library,
+            problems: &asked.problems,
+            files: &files,
+            without_source: &facts.without_source,
+            jobs,
+        };
+        let targets = built.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        check.run(&targets, cancel, progress, each)
+    }
+
     fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
         let prepared = &self.prepared;
-        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.library.asked) else {
+        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.inputs.library.asked) else {
             return Vec::new();
         };
         let mut all = Vec::new();

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
-use gfxpack_kdb::{ReadError, WriteError};
-use gfxpack_miopen::{AskError, LibraryError, ProblemsError, SourcesError};
+use gfxpack_kdb::{CopyError, ReadError, WriteError};
+use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError, SourcesError};
 use gfxpack_model::KernelKey;
+use gfxpack_package::repository::RepositoryError;
 use gfxpack_package::signing::SigningError;
+use gfxpack_package::verify::VerifyError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::Shard;
 use gfxpack_plan::stored::StoredError;
@@ -115,6 +117,14 @@ pub enum Error {
     /// A kdb is damaged.
     #[error("failed to verify {0}")]
     Unsound(String),
+    /// Verification found something, and it is known what helps.
+    #[error("failed to verify {what}")]
+    Unverified {
+        /// What did not pass.
+        what: String,
+        /// What the user can do about it.
+        hint: String,
+    },
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -172,9 +182,39 @@ pub enum Error {
     /// A program of the system failed.
     #[error(transparent)]
     Tool(#[from] gfxpack_process::SystemToolError),
+    /// A network is not known, or its table is wrong.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Logs or databases could not be read.
+    #[error(transparent)]
+    Harvest(#[from] HarvestError),
+    /// kdbs could not be copied or merged.
+    #[error(transparent)]
+    KdbCopy(#[from] CopyError),
+    /// A repository could not be made.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// Packages or repositories could not be looked at.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// Tuning databases could not be merged.
+    #[error(transparent)]
+    TuningMerge(#[from] gfxpack_tuning::MergeError),
+    /// The pins of Debian's packages could not be written.
+    #[error(transparent)]
+    Debian(#[from] DebianError),
+    /// A libMIOpen is no library that can be read.
+    #[error(transparent)]
+    Elf(#[from] gfxpack_miopen::ElfError),
+    /// A process of our own said what is no problem.
+    #[error(transparent)]
+    Problem(#[from] gfxpack_miopen::ProblemError),
     /// A path has a character that no script can hold.
     #[error("failed to write an argument into a script")]
     Script(#[from] shlex::QuoteError),
+    /// A panic, which has reported itself already.
+    #[error("failed because of a defect in gfxpack")]
+    Defect,
     /// Facts could not be written as JSON.
     #[error("failed to write JSON")]
     Json(#[from] serde_json::Error),
@@ -218,11 +258,19 @@ impl Error {
             | Self::Stored(_)
             | Self::Tuning(_) => ErrorKind::Usage,
             Self::NoSuchKernel { .. } => ErrorKind::NotFound,
+            Self::Network(NetworkError::Table { .. }) => ErrorKind::Internal,
+            Self::Network(_) => ErrorKind::Usage,
+            Self::Harvest(error) => harvest_kind(error),
+            Self::KdbCopy(error) => copy_kind(error),
+            Self::TuningMerge(gfxpack_tuning::MergeError::Write(_)) => ErrorKind::Internal,
+            Self::TuningMerge(_) => ErrorKind::Usage,
+            Self::Repository(error) if error.is_usage() => ErrorKind::Usage,
+            Self::Verify(error) if error.is_usage() => ErrorKind::Usage,
             Self::Refused { .. } | Self::ProblemsFailed { .. } | Self::Partial { .. } => {
                 ErrorKind::Refused
             }
             Self::ShardRefused { .. } => ErrorKind::ShardRefused,
-            Self::Unsound(_) => ErrorKind::Unsound,
+            Self::Unsound(_) | Self::Unverified { .. } => ErrorKind::Unsound,
             Self::File(error) if error.is_usage() => ErrorKind::Usage,
             Self::ShardLost { .. }
             | Self::File(_)
@@ -231,6 +279,12 @@ impl Error {
             | Self::Sources(_)
             | Self::PlanWrite(_)
             | Self::Script(_)
+            | Self::Repository(_)
+            | Self::Verify(_)
+            | Self::Debian(_)
+            | Self::Elf(_)
+            | Self::Problem(_)
+            | Self::Defect
             | Self::Json(_) => ErrorKind::Internal,
             Self::Compile(error) => compile_kind(error),
             Self::Toolchain(error) => toolchain_kind(error),
@@ -255,7 +309,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Usage { hint, .. } => hint.clone(),
+            Self::Usage { hint, .. } | Self::Unverified { hint, .. } => hint.clone(),
             Self::NoSuchKernel { .. } => NO_SUCH_KERNEL_HINT.to_owned(),
             Self::Inputs(errors) => errors.first()?.hint(),
             Self::Refused { failed, total, reasons, .. } if failed == total => {
@@ -294,10 +348,20 @@ impl Error {
             Self::Package(error) => signing_error(error).map_or(error.hint(), SigningError::hint),
             Self::Signing(error) => error.hint(),
             Self::Tool(error) => error.hint(),
+            Self::Defect => "please report it with the output above".to_owned(),
+            Self::Network(error) => error.hint(),
+            Self::Harvest(error) => error.hint().to_owned(),
+            Self::KdbCopy(error) => error.hint().to_owned(),
+            Self::TuningMerge(error) => error.hint(),
+            Self::Repository(error) => error.hint(),
+            Self::Verify(error) => error.hint(),
             Self::Keyring(_)
             | Self::Sources(_)
             | Self::PlanWrite(_)
             | Self::Script(_)
+            | Self::Debian(_)
+            | Self::Elf(_)
+            | Self::Problem(_)
             | Self::Json(_) => return None,
         };
         Some(hint)
@@ -357,6 +421,22 @@ fn library_kind(error: &LibraryError) -> ErrorKind {
             | DebianError::Lock { .. },
         ) => ErrorKind::Usage,
         LibraryError::Debian(_) | LibraryError::NoDependency { .. } => ErrorKind::Internal,
+        _ => ErrorKind::Usage,
+    }
+}
+
+fn harvest_kind(error: &HarvestError) -> ErrorKind {
+    match error {
+        HarvestError::Temporary { .. } => ErrorKind::Internal,
+        HarvestError::Interrupted => ErrorKind::Interrupted,
+        _ => ErrorKind::Usage,
+    }
+}
+
+fn copy_kind(error: &CopyError) -> ErrorKind {
+    match error {
+        CopyError::Write(_) => ErrorKind::Internal,
+        CopyError::Read(ReadError::Interrupted { .. }) => ErrorKind::Interrupted,
         _ => ErrorKind::Usage,
     }
 }

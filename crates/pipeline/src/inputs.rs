@@ -36,6 +36,12 @@ const LINES_AT_ONCE: usize = 32 * 1024;
 pub struct Read {
     /// What each target wants.
     pub requests: Vec<TargetRequest>,
+    /// All else that was read.
+    pub inputs: Inputs,
+}
+
+/// What was read of the inputs, but for the keys that are compiled.
+pub struct Inputs {
     /// The sources, with their bytes.
     pub sources: SourceSet,
     /// What the inputs say of themselves.
@@ -579,8 +585,7 @@ impl Reader {
                 ));
             }
         }
-        Ok(Read {
-            requests: self.requests,
+        let inputs = Inputs {
             sources: self.sources,
             library: self.library,
             left_out,
@@ -588,7 +593,8 @@ impl Reader {
             unbuildable: self.unbuildable,
             problems: self.problems,
             warnings: self.warnings,
-        })
+        };
+        Ok(Read { requests: self.requests, inputs })
     }
 }
 

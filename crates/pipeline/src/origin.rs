@@ -80,7 +80,7 @@ struct License {
 
 /// What is said of the kernels of a target, without their licences.
 fn library_of(prepared: &Prepared, target: &Target) -> Library {
-    let library = &prepared.library;
+    let library = &prepared.inputs.library;
     let processor = target.id().processor();
     let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
     let mut skipped = library.skipped.clone();
@@ -91,7 +91,7 @@ fn library_of(prepared: &Prepared, target: &Target) -> Library {
 impl Origin {
     /// What is known of one of the plan's kdbs before it is built.
     pub fn of(prepared: &Prepared, kdb: KdbId) -> Self {
-        let (plan, licenses) = (&prepared.plan, &prepared.library.licenses);
+        let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
         let mut sources: Vec<Source> = used
@@ -109,7 +109,13 @@ impl Origin {
                         copyright: copyright.clone(),
                     })
                     .collect(),
-                files: prepared.sources.files(index).into_iter().map(SourceFile::of).collect(),
+                files: prepared
+                    .inputs
+                    .sources
+                    .files(index)
+                    .into_iter()
+                    .map(SourceFile::of)
+                    .collect(),
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
@@ -125,6 +131,7 @@ impl Origin {
             }),
             sources,
             left_out: prepared
+                .inputs
                 .left_out
                 .iter()
                 .map(|(name, reason)| LeftOutSource { name: name.clone(), reason: reason.clone() })

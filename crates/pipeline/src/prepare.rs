@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_compile::{Cancel, SourceSet, for_plan};
+use gfxpack_compile::{Cancel, for_plan};
 use gfxpack_model::{Language, TargetId, ToolchainId};
-use gfxpack_plan::InputError;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
 use gfxpack_toolchain::{Toolchain, Toolchains};
@@ -13,36 +12,23 @@ use gfxpack_toolchain::{Toolchain, Toolchains};
 use crate::ask::{self, Asked};
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::inputs::{self, LeftOut, Read};
-use crate::library::Library;
+use crate::inputs::{self, Inputs, Read};
 use crate::missing_from::Share;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
-use crate::unbuildable::Unbuildable;
 
 /// All that a build needs.
 pub struct Prepared {
     /// What will be done.
     pub plan: Plan,
-    /// The plan's sources, with their bytes.
-    pub sources: SourceSet,
+    /// What was read: the plan's sources with their bytes, and what is to be
+    /// told of the inputs.
+    pub inputs: Inputs,
     /// Those of the plan, in its order; none where nothing is compiled.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// What the inputs say of themselves.
-    pub library: Library,
-    /// Sources that may not be compiled, with the reason.
-    pub left_out: LeftOut,
-    /// Of each target, what kdbs had already; empty where none were named.
-    pub shares: Vec<Share>,
-    /// By target: keys that can't be compiled, with the reason.
-    pub unbuildable: Unbuildable,
-    /// What is wrong with those keys, where it stands.
-    pub problems: Vec<InputError>,
-    /// What the user should hear before anything runs.
-    pub warnings: Vec<String>,
     /// What libMIOpen asked for, where problems were given.
     pub asked: Option<Asked>,
 }
@@ -78,7 +64,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> Result<Vec<Toolch
     for request in &mut read.requests {
         request.toolchain = indices[request.target.id()];
     }
-    read.warnings.extend(toolchains.unusable());
+    read.inputs.warnings.extend(toolchains.unusable());
     Ok(chosen)
 }
 
@@ -116,7 +102,7 @@ pub fn gather(
     let asked = asked(options, cancel, progress)?;
     let mut read = inputs::read(&options.inputs, asked.as_ref())?;
     if read.requests.is_empty() {
-        return Ok(match read.shares {
+        return Ok(match read.inputs.shares {
             none if none.is_empty() => Work::NoKeys,
             shares => Work::NothingMissing(shares),
         });
@@ -129,7 +115,7 @@ pub fn gather(
     if options.purpose == Purpose::Build {
         cache.digests.save();
     }
-    read.warnings.extend(cache.warning.clone());
+    read.inputs.warnings.extend(cache.warning.clone());
     Ok(Work::ToDo(Box::new(Gathered { read, asked, toolchains, cache, clock })))
 }
 
@@ -170,7 +156,7 @@ impl Gathered {
     /// Where the requests contradict each other.
     pub fn plan(self) -> Result<Prepared> {
         let Self { read, asked, toolchains, cache, clock } = self;
-        let sources = read.sources.sources().to_vec();
+        let sources = read.inputs.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(for_plan).collect(),
             sources,
@@ -178,19 +164,7 @@ impl Gathered {
             &clock,
             &RayonWorkers,
         )?;
-        Ok(Prepared {
-            plan,
-            sources: read.sources,
-            toolchains,
-            cache,
-            library: read.library,
-            left_out: read.left_out,
-            shares: read.shares,
-            unbuildable: read.unbuildable,
-            problems: read.problems,
-            warnings: read.warnings,
-            asked,
-        })
+        Ok(Prepared { plan, inputs: read.inputs, toolchains, cache, asked })
     }
 }
 

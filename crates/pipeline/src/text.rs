@@ -44,6 +44,17 @@ pub fn key_in_words(key: &KernelKey) -> String {
     format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
 }
 
+/// An age in its largest unit that is worth two: `119 s`, `3 min`, `5 h`, `2 d`.
+pub fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.
 pub fn display(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
@@ -61,6 +72,13 @@ mod tests {
     fn sizes_have_one_decimal_place_and_the_largest_unit_that_fits() {
         let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
+    }
+
+    #[test]
+    fn ages_have_two_of_their_unit_at_least() {
+        let ages = [0, 119, 120, 7199, 7200, 172_800]
+            .map(|seconds| super::age(std::time::Duration::from_secs(seconds)));
+        assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]);
     }
 
     #[test]

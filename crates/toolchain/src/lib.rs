@@ -1,6 +1,7 @@
 //! The compilers of this machine: found, asked what they are made of,
 //! identified by the bytes that decide their objects, tried, and chosen for a
-//! target.
+//! target. Beside them, what looks into their objects: LLVM's disassembler,
+//! and the symbols and notes.
 //!
 //! This crate knows no plan, no job and no store. What it remembers lies in
 //! files of its own below the cache directory: `answers/`, `trials/` and
@@ -11,6 +12,7 @@ mod disassemble;
 mod discover;
 mod error;
 mod isa;
+mod object_info;
 mod probe;
 mod probe_cache;
 mod support;
@@ -21,6 +23,7 @@ pub use choose::{Listed, Toolchains};
 pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use error::{START_HINT, ToolchainError, io_hint};
+pub use object_info::{ObjectInfo, ObjectInfoError, Symbol};
 pub use support::Buildable;
 pub use toolchain::Toolchain;
 pub use trial::TrialArguments;

@@ -27,6 +27,18 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// One word for people and machines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// One thing that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -84,6 +84,20 @@ pub struct Merged {
     pub faults: u64,
 }
 
+impl Merged {
+    /// What all databases but the first did together.
+    #[must_use]
+    pub fn total(&self) -> Overlaid {
+        let mut total = Overlaid::default();
+        for one in &self.overlaid {
+            total.added += one.added;
+            total.changed += one.changed;
+            total.same += one.same;
+        }
+        total
+    }
+}
+
 /// Merges databases of one kind into `output`, each laid over those before it:
 /// the system's first, then users'. The result is in order, so that the same
 /// records are the same bytes.

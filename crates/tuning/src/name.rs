@@ -15,6 +15,17 @@ pub enum Kind {
     Find,
 }
 
+impl Kind {
+    /// One word for people and machines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Perf => "performance",
+            Self::Find => "find",
+        }
+    }
+}
+
 /// Whose a database is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use gfxpack_caches::{Cache, Clearing, Entry, Kept, NAMES, Place, RemoveError, Scan, Surroundings};
+use gfxpack_caches::{
+    Cache, Clearing, Entry, Kept, NAMES, Place, RemoveError, Scan, Surroundings, now,
+};
+use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
 
 use crate::environment;
@@ -87,7 +90,7 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
         }
         Caches::Clear { chosen, older_than, tuning, dry_run, yes } => {
             let clearing = || {
-                let mut clearing = Clearing::new(&surroundings, gfxpack_caches::now());
+                let mut clearing = Clearing::new(&surroundings, now());
                 clearing.older_than = *older_than;
                 clearing.tuning = *tuning;
                 clearing
@@ -118,10 +121,6 @@ fn scan(place: &Place, output: &Output) -> Scan {
     })
 }
 
-fn bytes(entries: &[Entry]) -> u64 {
-    entries.iter().map(|entry| entry.bytes).sum()
-}
-
 fn list(caches: &[Cache], each: bool, output: &Output) {
     for cache in caches {
         if !output.json {
@@ -132,12 +131,11 @@ fn list(caches: &[Cache], each: bool, output: &Output) {
         }
         for place in &cache.places {
             let scan = scan(place, output);
-            let newest = scan.entries.iter().filter_map(age).min();
             let body = json!({
                 "cache": cache.name, "dir": shown(&place.dir), "rule": place.rule, "tuning": place.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
-                "bytes": bytes(&scan.entries), "others": scan.others,
-                "age_seconds": newest.map(|age| age.as_secs()),
+                "bytes": scan.bytes(), "others": scan.others,
+                "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
             output.message("caches-place", &body);
             if !output.json {
@@ -159,9 +157,9 @@ fn contents(place: &Place, scan: &Scan) -> String {
     if !scan.exists {
         return "is not there".to_owned();
     }
-    let mut text = format!("{} entries, {}", scan.entries.len(), size(bytes(&scan.entries)));
-    if let Some(newest) = scan.entries.iter().filter_map(age).min() {
-        text.push_str(&format!(", changed {} ago", in_words(newest)));
+    let mut text = format!("{} entries, {}", scan.entries.len(), size(scan.bytes()));
+    if let Some(newest) = scan.age(now()) {
+        text.push_str(&format!(", changed {} ago", age(newest)));
     }
     if place.tuning {
         text.push_str(", results of tuning");
@@ -173,30 +171,14 @@ fn entry_body(cache: &Cache, entry: &Entry) -> Value {
     json!({
         "cache": cache.name, "path": shown(&entry.path), "files": entry.files, "bytes": entry.bytes,
         "beside": entry.companions, "tuning": entry.tuning,
-        "age_seconds": age(entry).map(|age| age.as_secs()),
+        "age_seconds": entry.age(now()).map(|age| age.as_secs()),
     })
 }
 
 /// `40.1 kB    3 min  /x/pocl/kcache/PP`.
 fn line(entry: &Entry) -> String {
-    let age = age(entry).map(in_words).unwrap_or_default();
+    let age = entry.age(now()).map(age).unwrap_or_default();
     format!("{:>9}  {age:>7}  {}", size(entry.bytes), entry.path.display())
-}
-
-/// Since when an entry was not changed.
-fn age(entry: &Entry) -> Option<Duration> {
-    let changed = entry.changed?;
-    Some(gfxpack_caches::now().duration_since(changed).unwrap_or_default())
-}
-
-fn in_words(age: Duration) -> String {
-    let seconds = age.as_secs();
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
 }
 
 fn sizes(caches: &[Cache], output: &Output) {
@@ -206,7 +188,7 @@ fn sizes(caches: &[Cache], output: &Output) {
         let mut entries = 0;
         for place in &cache.places {
             let scan = scan(place, output);
-            own += bytes(&scan.entries);
+            own += scan.bytes();
             entries += scan.entries.len();
         }
         total += own;
@@ -274,11 +256,11 @@ fn clear(
         return Ok(());
     }
     // What is open may be something else since it was shown.
-    let now = clearing();
+    let again = clearing();
     let mut removed = 0;
     let mut failed = None;
     for (cache, place, entry) in &going {
-        match now.remove(place, entry) {
+        match again.remove(place, entry) {
             Ok(()) => {
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));

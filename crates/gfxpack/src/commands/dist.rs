@@ -3,18 +3,15 @@
 use std::path::PathBuf;
 
 use gfxpack_compile::Cancel;
-use gfxpack_miopen::Uses;
+use gfxpack_pipeline::asked_facts;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
 use gfxpack_pipeline::options::{Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::writers::MadePackage;
-use gfxpack_pipeline::{asked_facts, libmiopen};
 use serde_json::json;
 
-use super::build_shard;
-use super::kdb::check::Checks;
-use super::plan;
+use super::{build_shard, kdb, plan};
 use crate::args::{Build, Packaging};
 use crate::environment::Environment;
 use crate::fail::{self, Result};
@@ -58,7 +55,7 @@ pub(crate) fn run(
             return Ok(());
         }
     };
-    prepared::report(dist.prepared(), output);
+    prepared::report(&dist.prepared().inputs, output);
     let packages = dist.check_packages(&reporter)?;
     if args.dry_run {
         plan::print(dist.prepared(), false, output);
@@ -67,7 +64,10 @@ pub(crate) fn run(
     let built = dist.run(packages, cancel, &reporter)?;
     summarise(&dist, &built, args, output);
     if check {
-        check_with_miopen(&dist, &built, args, cancel, output)?;
+        let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let max_object = args.inputs.max_object;
+        let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
+        dist.check_kdbs(&built, processes(args.jobs), cancel, &reporter, &mut each)?;
     }
     Ok(built.outcome(packaging.is_some())?)
 }
@@ -93,32 +93,6 @@ fn options(
         build: build_options(args),
         package,
     })
-}
-
-fn check_with_miopen(
-    dist: &Dist<'_>,
-    built: &Built,
-    args: &Build,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let prepared = dist.prepared();
-    let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.library.asked) else {
-        return Ok(());
-    };
-    let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-    let library = &dist.options().prepare.inputs.library;
-    let checks = Checks {
-        library: &asked.library,
-        problems: &asked.problems,
-        files: &files,
-        without_source: &facts.without_source,
-        databases: libmiopen::databases(library, &asked.library)?,
-        uses: library.uses.unwrap_or(Uses::ALL),
-        jobs: processes(args.jobs),
-        max_object: args.inputs.max_object,
-    };
-    checks.run(&built.kdbs.iter().map(|kdb| kdb.target.clone()).collect(), cancel, output)
 }
 
 fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, output: &Output) {
@@ -184,7 +158,7 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
 
 /// Reports how much of every list of problems the kdbs hold.
 fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
-    let Some(facts) = &dist.prepared().library.asked else { return };
+    let Some(facts) = &dist.prepared().inputs.library.asked else { return };
     for one in &built.coverage {
         output.message("coverage", one);
         let without = match one.wanted - one.with_source {

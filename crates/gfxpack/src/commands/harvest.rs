@@ -3,18 +3,14 @@
 mod sources;
 
 use std::collections::BTreeMap;
-use std::fs::{File, Permissions};
-use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_pipeline::destination::Destination;
+use gfxpack_pipeline::destination::{Destination, replace_executable};
+use gfxpack_pipeline::line_file::{LineFile, directory_of};
 use serde_json::json;
-use tempfile::{NamedTempFile, TempPath};
 
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
@@ -48,8 +44,8 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
         if let Destination::File(out) = Destination::of(out).map_err(fail::io("write", out))? {
-            options.temporary = parent(&out).to_owned();
-            std::fs::create_dir_all(parent(&out)).map_err(fail::io("write", &out))?;
+            options.temporary = directory_of(&out).to_owned();
+            std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
         }
     }
     options.read = Some(&read);
@@ -58,7 +54,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     drop(bar);
     tell_files(&gathered.files, args.sources.keep_going, output)?;
     let mut sums = Sums::default();
-    let mut out = to_file(args.out.as_ref()).map(Written::create).transpose()?;
+    let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
     gathered.keys.for_each(|record| {
         sums.read += 1;
         if args.missed && !record.counts.was_missing() {
@@ -183,7 +179,7 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result 
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
     match to_file(args.out.as_ref()) {
-        Some(path) => executable(path, &text)?,
+        Some(path) => replace_executable(path, &text).map_err(fail::io("write", path))?,
         // As messages they are there already.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
@@ -227,62 +223,4 @@ pub(super) fn gather_commands(
         output.message("command", &body);
     }
     Ok(found)
-}
-
-/// Writes a script that its owner and everybody else may run.
-pub(super) fn executable(path: &Path, text: &str) -> Result {
-    let write = || -> std::io::Result<()> {
-        gfxpack_pipeline::destination::replace(path, text.as_bytes())?;
-        if std::fs::metadata(path)?.is_file() {
-            std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
-        }
-        Ok(())
-    };
-    write().map_err(fail::io("write", path))
-}
-
-/// The directory that a file lies in.
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-}
-
-/// A file of lines that appears when it is whole.
-struct Written {
-    path: PathBuf,
-    out: BufWriter<File>,
-    /// What is put in place; none where lines go to a device or a pipe.
-    temporary: Option<TempPath>,
-}
-
-impl Written {
-    fn create(path: &Path) -> Result<Self> {
-        let open = || match Destination::of(path)? {
-            Destination::File(path) => {
-                let (file, temporary) = NamedTempFile::new_in(parent(&path))?.into_parts();
-                Ok((path, file, Some(temporary)))
-            }
-            Destination::Stream(file) => Ok((path.to_owned(), file, None)),
-        };
-        let (path, file, temporary) = open().map_err(fail::io("write", path))?;
-        Ok(Self { path, out: BufWriter::new(file), temporary })
-    }
-
-    fn line(&mut self, record: &KeyRecord) -> Result {
-        let mut put = || -> std::io::Result<()> {
-            serde_json::to_writer(&mut self.out, record)?;
-            self.out.write_all(b"\n")
-        };
-        put().map_err(fail::io("write", &self.path))
-    }
-
-    fn finish(self) -> Result {
-        let Self { path, out, temporary } = self;
-        let persist = || -> std::io::Result<()> {
-            let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-            let Some(temporary) = temporary else { return Ok(()) };
-            file.set_permissions(Permissions::from_mode(0o644))?;
-            temporary.persist(&path).map_err(|error| error.error)
-        };
-        persist().map_err(fail::io("write", &path))
-    }
 }

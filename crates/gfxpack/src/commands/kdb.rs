@@ -6,19 +6,19 @@ mod diff;
 mod object;
 mod stats;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::verdict::Verdict;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
 use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 
@@ -26,36 +26,7 @@ use crate::progress::bar::{Bar, Unit};
 pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {
     let KdbCommand { max_object: max, command } = kdb;
     match command {
-        Kdb::Verify { files, target } => {
-            let (mut names, mut hints) = (Vec::new(), BTreeSet::new());
-            let mut unreadable = None;
-            let cancel = cancel_on_signal(output)?;
-            for file in &files {
-                match verify(file, target.as_ref(), max, &cancel, output) {
-                    Ok(found) if found.is_empty() => {}
-                    Err(error) if cancel.is_cancelled() => return Err(error),
-                    Ok(found) => {
-                        names.push(format!("`{}`", file.display()));
-                        hints.extend(found.into_iter().map(FindingClass::hint));
-                    }
-                    // The others are checked all the same.
-                    Err(error) => {
-                        if let Some(before) = unreadable.replace(error) {
-                            output.warn(&format!("{before:#}"));
-                        }
-                    }
-                }
-            }
-            match unreadable {
-                Some(error) if names.is_empty() => Err(error),
-                None if names.is_empty() => Ok(()),
-                error => {
-                    error.iter().for_each(|error| output.warn(&format!("{error:#}")));
-                    let hint = hints.into_iter().collect::<Vec<_>>().join("; ");
-                    Err(Failure::Unverified { what: names.join(", "), hint })
-                }
-            }
-        }
+        Kdb::Verify { files, target } => verify_all(&files, target.as_ref(), max, output),
         Kdb::Check(args) => check::run(&args, max, environment, &cancel_on_signal(output)?, output),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
@@ -84,6 +55,28 @@ pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -
     }
 }
 
+fn verify_all(
+    files: &[PathBuf],
+    target: Option<&Target>,
+    max_object: MaxObject,
+    output: &Output,
+) -> Result {
+    let cancel = cancel_on_signal(output)?;
+    let mut verdict = Verdict::default();
+    for file in files {
+        match verify(file, target, max_object, &cancel, output) {
+            Ok(found) if found.is_empty() => {}
+            Ok(found) => verdict.unsound(file, found.into_iter().map(FindingClass::hint)),
+            Err(error) if cancel.is_cancelled() => return Err(error.into()),
+            // The others are checked all the same.
+            Err(error) => {
+                verdict.unread(error).iter().for_each(|before| output.warn(&before.to_string()));
+            }
+        }
+    }
+    Ok(verdict.finish(|hint| hint, |error| output.warn(&error.to_string()))?)
+}
+
 /// Prints every finding; gives their classes.
 fn verify(
     file: &Path,
@@ -91,7 +84,7 @@ fn verify(
     max_object: MaxObject,
     cancel: &Cancel,
     output: &Output,
-) -> Result<Vec<FindingClass>> {
+) -> Result<Vec<FindingClass>, ReadError> {
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
@@ -154,15 +147,7 @@ pub(crate) fn verify_options(max_object: MaxObject) -> VerifyOptions<'static> {
 fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
     let reader = open(file, max_object)?;
     let (info, layout) = (reader.info()?, reader.layout().name());
-    // Generator and compiler, with the number of their rows.
-    let mut made_by: BTreeMap<(String, String), u64> = BTreeMap::new();
-    reader.for_each_origin(|_, origin| {
-        if let Some(origin) = origin {
-            let by = (origin.generator.clone(), origin.compiler.clone());
-            *made_by.entry(by).or_default() += 1;
-        }
-        Ok::<(), ReadError>(())
-    })?;
+    let made_by = reader.made_by()?;
     let languages: Vec<(String, u64)> = info
         .languages
         .iter()

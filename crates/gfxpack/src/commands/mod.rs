@@ -40,7 +40,7 @@ use gfxpack_compile::Cancel;
 
 use crate::args::{Args, Command};
 use crate::environment::Environment;
-use crate::fail::Result;
+use crate::fail::{Failure, Result};
 use crate::output::Output;
 
 /// Runs the command that was asked for.
@@ -123,6 +123,7 @@ pub(crate) fn cancel_on_signal(output: &Output) -> Result<Cancel> {
         }
         output.say_above("stopping; once more ends at once");
         flag.cancel();
-    })?;
+    })
+    .map_err(Failure::Signals)?;
     Ok(cancel)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
-use gfxpack_tuning::{DatabaseName, Kind, MergeError};
+use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
@@ -89,11 +89,9 @@ fn merge(
         }
         keep_going
     })?;
-    let sum = |part: fn(&gfxpack_tuning::Overlaid) -> u64| merged.overlaid.iter().map(part).sum();
-    let [added, changed, same]: [u64; 3] =
-        [sum(|done| done.added), sum(|done| done.changed), sum(|done| done.same)];
+    let Overlaid { added, changed, same, .. } = merged.total();
     let body = json!({
-        "file": shown(&out), "kind": kind_name(merged.kind), "records": merged.records, "added": added,
+        "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
     output.message("perfdb-merged", &body);
@@ -142,7 +140,7 @@ fn stats(file: &Path, output: &Output) -> Result {
     let name = DatabaseName::of(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
     let body = json!({
-        "file": shown(file), "kind": kind_name(name.kind), "target": name.target,
+        "file": shown(file), "kind": name.kind.name(), "target": name.target,
         "records": stats.records, "values": stats.values, "solvers": stats.solvers,
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });
@@ -153,7 +151,7 @@ fn stats(file: &Path, output: &Output) -> Result {
     output.data(&format!(
         "{}: {} database for {}, {}, {} of {}",
         file.display(),
-        kind_name(name.kind),
+        name.kind.name(),
         name.target,
         counted(stats.records, "problem"),
         counted(stats.values, "value"),
@@ -174,11 +172,4 @@ fn stats(file: &Path, output: &Output) -> Result {
         output.data(&format!("  {} more solvers: --verbose", solvers.len() - shown));
     }
     Ok(())
-}
-
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Perf => "performance",
-        Kind::Find => "find",
-    }
 }

@@ -1,26 +1,21 @@
 //! `plan`: what a build would do, without doing it.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
-use gfxpack_model::{Digest, SourceId};
-use gfxpack_pipeline::cache::Cache;
-use gfxpack_pipeline::inputs::Read;
+use gfxpack_compile::Cancel;
+use gfxpack_model::Digest;
 use gfxpack_pipeline::options::Purpose;
+use gfxpack_pipeline::plan_state::{self, PlanState};
 use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
 use gfxpack_pipeline::shards::stored;
-use gfxpack_plan::plan::{Job, Plan};
-use rayon::prelude::*;
+use gfxpack_plan::plan::Plan;
 use serde::Serialize;
 use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
 use crate::environment::Environment;
-use crate::fail::{self, Result};
+use crate::fail::Result;
 use crate::options::PlanArgs;
 use crate::output::{Output, counted, shown};
 use crate::prepared;
@@ -59,9 +54,9 @@ pub(crate) fn run(
         return store(gathered, dir, args.carry, output);
     }
     let prepared = gathered.plan()?;
-    prepared::report(&prepared, output);
+    prepared::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
-        stage(&prepared, dir)?;
+        plan_state::stage(&prepared, dir)?;
     }
     match &args.explain {
         Some(text) => why::run(&prepared, text, output),
@@ -74,10 +69,7 @@ pub(crate) fn run(
 
 /// Stores the plan, and says in short what it is.
 fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
-    let Read { left_out, warnings, problems, shares, unbuildable, .. } = &gathered.read;
-    prepared::report_warnings(left_out, warnings, problems, output);
-    prepared::report_shares(shares, output);
-    prepared::report_unbuildable(unbuildable, output);
+    prepared::report(&gathered.read.inputs, output);
     let header = stored::write(dir, gathered, carry)?;
     let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
     output.message(
@@ -89,26 +81,6 @@ fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result 
         output.data(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
     }
     Ok(())
-}
-
-/// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
-/// job for a shell in DIR, which makes `objects/DIGEST.o`.
-fn stage(prepared: &Prepared, dir: &Path) -> Result {
-    let objects = dir.join("objects");
-    fs::create_dir_all(&objects).map_err(fail::io("create", &objects))?;
-    for source in 0..prepared.plan.sources.len() {
-        prepared.sources.stage(SourceId(source), &dir.join(format!("source-{source}")))?;
-    }
-    let mut lines = String::new();
-    for job in &prepared.plan.jobs {
-        let command =
-            prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments);
-        let (source, digest) = (job.source.0, job.digest);
-        writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
-            .expect("writing to a string");
-    }
-    let path = dir.join("commands");
-    write_atomic(&path, &[lines.as_bytes()]).map_err(fail::io("write", &path))
 }
 
 #[derive(Serialize)]
@@ -123,17 +95,7 @@ struct Message<'a> {
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let Cache { store, digests, .. } = &prepared.cache;
-    let looks = Looks::new(digests);
-    let (sources, cancel) = (&prepared.sources, Cancel::default());
-    let toolchains = &prepared.toolchains;
-    let current = Current::new(&looks, sources, toolchains, store, &cancel).without_writing();
-    let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();
-    let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-    let is_refused = |(job, cached): (&Job, &bool)| {
-        !cached && store.refusal(job.digest, current.of(job)).is_some()
-    };
-    let refused: Vec<bool> = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
+    let PlanState { cached, refused } = PlanState::look_up(prepared);
     if output.json {
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
@@ -144,12 +106,10 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     }
     output.data(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
-        let mut languages: BTreeMap<String, usize> = BTreeMap::new();
-        for row in &kdb.rows {
-            *languages.entry(plan[row.job].language.to_string()).or_default() += 1;
-        }
-        let languages: Vec<String> =
-            languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
+        let languages: Vec<String> = plan_state::rows_by_language(plan, kdb)
+            .iter()
+            .map(|(language, count)| format!("{count} {language}"))
+            .collect();
         output.data(&format!(
             "{:<20}  {} ({})",
             kdb.target.kdb_file_name(),
@@ -170,9 +130,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(
-                &prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments),
-            );
+            output.data(&plan_state::command_line(prepared, job));
         }
     }
 }

@@ -1,11 +1,9 @@
 //! `status`: which shards are done, and which to run again.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::shards::slurm;
 use gfxpack_pipeline::shards::state::State;
+use gfxpack_pipeline::shards::submission::active_in;
 use gfxpack_plan::shard::{Shard, ranges};
 use serde_json::json;
 
@@ -21,24 +19,12 @@ pub(crate) fn run(args: &Status, output: &Output) -> Result {
         // Nothing was built into it yet, or it is misspelt.
         output.warn(&format!("there is no directory `{}`", none.display()));
     }
-    let active = active(&args.shards.dirs, output);
+    let active = active_in(&args.shards.dirs, |text| output.warn(&text));
     if args.missing.is_some() && !output.json {
         state.strange.iter().for_each(|strange| output.warn(strange));
     }
     tell(&state, &active, args.missing, output);
     Ok(())
-}
-
-/// Shards that a cluster still has; none where it can't be asked.
-pub(crate) fn active(dirs: &[PathBuf], output: &Output) -> BTreeMap<u32, String> {
-    let mut active = BTreeMap::new();
-    for submitted in dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
-        match slurm::active(&submitted) {
-            Ok(more) => active.extend(more),
-            Err(error) => output.warn(&format!("Slurm can't be asked: {}", in_full(&error))),
-        }
-    }
-    active
 }
 
 /// Tells of every shard.

@@ -1,16 +1,16 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
 use gfxpack_compile::Cancel;
-use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
-use gfxpack_toolchain::{Listed, ToolchainError};
+use gfxpack_pipeline::toolchains::{BuildableLanguages, survey};
+use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
-use super::toolchains;
 use crate::args::Targets;
 use crate::environment::Environment;
-use crate::fail::{Failure, Result};
+use crate::fail::Result;
+use crate::options::{cache_dir, search};
 use crate::output::Output;
 
 /// Lists all processors.
@@ -20,24 +20,23 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    let listed = match toolchains::survey(&args.toolchain, &args.cache, environment, cancel) {
+    let (search, cache) =
+        (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
+    let listed = match survey(&search, &cache, cancel) {
         Ok(listed) => Some(listed),
         // Without a compiler the list is still of use; one that was named must work.
         Err(error)
-            if !args.buildable
-                && matches!(
-                    error,
-                    Failure::Pipeline(Error::Toolchain(ToolchainError::NoHipcc))
-                ) =>
+            if !args.buildable && matches!(error, Error::Toolchain(ToolchainError::NoHipcc)) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     let mut rows: Vec<[String; 5]> = Vec::new();
     for processor in PROCESSORS {
-        let builds = listed.as_deref().map(|listed| Builds::of(listed, processor.name));
+        let builds =
+            listed.as_deref().map(|listed| BuildableLanguages::with(listed, processor.name));
         if args.buildable && !builds.is_some_and(|builds| builds.any()) {
             continue;
         }
@@ -58,7 +57,7 @@ pub(crate) fn run(
             rows.push([
                 processor.name.to_owned(),
                 processor.family.to_owned(),
-                builds.map_or_else(|| "?".to_owned(), Builds::in_words),
+                builds.map_or_else(|| "?".to_owned(), BuildableLanguages::in_words),
                 counts.join(" "),
                 processor.products.join(", "),
             ]);
@@ -81,45 +80,6 @@ fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
-}
-
-/// The languages that a toolchain here builds for a processor.
-#[derive(Debug, Clone, Copy)]
-struct Builds {
-    hip: bool,
-    opencl_c: bool,
-    assembly: bool,
-}
-
-impl Builds {
-    fn of(listed: &[Listed], processor: &str) -> Self {
-        let builds = |language| {
-            let all = listed.iter().flat_map(|listed| &listed.builds);
-            let mut of_language = all.filter(|(other, _)| *other == language);
-            of_language.any(|(_, processors)| processors.iter().any(|(gfx, _)| *gfx == processor))
-        };
-        Self {
-            hip: builds(Language::Hip),
-            opencl_c: builds(Language::OpenclC),
-            assembly: builds(Language::Assembly),
-        }
-    }
-
-    fn any(self) -> bool {
-        self.hip || self.opencl_c || self.assembly
-    }
-
-    fn in_words(self) -> String {
-        let languages =
-            [(self.hip, "HIP"), (self.opencl_c, "OpenCL C"), (self.assembly, "assembly")];
-        let built: Vec<&str> =
-            languages.iter().filter(|(builds, _)| *builds).map(|(_, name)| *name).collect();
-        match built.len() {
-            0 => "-".to_owned(),
-            3 => "all".to_owned(),
-            _ => built.join(", "),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,18 @@
 //! `toolchains`: the compilers that were found, and what each builds.
 
-use std::collections::BTreeMap;
-
-use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
+use gfxpack_compile::{Cancel, landlock_abi};
 use gfxpack_miopen::{Library, LibraryError};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
-use gfxpack_plan::arguments;
-use gfxpack_process::temporary_dir;
-use gfxpack_toolchain::{Listed, Toolchain, Toolchains};
-use serde_json::{Value, json};
+use gfxpack_pipeline::toolchains::{self, survey};
+use gfxpack_toolchain::Listed;
 
 use super::miopen;
-use crate::args::{CacheArgs, ToolchainArgs, ToolchainsCommand};
+use crate::args::ToolchainsCommand;
 use crate::environment::Environment;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
-use crate::output::{Output, shown};
+use crate::output::Output;
 
 /// Lists all toolchains, in order of preference.
 pub(crate) fn run(
@@ -25,11 +21,11 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    for (index, listed) in
-        survey(&args.toolchain, &args.cache, environment, cancel)?.iter().enumerate()
-    {
+    let (search, cache) =
+        (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
+    for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
         if output.json {
-            output.message("toolchain", &message(listed));
+            output.message("toolchain", &toolchains::message(listed));
         } else {
             if index > 0 {
                 output.data("");
@@ -71,77 +67,6 @@ fn library(environment: &Environment, output: &Output) -> Result {
     Ok(())
 }
 
-/// Asks all toolchains. What that takes is kept in the cache directory, or
-/// where there can be none in a temporary one.
-pub(crate) fn survey(
-    toolchain: &ToolchainArgs,
-    cache: &CacheArgs,
-    environment: &Environment,
-    cancel: &Cancel,
-) -> Result<Vec<Listed>> {
-    let scratch = temporary_dir()?;
-    let cache = cache_dir(&cache.dir, environment).directory().ok();
-    let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
-    let digests = match &cache {
-        Some(dir) => FileDigests::open(&dir.join("file-digests.json")),
-        None => FileDigests::in_memory(),
-    };
-    let search = search(toolchain, environment);
-    let cache = cache.as_deref().unwrap_or(scratch.path());
-    let found = Toolchains::find(&search, &digests, (cache, true), cache, arguments::plain, cancel);
-    let listed = found?.list()?;
-    digests.save();
-    Ok(listed)
-}
-
-/// What the device libraries lack, by the names of their files.
-fn constants(listed: &Listed) -> Vec<String> {
-    listed.constants.iter().map(|constant| constant.file.clone()).collect()
-}
-
-fn of_language(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
-    let found = listed.builds.iter().find(|(other, _)| *other == language);
-    found.map_or(&[], |(_, processors)| processors.as_slice())
-}
-
-/// The language as other messages spell it.
-fn word(language: Language) -> String {
-    json!(language).as_str().unwrap_or_default().to_owned()
-}
-
-fn message(listed: &Listed) -> Value {
-    let builds: BTreeMap<String, Vec<Value>> = listed
-        .builds
-        .iter()
-        .map(|(language, processors)| {
-            let each = processors.iter();
-            let each = each.map(|(gfx, supplied)| json!({ "gfx": gfx, "supplied": supplied }));
-            (word(*language), each.collect())
-        })
-        .collect();
-    let refused: BTreeMap<String, &String> =
-        listed.refused.iter().map(|(language, words)| (word(*language), words)).collect();
-    let toolchain = listed.toolchain.as_ref().ok();
-    let version = |toolchain: &Toolchain| {
-        toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
-    };
-    json!({
-        "program": shown(&listed.program),
-        "identity": toolchain.map(Toolchain::identity),
-        "unusable": listed.toolchain.as_ref().err(),
-        "clang": toolchain.map(|toolchain| shown(&toolchain.clang)),
-        "clang_version": toolchain.map(|toolchain| &toolchain.clang_version),
-        "hip_version": toolchain.and_then(version),
-        "rocm": toolchain.map(|toolchain| shown(&toolchain.rocm)),
-        "device_libs": toolchain.map(|toolchain| shown(&toolchain.installed_libs)),
-        "digest": toolchain.map(|toolchain| toolchain.digest),
-        "builds": builds,
-        "refused": refused,
-        "constants": listed.constants,
-        "landlock": landlock_abi(),
-    })
-}
-
 fn print(listed: &Listed, output: &Output) {
     let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
     let toolchain = match &listed.toolchain {
@@ -175,13 +100,14 @@ fn print(listed: &Listed, output: &Output) {
     }
     let marked = listed.builds.iter().any(|(_, all)| all.iter().any(|(_, supplied)| *supplied));
     if marked {
-        line("* supplied", &constants(listed).join(" "));
+        let files = listed.constants.iter().map(|constant| constant.file.as_str());
+        line("* supplied", &Vec::from_iter(files).join(" "));
     }
 }
 
 /// The processors, a star at those that need a constant supplied.
 fn builds(listed: &Listed, language: Language) -> String {
-    let processors = of_language(listed, language);
+    let processors = toolchains::processors(listed, language);
     if processors.is_empty() {
         return "nothing".to_owned();
     }

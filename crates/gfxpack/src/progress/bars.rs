@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::{JobId, KdbId};
+use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::count::Count;
-use super::failure_texts::{FailureTexts, say_at_the_end};
-use super::view::BuildView;
+use super::view::{BuildView, say_at_the_end};
 use crate::output::{Output, counted};
 
 /// Bars: one for everything, one per target, and the kernels in flight.
@@ -25,7 +24,7 @@ pub(super) struct Bars {
     /// By job: the targets whose kdbs want it.
     wanted: Vec<Vec<usize>>,
     in_flight: Vec<JobId>,
-    count: Count,
+    count: BuildCount,
     failures: FailureTexts,
     /// When the build will probably be done; the bar reads it as it is drawn.
     end: Arc<Mutex<Option<Instant>>>,
@@ -75,7 +74,7 @@ impl Bars {
             targets,
             wanted,
             in_flight: Vec::new(),
-            count: Count::new(),
+            count: BuildCount::default(),
             failures: FailureTexts::new(report),
             end,
         }
@@ -96,7 +95,7 @@ impl Bars {
             .collect();
         *self.end.lock().expect("no panic inside") =
             self.count.left().map(|left| Instant::now() + left);
-        let Count { cached, compiled, to_do, .. } = self.count;
+        let BuildCount { cached, compiled, to_do, .. } = self.count;
         let (refused, failed) = (self.count.refused_words(), self.count.failed_words());
         self.all.set_message(format!(
             "{cached} cached{refused}, {compiled} of {to_do} compiled{failed} {}",
@@ -105,7 +104,7 @@ impl Bars {
         if to_do > 0 {
             // In parts that no bar shows.
             self.all.set_length(10_000);
-            self.all.set_position((self.count.estimator.fraction() * 10_000.0) as u64);
+            self.all.set_position((self.count.fraction() * 10_000.0) as u64);
         }
     }
 

@@ -5,18 +5,17 @@ use std::time::Instant;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
+use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 
-use super::count::Count;
-use super::failure_texts::{FailureTexts, say_at_the_end};
-use super::view::{BuildView, SILENCE};
+use super::view::{BuildView, SILENCE, say_at_the_end};
 use crate::output::{Output, counted};
 
 /// Plain lines.
 pub(super) struct Lines {
     output: Output,
-    count: Count,
+    count: BuildCount,
     failures: FailureTexts,
     tenths: usize,
     said: Instant,
@@ -26,7 +25,7 @@ impl Lines {
     pub(super) fn new(output: &Output, report: Option<&Path>) -> Self {
         Self {
             output: output.clone(),
-            count: Count::new(),
+            count: BuildCount::default(),
             failures: FailureTexts::new(report),
             tenths: 0,
             said: Instant::now(),
@@ -35,7 +34,7 @@ impl Lines {
 
     fn step(&mut self) {
         let count = &self.count;
-        let fraction = count.estimator.fraction();
+        let fraction = count.fraction();
         let tenths = (fraction * 10.0) as usize;
         if tenths > self.tenths || self.said.elapsed() >= SILENCE {
             self.tenths = tenths;

@@ -2,10 +2,7 @@
 
 pub(crate) mod bar;
 mod bars;
-mod count;
-mod failure_texts;
 mod lines;
-mod messages;
 mod reporter;
 mod view;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use gfxpack_pipeline::build_view::BuildMessages;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;
 use serde_json::json;
@@ -10,8 +11,7 @@ use serde_json::json;
 use super::bar::Bar;
 use super::bars::Bars;
 use super::lines::Lines;
-use super::messages::Messages;
-use super::view::BuildView;
+use super::view::{BuildView, Messages};
 use crate::output::{Output, shown, size};
 use crate::tuning_findings;
 
@@ -37,7 +37,8 @@ impl Reporter {
     fn view(&self, plan: &Plan) -> Box<dyn BuildView> {
         let (output, report) = (&self.output, self.report.as_deref());
         if output.json {
-            Box::new(Messages::new(output))
+            let (output, messages) = (output.clone(), BuildMessages::default());
+            Box::new(Messages { output, messages })
         } else if output.bars {
             Box::new(Bars::new(output, plan, report))
         } else {

@@ -48,6 +48,27 @@ impl Reader {
     }
 }
 
+/// What made rows: a generator and a compiler.
+pub type MadeBy = (String, String);
+
+impl Reader {
+    /// How many rows were made by what, of those that say it.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_origin`].
+    pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
+        let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
+        self.for_each_origin(|_, origin| {
+            if let Some(origin) = origin {
+                let by = (origin.generator.clone(), origin.compiler.clone());
+                *made_by.entry(by).or_default() += 1;
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(made_by)
+    }
+}
+
 /// Adds entries up, which must come ordered by name.
 pub(crate) struct Collect {
     info: Info,

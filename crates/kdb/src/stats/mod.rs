@@ -93,6 +93,17 @@ impl Reader {
     }
 }
 
+impl Stats {
+    /// Kernels by the bytes that they take as stored, the largest first.
+    #[must_use]
+    pub fn largest_first(&self) -> Vec<(&str, &Sums)> {
+        let mut kernels: Vec<(&str, &Sums)> =
+            self.kernels.iter().map(|(name, sums)| (name.as_str(), sums)).collect();
+        kernels.sort_by_key(|(name, sums)| (std::cmp::Reverse(sums.stored_bytes), *name));
+        kernels
+    }
+}
+
 impl Sums {
     fn add(&mut self, entry: &RowInfo, repeated: bool) {
         self.rows += 1;

@@ -23,8 +23,11 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
         library: Library::default(),
         generated: BTreeSet::new(),
         missing: Vec::new(),
-        present: Present::read(&[], 0).unwrap(),
-        skipped: BTreeMap::new(),
+        excluded: Excluded {
+            present: Present::read(&[], 0).unwrap(),
+            had: BTreeMap::new(),
+            refused: SkipList::default(),
+        },
         problems: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),

@@ -1,7 +1,9 @@
 //! The report of a build: one HTML page that holds all it needs, and the same
-//! facts as a message.
+//! facts as a message. The page of a kdb is in [`kdb_stats`].
 
+mod charts;
 mod facts;
+pub mod kdb_stats;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ pub(crate) fn write(
     let error = error.map(|error| error::in_full(error));
     let plan = &prepared.plan;
     let mut summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
-    summary["unbuildable"] = unbuildable::groups(&prepared.unbuildable).into();
+    summary["unbuildable"] = unbuildable::groups(&prepared.inputs.unbuildable).into();
     progress.event(Event::Report(&summary));
     if let Some(path) = path {
         let page = page::page(facts, plan, &summary);

@@ -79,7 +79,7 @@ pub fn run(
     let digest = stored.digest();
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, cancel)?;
-    prepared.warnings.iter().for_each(|warning| progress.warning(warning));
+    prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
     let mut facts = Facts::new();

@@ -12,5 +12,6 @@ mod script_args;
 pub mod slurm;
 pub mod state;
 pub mod stored;
+pub mod submission;
 
 pub use outbox::Note;

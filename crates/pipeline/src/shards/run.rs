@@ -58,7 +58,7 @@ impl Run<'_> {
         let looks = Looks::new(&prepared.cache.digests);
         let current = Current::new(
             &looks,
-            &prepared.sources,
+            &prepared.inputs.sources,
             &prepared.toolchains,
             &prepared.cache.store,
             self.cancel,
@@ -169,7 +169,7 @@ impl Run<'_> {
         there: Option<&[JobId]>,
         facts: &mut Facts,
     ) -> Result<Pass> {
-        let Prepared { plan, sources, toolchains, cache, .. } = self.prepared;
+        let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
         let cancel = self.cancel.child();
         let mut pass = Pass::default();
         let mut left: Vec<JobId> = jobs.to_vec();
@@ -179,7 +179,7 @@ impl Run<'_> {
             let executor = Executor {
                 plan,
                 only: Some(&left),
-                sources,
+                sources: &inputs.sources,
                 toolchains,
                 store: &cache.store,
                 digests: &cache.digests,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
-use crate::inputs::LeftOut;
+use crate::inputs::{Inputs, LeftOut, Read};
 use crate::library::Library;
 use crate::prepare::{Gathered, Prepared};
 use crate::provenance::GENERATOR;
@@ -58,17 +58,18 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 /// Where a toolchain can't be listed, or a file not be written.
 pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
+    let Read { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
-    let sources = read.sources.sources().to_vec();
+    let sources = inputs.sources.sources().to_vec();
     for (id, source) in (0..).map(SourceId).zip(&sources) {
-        for (staged, (_, bytes)) in source.files.iter().zip(read.sources.files(id)) {
+        for (staged, (_, bytes)) in source.files.iter().zip(inputs.sources.files(id)) {
             let path = file(dir, staged.digest);
             if !path.exists() {
                 replace(&path, bytes).map_err(error::io("write", &path))?;
             }
         }
     }
-    let trees = write_trees(dir, &read.sources, &cache, carry)?;
+    let trees = write_trees(dir, &inputs.sources, &cache, carry)?;
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
         .map(|toolchain| {
@@ -82,7 +83,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     let mut temporary = temporary.map_err(error::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
     let written =
-        stored::write_jobs(&planned, &sources, &read.requests, &clock, &mut out, &RayonWorkers);
+        stored::write_jobs(&planned, &sources, &requests, &clock, &mut out, &RayonWorkers);
     let written = written.map_err(|error| match error {
         WriteError::Input(error) => error.into(),
         WriteError::Io(source) => error::io("write", &path)(source),
@@ -105,9 +106,9 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
         groups: written.groups,
         kdbs: written.kdbs,
         about: About {
-            library: read.library,
-            left_out: read.left_out,
-            unbuildable: read.unbuildable,
+            library: inputs.library,
+            left_out: inputs.left_out,
+            unbuildable: inputs.unbuildable,
         },
     };
     // An earlier plan's header must not stand beside other jobs.
@@ -227,19 +228,16 @@ impl Stored {
         let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
         let About { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
-        Ok(Prepared {
-            plan,
+        let inputs = Inputs {
             sources,
-            toolchains,
-            cache,
             library,
             left_out,
             shares: Vec::new(),
             unbuildable,
             problems: Vec::new(),
             warnings,
-            asked: None,
-        })
+        };
+        Ok(Prepared { plan, inputs, toolchains, cache, asked: None })
     }
 
     /// The plan's toolchains as they are installed here.

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::{Fault, ReadError};
 use gfxpack_model::{code_object, package_name};
 use gfxpack_pipeline::hidden::{Hidden, hidden as compare};
+use gfxpack_runtime::explain::{entries as list, target_of};
 use gfxpack_runtime::{MiopenKdb, Places, Target};
 
 use super::Checks;
 use super::places::OTHERS_WRITE;
 use crate::args::MaxObject;
-use crate::commands::explain::{list, target_of};
 use crate::commands::kdb::{open, verify_options};
 use crate::fail::in_full;
 use crate::output::{counted, size};

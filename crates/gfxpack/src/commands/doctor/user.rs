@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Fault, ReadError};
+use gfxpack_runtime::explain::entries as list;
 use gfxpack_runtime::{Places, UserPlace};
 
 use super::Checks;
-use crate::commands::explain::list;
 use crate::commands::kdb::open;
 use crate::fail::in_full;
 use crate::output::size;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{CopyOptions, Layout, Lost, Part, Reader, Repaired, SplitBy, Written};
-use gfxpack_pipeline::destination;
+use gfxpack_kdb::{CopyOptions, Lost, Part, SplitBy, Written};
+use gfxpack_pipeline::kdb_copy::{self, Loss, Repair};
 use serde_json::json;
 
 use crate::args::ConflictArg;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{Failure, Result};
 use crate::output::{Output, counted, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
@@ -21,12 +21,9 @@ pub(super) fn merge(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    check_layout(out, options.layout == Some(Layout::Dense))?;
-    let real = destination::database(out)?;
     output.building();
-    open_many();
     let merged = watched("merging", options, cancel, output, |options, _| {
-        gfxpack_kdb::merge(files, &real, conflict.into(), options)
+        kdb_copy::merge(files, out, conflict.into(), options)
     })?;
     let body = json!({
         "file": shown(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
@@ -49,12 +46,9 @@ pub(super) fn convert(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    let layout = options.layout.or_else(|| Some(Reader::open(file).ok()?.layout()));
-    check_layout(out, layout == Some(Layout::Dense))?;
-    let real = destination::database(out)?;
     output.building();
     let written = watched("converting", options, cancel, output, |options, _| {
-        gfxpack_kdb::convert(file, &real, options)
+        kdb_copy::convert(file, out, options)
     })?;
     let body = json!({
         "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
@@ -114,16 +108,8 @@ pub(super) fn repair(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    check_layout(out, options.layout == Some(Layout::Dense))?;
-    let real = destination::database(out)?;
-    if is_same(file, out) {
-        return Err(fail::usage(
-            format!("failed to repair `{}` in place", file.display()),
-            "write to another file: what can't be saved now may be saved in another way",
-        ));
-    }
-    let log = unread_log(file);
-    if let Some(log) = &log {
+    let repair = Repair::prepare(file, out, options)?;
+    if let Some(log) = &repair.unread_log {
         output.warn(&format!(
             "`{}` may have rows that are not in the file yet, and is not read",
             log.display()
@@ -141,7 +127,7 @@ pub(super) fn repair(
         }
     };
     let repaired = watched("saving", options, cancel, output, |options, bar| {
-        gfxpack_kdb::repair(file, &real, options, |row| bar.above(|| lost(row)))
+        repair.run(options, |row| bar.above(|| lost(row)))
     })?;
     let body = json!({
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
@@ -162,56 +148,10 @@ pub(super) fn repair(
             .warn(&format!("the file is cut short: {} of {pages} pages are there", repaired.pages));
     }
     said(out, &repaired.written, "saved", output);
-    match what_is_lost(&repaired, log.as_deref()) {
+    match repair.loss(&repaired) {
         None => Ok(()),
-        Some((what, hint)) => Err(Failure::Lost { file: shown(file), what, hint }),
+        Some(Loss { what, hint }) => Err(Failure::Lost { file: shown(file), what, hint }),
     }
-}
-
-/// Bytes before the first page of a write-ahead log.
-///
-/// Source: SQLite, "Database File Format", section 4.1.
-const LOG_HEADER_BYTES: u64 = 32;
-
-/// The write-ahead log of a file, if there are pages in it.
-fn unread_log(file: &Path) -> Option<PathBuf> {
-    let mut log = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
-    log.push("-wal");
-    let pages = |metadata: std::fs::Metadata| metadata.len() > LOG_HEADER_BYTES;
-    std::fs::metadata(&log).is_ok_and(pages).then(|| log.into())
-}
-
-/// What a repair could not save, and what to do about it.
-fn what_is_lost(repaired: &Repaired, log: Option<&Path>) -> Option<(String, &'static str)> {
-    let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
-    let build = "what could be saved is written; build the others again";
-    if pages > 0 {
-        let known =
-            if lost > 0 { format!("{} and ", counted(lost, "kernel")) } else { String::new() };
-        let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));
-        return Some((what, "copy the file again, or install its package; the rest is written"));
-    }
-    if lost > 0 {
-        return Some((format!("{lost} of {}", counted(saved + lost, "kernel")), build));
-    }
-    if let Some(log) = log {
-        let hint = "copy both files, let SQLite bring them together with `sqlite3 COPY 'pragma \
-                    wal_checkpoint(truncate)'`, and repair the copy";
-        return Some((format!("what only `{}` has", log.display()), hint));
-    }
-    (saved == 0 && !repaired.blank).then(|| {
-        let hint =
-            "nothing in it has the shape of MIOpen's rows: check that it is a kernel database";
-        ("a single kernel".to_owned(), hint)
-    })
-}
-
-/// Raises how many files may be open at a time as far as everybody may.
-fn open_many() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where that is refused, the file that is one too many tells.
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
 }
 
 /// Does what takes long, with a bar that shows how far it is.
@@ -241,20 +181,4 @@ fn said(out: &Path, written: &Written, more: &str, output: &Output) {
         size(written.file_bytes)
     );
     output.say(text.trim_end());
-}
-
-/// A user's kdb is written to by MIOpen, which can't insert through a view.
-fn check_layout(out: &Path, dense: bool) -> Result {
-    if dense && out.extension().is_some_and(|extension| extension == "ukdb") {
-        return Err(fail::usage(
-            format!("failed to lay out `{}` densely: MIOpen writes to a user's kdb", out.display()),
-            "the dense layout is for installed files: name it .kdb, or give --layout miopen",
-        ));
-    }
-    Ok(())
-}
-
-fn is_same(a: &Path, b: &Path) -> bool {
-    let real = |path| std::fs::canonicalize(path).ok();
-    real(a).is_some_and(|a| Some(a) == real(b))
 }

@@ -1,11 +1,10 @@
 //! `kdb stats`: what the bytes of a kdb go to, as a table, JSON or a page.
 
-mod page;
-
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Layout, Stats, Sums};
+use gfxpack_kdb::{Stats, Sums};
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::report::kdb_stats::{self, Part, parts, ratio};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
@@ -36,7 +35,7 @@ pub(super) fn run(
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let page = page::render(&name, &stats, &largest(&stats, usize::MAX));
+        let page = kdb_stats::page(&name, &stats);
         match to_file(html) {
             Some(path) => {
                 destination::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
@@ -46,7 +45,8 @@ pub(super) fn run(
         }
     }
     if output.json {
-        let kernels: Vec<Value> = largest(&stats, usize::MAX)
+        let kernels: Vec<Value> = stats
+            .largest_first()
             .into_iter()
             .map(|(name, sums)| json!({ "kernel_name": name, "sums": of(sums) }))
             .collect();
@@ -73,57 +73,6 @@ fn of(sums: &Sums) -> Value {
     })
 }
 
-/// Kernels by what they take of the file, the largest first.
-fn largest(stats: &Stats, top: usize) -> Vec<(&str, &Sums)> {
-    let mut kernels: Vec<(&str, &Sums)> =
-        stats.kernels.iter().map(|(name, sums)| (name.as_str(), sums)).collect();
-    kernels.sort_by_key(|(name, sums)| (std::cmp::Reverse(sums.stored_bytes), *name));
-    kernels.truncate(top);
-    kernels
-}
-
-/// `31 %`, of what was before compression.
-fn ratio(sums: &Sums) -> String {
-    match sums.object_bytes {
-        0 => "-".to_owned(),
-        bytes => format!("{:.0} %", 100.0 * sums.stored_bytes as f64 / bytes as f64),
-    }
-}
-
-/// The file's parts, with what they are.
-fn parts(stats: &Stats) -> Vec<(&'static str, u64, String)> {
-    let all = &stats.all;
-    let dense = stats.layout == Layout::Dense;
-    let objects =
-        all.stored_bytes - if dense { all.repeated_bytes.min(all.stored_bytes) } else { 0 };
-    let keys = all.key_bytes * if dense { 1 } else { 2 };
-    let rest = stats.file_bytes.saturating_sub(objects + keys);
-    let mut parts = vec![
-        (
-            "objects",
-            objects,
-            format!(
-                "{} uncompressed, {} of {} raw",
-                size(all.object_bytes),
-                all.raw_rows,
-                all.rows
-            ),
-        ),
-        (
-            "keys",
-            keys,
-            if dense { "once each" } else { "in the table and in its index" }.to_owned(),
-        ),
-        ("rest", rest, "hashes, page headers, unused ends of pages".to_owned()),
-    ];
-    if all.repeated_rows > 0 {
-        let what = if dense { ", stored once" } else { "; --layout dense stores them once" };
-        let rows = format!("{} rows with the code object of another{what}", all.repeated_rows);
-        parts.push(("duplicates", all.repeated_bytes, rows));
-    }
-    parts
-}
-
 fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
     let layout = stats.layout.name();
     output.data(&format!(
@@ -132,10 +81,11 @@ fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
         size(stats.file_bytes),
         counted(stats.all.rows, "kernel")
     ));
-    for (name, bytes, what) in parts(stats) {
-        output.data(&format!("  {name:<11}{:>10}  {what}", size(bytes)));
+    for Part { name, bytes, note } in parts(stats) {
+        output.data(&format!("  {name:<11}{:>10}  {note}", size(bytes)));
     }
-    let kernels = largest(stats, top);
+    let mut kernels = stats.largest_first();
+    kernels.truncate(top);
     if kernels.is_empty() {
         return;
     }

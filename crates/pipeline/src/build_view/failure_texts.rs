@@ -4,29 +4,30 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Failure;
 use gfxpack_model::JobId;
-use gfxpack_pipeline::failures::{Groups, told_reason};
 use gfxpack_plan::plan::Plan;
 
-use super::count::Count;
-use crate::output::Output;
+use crate::failures::{Groups, told_reason};
 
 /// So many kernels that fail like an earlier one are named as they do.
 const NAMED: usize = 5;
 
 /// Tells of failures: the first of each reason in full, the next few by name,
 /// and how many there were at the end.
-pub(super) struct FailureTexts {
+#[derive(Debug)]
+pub struct FailureTexts {
     groups: Groups,
     report: Option<PathBuf>,
 }
 
 impl FailureTexts {
-    pub(super) fn new(report: Option<&Path>) -> Self {
+    /// Where the build has a page that names all, its path.
+    #[must_use]
+    pub fn new(report: Option<&Path>) -> Self {
         Self { groups: Groups::default(), report: report.map(Path::to_owned) }
     }
 
-    /// What to say of one as it happens.
-    pub(super) fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
+    /// What to say of one as it happens, if anything.
+    pub fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
         let (_, before) = self.groups.add(job, failure);
         let mut text = format!("failed to compile `{}`: {}", plan[job].key, failure.kind);
         if before == 0 {
@@ -45,8 +46,9 @@ impl FailureTexts {
         Some(text)
     }
 
-    /// What to say at the end, if anything is left to say.
-    pub(super) fn all(&self) -> Vec<String> {
+    /// What to say at the end of the failures that were not told one by one.
+    #[must_use]
+    pub fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;
         for group in self.groups.list().iter().filter(|group| group.jobs.len() > 1) {
@@ -66,14 +68,5 @@ impl FailureTexts {
             });
         }
         lines
-    }
-}
-
-pub(super) fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &Count, kept: bool) {
-    for line in failures.all() {
-        output.stderr(&line);
-    }
-    if count.done() < count.to_do && kept {
-        output.say(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
     }
 }

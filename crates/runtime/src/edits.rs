@@ -1,4 +1,4 @@
-//! How far apart two keys are, word by word, and where they differ.
+//! How far apart two texts are, by words or letters, and where they differ.
 
 /// Longer lists of words are not compared: no kernel has so many arguments,
 /// and a kdb may come from anywhere.
@@ -12,12 +12,12 @@ fn words(args: &str) -> Vec<&str> {
 
 /// Words that have to be changed, put in or taken out to make one of the
 /// other; none where there are too many to tell.
-pub(super) fn distance(asked: &str, stored: &str) -> Option<usize> {
+pub(crate) fn distance(asked: &str, stored: &str) -> Option<usize> {
     edits(&words(asked), &words(stored))
 }
 
 /// Letters that have to be changed, put in or taken out, likewise.
-pub(super) fn letters(asked: &str, stored: &str) -> Option<usize> {
+pub(crate) fn letters(asked: &str, stored: &str) -> Option<usize> {
     edits(&asked.chars().collect::<Vec<_>>(), &stored.chars().collect::<Vec<_>>())
 }
 
@@ -39,7 +39,7 @@ fn edits<T: PartialEq>(asked: &[T], stored: &[T]) -> Option<usize> {
 
 /// Both texts with the words that differ in braces: `-DA=1 {-DB=2}`. A word
 /// that only one side has is marked there.
-pub(super) fn marked(asked: &str, stored: &str) -> (String, String) {
+pub(crate) fn marked(asked: &str, stored: &str) -> (String, String) {
     let (left, right) = (words(asked), words(stored));
     let same = common(&left, &right);
     let mark = |words: &[&str], kept: &[bool]| {

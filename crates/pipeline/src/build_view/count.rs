@@ -7,7 +7,7 @@ use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 
 /// Languages are estimated apart.
-pub(crate) fn language_class(language: Language) -> usize {
+pub(super) fn language_class(language: Language) -> usize {
     match language {
         Language::Hip => 0,
         Language::OpenclC => 1,
@@ -16,19 +16,24 @@ pub(crate) fn language_class(language: Language) -> usize {
 }
 
 /// How far a build is, in jobs and in work.
-pub(super) struct Count {
-    pub(super) begun: Instant,
-    pub(super) estimator: Estimator,
-    pub(super) cached: usize,
-    /// Known to be refused.
-    pub(super) refused: usize,
-    pub(super) to_do: usize,
-    pub(super) compiled: usize,
-    pub(super) failed: usize,
+#[derive(Debug)]
+pub struct BuildCount {
+    begun: Instant,
+    estimator: Estimator,
+    /// Jobs whose objects the store has.
+    pub cached: usize,
+    /// Jobs that an earlier run saw refused.
+    pub refused: usize,
+    /// Jobs that have to run.
+    pub to_do: usize,
+    /// Those of them that are compiled.
+    pub compiled: usize,
+    /// Those of them that failed.
+    pub failed: usize,
 }
 
-impl Count {
-    pub(super) fn new() -> Self {
+impl Default for BuildCount {
+    fn default() -> Self {
         Self {
             begun: Instant::now(),
             estimator: Estimator::default(),
@@ -39,8 +44,11 @@ impl Count {
             failed: 0,
         }
     }
+}
 
-    pub(super) fn event(&mut self, plan: &Plan, event: &Event) {
+impl BuildCount {
+    /// Takes an event in.
+    pub fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {
             Event::Looked { cached, refused } => {
@@ -67,23 +75,37 @@ impl Count {
         }
     }
 
-    pub(super) fn done(&self) -> usize {
+    /// Jobs that ran.
+    #[must_use]
+    pub fn done(&self) -> usize {
         self.compiled + self.failed
     }
 
-    pub(super) fn left(&self) -> Option<Duration> {
+    /// How much of the work is done, from 0 to 1.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        self.estimator.fraction()
+    }
+
+    /// How long it will take yet, where that is known.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
         let left = self.estimator.left(self.begun.elapsed());
         left.filter(|_| self.done() < self.to_do)
     }
 
-    pub(super) fn refused_words(&self) -> String {
+    /// `, 2 refused before`, or nothing.
+    #[must_use]
+    pub fn refused_words(&self) -> String {
         match self.refused {
             0 => String::new(),
             refused => format!(", {refused} refused before"),
         }
     }
 
-    pub(super) fn failed_words(&self) -> String {
+    /// `, 2 failed`, or nothing.
+    #[must_use]
+    pub fn failed_words(&self) -> String {
         if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() }
     }
 }

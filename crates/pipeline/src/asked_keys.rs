@@ -1,0 +1,78 @@
+//! The keys that libMIOpen asks for, as a list that key lists are read from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gfxpack_miopen::Uses;
+use gfxpack_model::KernelKey;
+use serde::Serialize;
+
+use crate::ask::Asked;
+use crate::destination::replace;
+use crate::error::{self, Result};
+
+/// One key: a line of the list.
+#[derive(Debug, Serialize)]
+pub struct KeyLine<'a> {
+    /// The key.
+    #[serde(flatten)]
+    pub key: &'a KernelKey,
+    /// Targets whose MIOpen asks for it.
+    pub targets: Vec<String>,
+    /// How programs that ask for it use MIOpen.
+    pub uses: String,
+    /// Functions that its object must contain.
+    pub functions: BTreeSet<&'a str>,
+    /// Problems that want it, as MIOpenDriver's arguments.
+    pub problems: Vec<String>,
+}
+
+/// What the targets want of a key, together.
+#[derive(Default)]
+struct Together<'a> {
+    targets: Vec<String>,
+    uses: Uses,
+    functions: BTreeSet<&'a str>,
+    problems: BTreeSet<u32>,
+}
+
+/// Each key once, with all targets that want it; sorted by key.
+#[must_use]
+pub fn key_lines(asked: &Asked) -> Vec<KeyLine<'_>> {
+    let mut by_key: BTreeMap<&KernelKey, Together<'_>> = BTreeMap::new();
+    for (target, keys) in &asked.keys {
+        for key in keys {
+            let together = by_key.entry(&key.key).or_default();
+            together.targets.push(target.db_basename());
+            together.functions.extend(key.functions.iter().map(String::as_str));
+            for one in &key.wanted {
+                together.uses = together.uses.or(one.uses);
+                together.problems.insert(one.problem);
+            }
+        }
+    }
+    let named = |problem: u32| asked.problems[problem as usize].to_string();
+    by_key
+        .into_iter()
+        .map(|(key, together)| KeyLine {
+            key,
+            targets: together.targets,
+            uses: together.uses.to_string(),
+            functions: together.functions,
+            problems: together.problems.into_iter().map(named).collect(),
+        })
+        .collect()
+}
+
+/// Writes the list, whole or not at all.
+///
+/// # Errors
+/// Where the file can't be written.
+pub fn write(out: &Path, lines: &[KeyLine<'_>]) -> Result<()> {
+    let mut text = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut text, line)?;
+        text.push(b'\n');
+    }
+    replace(out, &text).map_err(error::io("write", out))
+}

@@ -1,0 +1,126 @@
+//! What jobs' digests cover, and why they would run.
+
+use std::collections::BTreeMap;
+
+use gfxpack_compile::{
+    Cancel, Change, Current, Explanation, History, How, Looks, State, What, explain,
+};
+use gfxpack_plan::plan::{Job, KdbPlan, Row};
+use serde_json::{Value, json};
+
+use crate::error::{self, Result};
+use crate::prepare::Prepared;
+
+/// A key of a plan, and why its job would run.
+#[derive(Debug)]
+pub struct ExplainedKey<'a> {
+    /// The kdb that it is for.
+    pub kdb: &'a KdbPlan,
+    /// The key.
+    pub row: &'a Row,
+    /// Its job.
+    pub job: &'a Job,
+    /// What the job's digest covers, and what the store has.
+    pub explanation: Explanation,
+}
+
+/// Explains the first `most` keys that contain the text, and hands each to
+/// `each`. Says how many more contain it. Nothing is written.
+///
+/// # Errors
+/// Where no key contains the text, or a toolchain's files can't be read.
+pub fn explain_keys(
+    prepared: &Prepared,
+    text: &str,
+    most: usize,
+    mut each: impl FnMut(&ExplainedKey<'_>),
+) -> Result<usize> {
+    let plan = &prepared.plan;
+    let rows = plan.kdbs.iter().flat_map(|kdb| kdb.rows.iter().map(move |row| (kdb, row)));
+    let found: Vec<(&KdbPlan, &Row)> =
+        rows.filter(|(_, row)| row.key.to_string().contains(text)).collect();
+    if found.is_empty() {
+        return Err(error::usage(
+            format!("failed to find a key that contains `{text}`"),
+            "a part of the kernel's name and arguments is enough: `gfxpack plan \
+             --message-format json` lists all keys",
+        ));
+    }
+    let mut histories: BTreeMap<String, History> = BTreeMap::new();
+    let (cancel, looks) = (Cancel::default(), Looks::new(&prepared.cache.digests));
+    let (sources, store) = (&prepared.inputs.sources, &prepared.cache.store);
+    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
+    let current = current.without_writing();
+    for (kdb, row) in found.iter().take(most) {
+        let job = &plan[row.job];
+        let id = kdb.target.id();
+        let history = histories.entry(id.to_string()).or_insert_with(|| History::read(store, id));
+        let explanation = explain(plan, job, &row.key, &current, store, history)?;
+        each(&ExplainedKey { kdb, row, job, explanation });
+    }
+    Ok(found.len().saturating_sub(most))
+}
+
+impl ExplainedKey<'_> {
+    /// What differs from when the key, or the nearest one, was built last.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        match &self.explanation.state {
+            State::Changed(changes) | State::New(Some((_, changes))) => changes,
+            _ => &[],
+        }
+    }
+
+    /// How many of the toolchain's files are of a kind.
+    #[must_use]
+    pub fn count(&self, what: What) -> usize {
+        self.explanation.toolchain.iter().filter(|file| file.0 == what).count()
+    }
+
+    /// All of it as a message.
+    #[must_use]
+    pub fn message(&self, prepared: &Prepared) -> Value {
+        let Self { kdb, row, job, explanation } = self;
+        let (state, nearest) = match &explanation.state {
+            State::Stored(_) => ("stored", None),
+            State::Refused(_) => ("refused", None),
+            State::Changed(_) => ("changed", None),
+            State::Gone => ("gone", None),
+            State::Unwatched => ("unwatched", None),
+            State::New(nearest) => ("new", nearest.as_ref().map(|(key, _)| key)),
+        };
+        let changes: Vec<Value> = self.changes().iter().map(change_message).collect();
+        let files: Vec<Value> = explanation
+            .toolchain
+            .iter()
+            .map(|(what, name, digest)| {
+                json!({ "what": what.name(), "name": name, "sha256": digest })
+            })
+            .collect();
+        let system: Vec<Value> = explanation
+            .system_files
+            .iter()
+            .map(|(name, digest)| json!({ "name": name, "sha256": digest }))
+            .collect();
+        json!({
+            "kernel_name": row.key.kernel_name, "kernel_args": row.key.kernel_args,
+            "target": kdb.target, "job": job.digest, "state": state, "changes": changes,
+            "nearest": nearest,
+            "covers": {
+                "compiler": prepared.plan[job.toolchain].identity,
+                "toolchain": files, "program": job.program, "arguments": job.arguments,
+                "sources": prepared.plan[job.source].files, "system_files": system,
+            },
+        })
+    }
+}
+
+fn change_message(change: &Change) -> Value {
+    let (how, from, to) = match &change.how {
+        How::Added => ("added", None, None),
+        How::Removed => ("removed", None, None),
+        How::Changed(None) => ("changed", None, None),
+        How::Changed(Some((from, to))) => ("changed", Some(from), Some(to)),
+    };
+    json!({ "what": change.what.name(), "name": change.name, "how": how, "from": from, "to": to })
+}

@@ -1,0 +1,191 @@
+//! Whether the real libMIOpen finds its kernels in kdbs, with the real SQLite
+//! and compilers that refuse.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use gfxpack_compile::Cancel;
+use gfxpack_miopen::{
+    AskEvent, AskOptions, CheckReport, Library, Problem, ProblemFailure, Uses, check,
+};
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_process::temporary_dir;
+
+use crate::error::{self, Error, Result};
+use crate::options::{CacheOptions, LibraryOptions};
+use crate::progress::{Progress, Step, Unit};
+use crate::{ask, libmiopen, packages};
+
+/// What to do about kernels that are missing.
+const BUILD_IT: &str =
+    "build what is missing: the same --problems, --miopen and --miopen-db with `dist`";
+
+/// Which kdbs are checked, with what.
+#[derive(Debug, Clone)]
+pub struct KdbCheckOptions {
+    /// The kdbs.
+    pub files: Vec<PathBuf>,
+    /// Lists of problems.
+    pub problems: Vec<PathBuf>,
+    /// The library that computes them.
+    pub library: LibraryOptions,
+    /// The devices; none for those that the kdbs' names say.
+    pub targets: Vec<Target>,
+    /// Processes at once.
+    pub jobs: usize,
+    /// Where the library is unpacked if it has to be fetched.
+    pub cache: CacheOptions,
+}
+
+/// What libMIOpen found for one device.
+#[derive(Debug)]
+pub struct Checked {
+    /// The device.
+    pub target: Target,
+    /// What became of the problems, without the misses that are excused.
+    pub report: CheckReport,
+    /// Kernels that were missed and could not be built, since nobody has their
+    /// source.
+    pub without_source: usize,
+}
+
+/// Checks kdbs for each of their targets, and hands each result to `each`.
+///
+/// # Errors
+/// Where an input can't be read, or a kernel is missing.
+pub fn check_kdbs(
+    options: &KdbCheckOptions,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(&Checked),
+) -> Result<()> {
+    if options.problems.is_empty() {
+        return Err(error::usage(
+            "failed to start: no problems are given",
+            "give what programs compute, as --problems FILE",
+        ));
+    }
+    let mut targets: BTreeSet<Target> = options.targets.iter().cloned().collect();
+    if targets.is_empty() {
+        targets =
+            options.files.iter().map(|file| packages::target_of(file)).collect::<Result<_>>()?;
+    }
+    let cache = options.cache.directory()?;
+    let (problems, ..) = ask::read(&options.problems, cancel, progress)?;
+    let library = libmiopen::locate(&options.library, &cache, cancel, progress)?;
+    let check = KdbCheck {
+        library: &library,
+        options: &options.library,
+        problems: &problems,
+        files: &options.files,
+        without_source: &[],
+        jobs: options.jobs,
+    };
+    check.run(&targets, cancel, progress, each)
+}
+
+/// What is checked, read and located.
+pub(crate) struct KdbCheck<'a> {
+    pub(crate) library: &'a Library,
+    /// What was said of the library.
+    pub(crate) options: &'a LibraryOptions,
+    pub(crate) problems: &'a [Problem],
+    pub(crate) files: &'a [PathBuf],
+    /// Kernels that may be missing; sorted.
+    pub(crate) without_source: &'a [KernelKey],
+    pub(crate) jobs: usize,
+}
+
+impl KdbCheck<'_> {
+    /// Checks for each target; all of them, whatever is missing.
+    pub(crate) fn run(
+        &self,
+        targets: &BTreeSet<Target>,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&Checked),
+    ) -> Result<()> {
+        let databases = libmiopen::databases(self.options, self.library)?;
+        let (probe, scratch) = (libmiopen::probe()?, temporary_dir()?);
+        let mut incomplete = BTreeSet::new();
+        let mut hint = None;
+        let exact = targets.iter().map(ask::exact).collect::<Result<Vec<_>>>()?;
+        for target in exact.into_iter().flatten() {
+            let mut options = AskOptions::new(target.clone(), &probe, scratch.path());
+            options.databases.clone_from(&databases);
+            options.uses = self.options.uses.unwrap_or(Uses::ALL);
+            options.workers = self.jobs;
+            let step = Step::new(progress, "checking", Unit::Problems);
+            let mut event = |event: AskEvent<'_>| {
+                if let AskEvent::Progress { done, total } = event {
+                    step.at(done as u64, total as u64);
+                }
+            };
+            let cancelled = || cancel.is_cancelled();
+            let report =
+                check(self.library, self.problems, self.files, &options, &cancelled, &mut event)?;
+            drop(step);
+            let checked = Checked::new(target, report, self.without_source);
+            each(&checked);
+            let failures = &checked.report.failures;
+            hint = hint.or_else(|| failures.iter().find_map(|one| one.failure.hint()));
+            if !checked.report.is_complete() {
+                incomplete.insert(checked.target.db_basename());
+            }
+        }
+        if incomplete.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = incomplete.into_iter().collect();
+        Err(Error::Unverified {
+            what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
+            hint: hint.unwrap_or(BUILD_IT).to_owned(),
+        })
+    }
+}
+
+impl Checked {
+    /// Takes the misses that are excused out of a report.
+    fn new(target: Target, mut report: CheckReport, excused: &[KernelKey]) -> Self {
+        let mut without_source = BTreeSet::new();
+        for outcome in &mut report.outcomes {
+            outcome.missed.retain(|key| {
+                let is_excused = excused.binary_search(key).is_ok();
+                if is_excused {
+                    without_source.insert(key.clone());
+                }
+                !is_excused
+            });
+        }
+        Self { target, report, without_source: without_source.len() }
+    }
+
+    /// Kernels that were found for some problem.
+    #[must_use]
+    pub fn found(&self) -> usize {
+        let found: BTreeSet<&KernelKey> =
+            self.report.outcomes.iter().flat_map(|outcome| &outcome.found).collect();
+        found.len()
+    }
+
+    /// Functions that objects lack, counted for each problem.
+    #[must_use]
+    pub fn functions_missing(&self) -> usize {
+        let lacking = self.report.outcomes.iter().flat_map(|outcome| outcome.lacking.values());
+        lacking.map(BTreeSet::len).sum()
+    }
+
+    /// Compilers that were started, counted for each problem.
+    #[must_use]
+    pub fn compiles(&self) -> usize {
+        self.report.outcomes.iter().map(|outcome| outcome.compiles.len()).sum()
+    }
+
+    /// What failed, once for all databases.
+    #[must_use]
+    pub fn distinct_failures(&self) -> Vec<&ProblemFailure> {
+        let mut seen = BTreeSet::new();
+        let failures = self.report.failures.iter();
+        failures.filter(|one| seen.insert((one.problem, &one.failure))).collect()
+    }
+}

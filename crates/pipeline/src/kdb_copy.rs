@@ -1,0 +1,195 @@
+//! kdbs into other kdbs: what is checked before, and what a repair could not
+//! save. The copying itself is `gfxpack-kdb`'s.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{Conflict, CopyOptions, Layout, Lost, Merged, Reader, Repaired, Written};
+
+use crate::destination;
+use crate::error::{self, Result};
+use crate::text::counted;
+
+/// Writes the union of kdbs.
+///
+/// # Errors
+/// Where the options contradict each other, or a file can't be read or
+/// written.
+pub fn merge(
+    files: &[PathBuf],
+    out: &Path,
+    conflict: Conflict,
+    options: &CopyOptions<'_>,
+) -> Result<Merged> {
+    check_layout(out, options.layout)?;
+    let out = destination::database(out)?;
+    open_many();
+    Ok(gfxpack_kdb::merge(files, &out, conflict, options)?)
+}
+
+/// Writes a kdb anew.
+///
+/// # Errors
+/// As [`merge`].
+pub fn convert(file: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written> {
+    let layout = options.layout.or_else(|| Some(Reader::open(file).ok()?.layout()));
+    check_layout(out, layout)?;
+    let out = destination::database(out)?;
+    Ok(gfxpack_kdb::convert(file, &out, options)?)
+}
+
+/// A repair that is going to be made.
+#[derive(Debug)]
+pub struct Repair<'a> {
+    file: &'a Path,
+    out: PathBuf,
+    /// A write-ahead log beside the file. It may have rows that are not in the
+    /// file yet, and is not read.
+    pub unread_log: Option<PathBuf>,
+}
+
+/// What a repair could not save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// What is lost, as an object of "save".
+    pub what: String,
+    /// What the user can do about it.
+    pub hint: &'static str,
+}
+
+impl<'a> Repair<'a> {
+    /// Sees that `file` can be saved into `out`.
+    ///
+    /// # Errors
+    /// A usage error where both are one file, or no kdb may be in `out`.
+    pub fn prepare(file: &'a Path, out: &Path, options: &CopyOptions<'_>) -> Result<Self> {
+        check_layout(out, options.layout)?;
+        let real = destination::database(out)?;
+        if is_same(file, out) {
+            return Err(error::usage(
+                format!("failed to repair `{}` in place", file.display()),
+                "write to another file: what can't be saved now may be saved in another way",
+            ));
+        }
+        Ok(Self { file, out: real, unread_log: unread_log(file) })
+    }
+
+    /// Saves what is whole, and hands what is not to `lost`.
+    ///
+    /// # Errors
+    /// Where nothing can be read of the file, or `out` not be written.
+    pub fn run(&self, options: &CopyOptions<'_>, lost: impl FnMut(&Lost)) -> Result<Repaired> {
+        Ok(gfxpack_kdb::repair(self.file, &self.out, options, lost)?)
+    }
+
+    /// What could not be saved; `None` where that is nothing.
+    #[must_use]
+    pub fn loss(&self, repaired: &Repaired) -> Option<Loss> {
+        let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
+        let loss = |what, hint| Some(Loss { what, hint });
+        if pages > 0 {
+            let known =
+                if lost > 0 { format!("{} and ", counted(lost, "kernel")) } else { String::new() };
+            let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));
+            return loss(what, "copy the file again, or install its package; the rest is written");
+        }
+        if lost > 0 {
+            let what = format!("{lost} of {}", counted(saved + lost, "kernel"));
+            return loss(what, "what could be saved is written; build the others again");
+        }
+        if let Some(log) = &self.unread_log {
+            let hint = "copy both files, let SQLite bring them together with `sqlite3 COPY \
+                        'pragma wal_checkpoint(truncate)'`, and repair the copy";
+            return loss(format!("what only `{}` has", log.display()), hint);
+        }
+        if saved == 0 && !repaired.blank {
+            let hint =
+                "nothing in it has the shape of MIOpen's rows: check that it is a kernel database";
+            return loss("a single kernel".to_owned(), hint);
+        }
+        None
+    }
+}
+
+/// The write-ahead log of a file, if there are pages in it.
+fn unread_log(file: &Path) -> Option<PathBuf> {
+    /// Bytes before the first page.
+    ///
+    /// Source: SQLite, "Database File Format", section 4.1.
+    const HEADER_BYTES: u64 = 32;
+    let mut log = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
+    log.push("-wal");
+    let pages = |metadata: std::fs::Metadata| metadata.len() > HEADER_BYTES;
+    std::fs::metadata(&log).is_ok_and(pages).then(|| log.into())
+}
+
+/// Raises how many files may be open at a time as far as everybody may.
+fn open_many() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where that is refused, the file that is one too many tells.
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
+}
+
+/// A user's kdb is written to by MIOpen, which can't insert through a view.
+fn check_layout(out: &Path, layout: Option<Layout>) -> Result<()> {
+    let is_users = out.extension().is_some_and(|extension| extension == "ukdb");
+    if is_users && layout == Some(Layout::Dense) {
+        return Err(error::usage(
+            format!("failed to lay out `{}` densely: MIOpen writes to a user's kdb", out.display()),
+            "the dense layout is for installed files: name it .kdb, or give --layout miopen",
+        ));
+    }
+    Ok(())
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    let real = |path| std::fs::canonicalize(path).ok();
+    real(a).is_some_and(|a| Some(a) == real(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(repair: &Repair<'_>, repaired: &Repaired, expected: Option<&str>) {
+        assert_eq!(repair.loss(repaired).map(|loss| loss.what).as_deref(), expected);
+    }
+
+    #[test]
+    fn what_a_repair_lost_is_told_by_the_worst_of_it() {
+        let file = Path::new("gfx906_60.kdb");
+        let log = Some(PathBuf::from("gfx906_60.kdb-wal"));
+        let repair = |unread_log| Repair { file, out: PathBuf::from("out.kdb"), unread_log };
+        let mut repaired = Repaired::default();
+        check(&repair(None), &repaired, Some("a single kernel"));
+        check(&repair(log.clone()), &repaired, Some("what only `gfx906_60.kdb-wal` has"));
+        repaired.written.rows = 2;
+        check(&repair(None), &repaired, None);
+        repaired.lost = 1;
+        check(&repair(log), &repaired, Some("1 of 3 kernels"));
+        repaired.missing_pages = 4;
+        let cut_off = "1 kernel and whatever was in the 4 pages cut off";
+        check(&repair(None), &repaired, Some(cut_off));
+    }
+
+    #[test]
+    fn a_file_is_not_repaired_into_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("gfx906_60.kdb");
+        std::fs::write(&file, "").unwrap();
+        std::fs::write(dir.path().join("gfx906_60.kdb-wal"), [0; 33]).unwrap();
+        let options = CopyOptions::default();
+        assert!(Repair::prepare(&file, &file, &options).is_err());
+        let repair = Repair::prepare(&file, &dir.path().join("new.kdb"), &options).unwrap();
+        assert!(repair.unread_log.is_some());
+    }
+
+    #[test]
+    fn a_users_kdb_is_not_laid_out_densely() {
+        let layout = Some(Layout::Dense);
+        assert!(check_layout(Path::new("gfx906_60.ukdb"), layout).is_err());
+        assert!(check_layout(Path::new("gfx906_60.kdb"), layout).is_ok());
+        assert!(check_layout(Path::new("gfx906_60.ukdb"), None).is_ok());
+    }
+}

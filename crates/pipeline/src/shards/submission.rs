@@ -1,0 +1,97 @@
+//! What is left to be submitted of an array of shards.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use gfxpack_model::Digest;
+
+use super::build::read_costs;
+use super::slurm::{self, SlurmOptions};
+use super::state::State;
+use super::stored::Stored;
+use crate::error::{self, Result, in_full};
+use crate::options::ShardDirs;
+
+/// An array of shards for Slurm, with its script.
+pub struct Submission {
+    plan: Digest,
+    out: PathBuf,
+    /// What is done of it.
+    pub state: State,
+    /// The script.
+    pub script: PathBuf,
+    /// Whether the script was written now.
+    pub is_script_new: bool,
+}
+
+/// What is left of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Shards that nobody runs.
+    pub to_submit: Vec<u32>,
+    /// How many Slurm still has.
+    pub on_their_way: usize,
+}
+
+impl Submission {
+    /// Reads plan and shards, and writes the script unless there is one.
+    ///
+    /// # Errors
+    /// Where plan, costs or shards can't be read, or do not fit the script.
+    pub fn prepare(options: &SlurmOptions) -> Result<Self> {
+        let plan = Stored::open(&options.plan)?.digest();
+        options.costs.as_deref().map(read_costs).transpose()?;
+        let out = &options.out;
+        fs::create_dir_all(out).map_err(error::io("create", out))?;
+        let state = State::read(&ShardDirs {
+            dirs: vec![out.clone()],
+            plan: Some(options.plan.clone()),
+            count: Some(options.shards),
+        })?;
+        let is_script_new = slurm::write_script(options)?;
+        let script = slurm::script_path(out);
+        Ok(Self { plan, out: out.clone(), state, script, is_script_new })
+    }
+
+    /// What is left to submit. That Slurm can't be asked is handed to `warn`
+    /// on a dry run.
+    ///
+    /// # Errors
+    /// Where Slurm can't be asked: what is on its way must not be submitted
+    /// twice.
+    pub fn left(&self, dry_run: bool, warn: impl FnMut(String)) -> Result<Left> {
+        let known = slurm::submitted(&self.out).filter(|submitted| {
+            submitted.plan == self.plan && submitted.shards == self.state.count && !dry_run
+        });
+        let active = match &known {
+            Some(submitted) => slurm::active(submitted)?,
+            None if dry_run => active_in(std::slice::from_ref(&self.out), warn),
+            None => BTreeMap::new(),
+        };
+        let missing = self.state.missing().into_iter();
+        let to_submit = missing.filter(|shard| !active.contains_key(shard)).collect();
+        Ok(Left { to_submit, on_their_way: active.len() })
+    }
+
+    /// Submits these shards, and gives Slurm's number.
+    ///
+    /// # Errors
+    /// Where Slurm refuses.
+    pub fn submit(&self, shards: &[u32]) -> Result<u64> {
+        slurm::submit(&self.out, self.plan, self.state.count, shards)
+    }
+}
+
+/// Shards of these directories that a cluster still has, with the state that
+/// it says. Where it can't be asked there are none, and `warn` is told.
+pub fn active_in(dirs: &[PathBuf], mut warn: impl FnMut(String)) -> BTreeMap<u32, String> {
+    let mut active = BTreeMap::new();
+    for submitted in dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
+        match slurm::active(&submitted) {
+            Ok(more) => active.extend(more),
+            Err(error) => warn(format!("Slurm can't be asked: {}", in_full(&error))),
+        }
+    }
+    active
+}

@@ -1,0 +1,190 @@
+//! The toolchains of this machine, and what can be built with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
+use gfxpack_model::{Language, TargetId};
+use gfxpack_plan::arguments;
+use gfxpack_process::temporary_dir;
+use gfxpack_toolchain::{Disassembler, Listed, Search, Toolchain, Toolchains};
+use serde_json::{Value, json};
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::options::{CacheOptions, Purpose};
+use crate::text::display;
+
+/// Asks all toolchains, in order of preference. What that takes is kept in
+/// the cache directory, or where there can be none in a temporary one.
+///
+/// # Errors
+/// Where a program that was named is none, or nothing is found at all.
+pub fn survey(search: &Search, cache: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
+    let scratch = temporary_dir()?;
+    let cache = cache.directory().ok();
+    let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
+    let digests = match &cache {
+        Some(dir) => FileDigests::open(&dir.join("file-digests.json")),
+        None => FileDigests::in_memory(),
+    };
+    let cache = cache.as_deref().unwrap_or(scratch.path());
+    let found = Toolchains::find(search, &digests, (cache, true), cache, arguments::plain, cancel);
+    let listed = found?.list()?;
+    digests.save();
+    Ok(listed)
+}
+
+/// The disassembler beside the toolchain for a target. Where no toolchain is
+/// found and none was named, the one that is there without.
+///
+/// # Errors
+/// Where there is none, or the cache can't be opened.
+pub fn disassembler(
+    search: &Search,
+    cache: &CacheOptions,
+    target: &TargetId,
+    cancel: &Cancel,
+) -> Result<Disassembler> {
+    let cache = Cache::open_for(cache, Purpose::Look)?;
+    let toolchain = cache.toolchains(search, cancel).and_then(|mut found| {
+        // Any of them tells where LLVM is; that for assembly needs least.
+        found.choose(target, &BTreeSet::from([Language::Assembly]))
+    });
+    let toolchain = match toolchain {
+        Ok(toolchain) => Some(toolchain),
+        Err(error) if !search.hipcc.is_empty() || !search.clang.is_empty() => {
+            return Err(error.into());
+        }
+        Err(_) => None,
+    };
+    Ok(Disassembler::find(search, toolchain.as_ref())?)
+}
+
+/// The processors that a toolchain builds for from a language, each with
+/// whether a constant must be supplied for it.
+#[must_use]
+pub fn processors(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
+    let found = listed.builds.iter().find(|(other, _)| *other == language);
+    found.map_or(&[], |(_, processors)| processors.as_slice())
+}
+
+/// A toolchain as a message.
+#[must_use]
+pub fn message(listed: &Listed) -> Value {
+    let builds: BTreeMap<String, Vec<Value>> = listed
+        .builds
+        .iter()
+        .map(|(language, processors)| {
+            let each = processors.iter();
+            let each = each.map(|(gfx, supplied)| json!({ "gfx": gfx, "supplied": supplied }));
+            (word(*language), each.collect())
+        })
+        .collect();
+    let refused: BTreeMap<String, &String> =
+        listed.refused.iter().map(|(language, words)| (word(*language), words)).collect();
+    let toolchain = listed.toolchain.as_ref().ok();
+    let version = |toolchain: &Toolchain| {
+        toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
+    };
+    json!({
+        "program": display(&listed.program),
+        "identity": toolchain.map(Toolchain::identity),
+        "unusable": listed.toolchain.as_ref().err(),
+        "clang": toolchain.map(|toolchain| display(&toolchain.clang)),
+        "clang_version": toolchain.map(|toolchain| &toolchain.clang_version),
+        "hip_version": toolchain.and_then(version),
+        "rocm": toolchain.map(|toolchain| display(&toolchain.rocm)),
+        "device_libs": toolchain.map(|toolchain| display(&toolchain.installed_libs)),
+        "digest": toolchain.map(|toolchain| toolchain.digest),
+        "builds": builds,
+        "refused": refused,
+        "constants": listed.constants,
+        "landlock": landlock_abi(),
+    })
+}
+
+/// The language as messages name it.
+fn word(language: Language) -> String {
+    json!(language).as_str().unwrap_or_default().to_owned()
+}
+
+/// The languages that some toolchain builds for a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildableLanguages {
+    /// Whether HIP is.
+    pub hip: bool,
+    /// Whether OpenCL C is.
+    pub opencl_c: bool,
+    /// Whether assembly is.
+    pub assembly: bool,
+}
+
+impl BuildableLanguages {
+    /// Those of a processor.
+    #[must_use]
+    pub fn with(toolchains: &[Listed], processor: &str) -> Self {
+        let builds = |language| {
+            let mut all = toolchains.iter().flat_map(|listed| processors(listed, language));
+            all.any(|(gfx, _)| *gfx == processor)
+        };
+        Self {
+            hip: builds(Language::Hip),
+            opencl_c: builds(Language::OpenclC),
+            assembly: builds(Language::Assembly),
+        }
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.hip || self.opencl_c || self.assembly
+    }
+
+    /// `all`, `HIP, assembly`, or `-` for none.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        let languages =
+            [(self.hip, "HIP"), (self.opencl_c, "OpenCL C"), (self.assembly, "assembly")];
+        let built: Vec<&str> =
+            languages.iter().filter(|(builds, _)| *builds).map(|(_, name)| *name).collect();
+        match built.len() {
+            0 => "-".to_owned(),
+            3 => "all".to_owned(),
+            _ => built.join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(builds: Vec<(Language, Vec<(&'static str, bool)>)>) -> Listed {
+        Listed {
+            program: "/usr/bin/hipcc".into(),
+            toolchain: Err("it is no compiler".to_owned()),
+            builds,
+            refused: Vec::new(),
+            constants: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_one_toolchain_lacks_another_may_build() {
+        let toolchains = [
+            listed(vec![(Language::Hip, vec![("gfx906", false), ("gfx90a", true)])]),
+            listed(vec![(Language::Assembly, vec![("gfx906", false)])]),
+        ];
+        let words = |gfx| BuildableLanguages::with(&toolchains, gfx).in_words();
+        assert_eq!(["gfx906", "gfx90a", "gfx1030"].map(words), ["HIP, assembly", "HIP", "-"]);
+        assert!(!BuildableLanguages::with(&toolchains, "gfx1030").any());
+    }
+
+    #[test]
+    fn a_toolchain_that_cannot_be_used_says_why() {
+        let message = message(&listed(vec![(Language::OpenclC, vec![("gfx90a", true)])]));
+        assert_eq!(message["unusable"], "it is no compiler");
+        assert_eq!(message["identity"], Value::Null);
+        assert_eq!(message["builds"]["opencl-c"][0], json!({ "gfx": "gfx90a", "supplied": true }));
+    }
+}

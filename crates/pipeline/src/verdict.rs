@@ -1,0 +1,83 @@
+//! What checking several files comes to: all are checked, whatever is wrong
+//! with the first.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// What is wrong so far, with what helps against it.
+#[derive(Debug)]
+pub struct Verdict<R> {
+    /// Files with findings.
+    unsound: Vec<String>,
+    remedies: BTreeSet<R>,
+    /// The last file that could not be read, which is still to be told.
+    unread: Option<Error>,
+}
+
+impl<R: Ord> Default for Verdict<R> {
+    fn default() -> Self {
+        Self { unsound: Vec::new(), remedies: BTreeSet::new(), unread: None }
+    }
+}
+
+impl<R: Ord> Verdict<R> {
+    /// A file has findings.
+    pub fn unsound(&mut self, path: &Path, remedies: impl IntoIterator<Item = R>) {
+        self.unsound.push(format!("`{}`", path.display()));
+        self.remedies.extend(remedies);
+    }
+
+    /// A file could not be read. Gives the error of the one before, which is
+    /// to be told now: the last one may be the run's.
+    pub fn unread(&mut self, error: impl Into<Error>) -> Option<Error> {
+        self.unread.replace(error.into())
+    }
+
+    /// The run's error. A file that could not be read is one by itself; beside
+    /// findings it is handed to `warn`. `hint` tells of each remedy.
+    ///
+    /// # Errors
+    /// [`Error::Unverified`] where anything has findings.
+    pub fn finish(self, hint: impl Fn(&R) -> &str, warn: impl FnOnce(&Error)) -> Result<()> {
+        if self.unsound.is_empty() {
+            return self.unread.map_or(Ok(()), Err);
+        }
+        if let Some(error) = &self.unread {
+            warn(error);
+        }
+        let hints: Vec<&str> = self.remedies.iter().map(hint).collect();
+        Err(Error::Unverified { what: self.unsound.join(", "), hint: hints.join("; ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::usage;
+
+    #[test]
+    fn findings_come_before_files_that_cannot_be_read() {
+        let none: Verdict<&str> = Verdict::default();
+        assert!(none.finish(|hint| hint, |_| ()).is_ok());
+
+        let mut verdict: Verdict<&str> = Verdict::default();
+        assert!(verdict.unread(usage("first", "")).is_none());
+        let before = verdict.unread(usage("second", "")).map(|error| error.to_string());
+        assert_eq!(before.as_deref(), Some("first"));
+        let mut warned = Vec::new();
+        verdict.unsound(Path::new("a.kdb"), ["build it again"]);
+        verdict.unsound(Path::new("b.kdb"), ["build it again", "a device is wrong"]);
+        let result = verdict.finish(|hint| hint, |error| warned.push(error.to_string()));
+        assert_eq!(warned, ["second"]);
+        let error = result.unwrap_err();
+        assert_eq!(error.to_string(), "failed to verify `a.kdb`, `b.kdb`");
+        assert_eq!(error.hint().as_deref(), Some("a device is wrong; build it again"));
+
+        let mut unread: Verdict<&str> = Verdict::default();
+        unread.unread(usage("only", ""));
+        let result = unread.finish(|hint| hint, |_| panic!("it is the error"));
+        assert_eq!(result.unwrap_err().to_string(), "only");
+    }
+}

@@ -1,0 +1,153 @@
+//! Why a lookup missed: what the key alone tells, and files that have the
+//! kernel and were not asked. The nearest keys of the files that were asked
+//! are [`NearestKeys`](crate::NearestKeys).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{ReadOptions, Reader};
+use gfxpack_model::{KernelKey, Target};
+
+use crate::layer::Layer;
+
+/// What is unusual about a key for a device, as a clause; `None` where it
+/// looks like those of MIOpen's kernels.
+#[must_use]
+pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
+    let processor = target.id().processor();
+    match key.split_device() {
+        None if !key.kernel_name.contains(".mlir") => Some(format!(
+            "the arguments do not end in ` -mcpu=<device>`, as those of all of MIOpen's kernels \
+             do: ` -mcpu={processor}` here"
+        )),
+        Some((_, device)) if device != processor => {
+            Some(format!("the arguments are for {device}, and the device is a {processor}"))
+        }
+        _ if !key.kernel_name.ends_with(".o") => {
+            Some("the name does not end in `.o`, as those of all of MIOpen's kernels do".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A kdb that has a key and is not asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Elsewhere {
+    /// The file.
+    pub file: PathBuf,
+    /// The target that its name says.
+    pub target: Target,
+}
+
+/// The kdbs beside those asked that hold the very key in code that runs on the
+/// device: for other compute units or of another version. Sorted by path; what
+/// can't be read is passed over.
+#[must_use]
+pub fn elsewhere(
+    key: &KernelKey,
+    target: &Target,
+    asked: &[(Layer, PathBuf)],
+    max_object_bytes: u64,
+) -> Vec<Elsewhere> {
+    let mut options = ReadOptions::default();
+    options.max_object_bytes = max_object_bytes;
+    let has_key = |file: &Path| {
+        let found = Reader::open_with(file, options.clone()).and_then(|reader| reader.get(key));
+        matches!(found, Ok(Some(_)))
+    };
+    neighbours(asked)
+        .into_iter()
+        .filter(|file| !asked.iter().any(|(_, known)| known == file))
+        .filter_map(|file| Some(Elsewhere { target: target_of(&file)?, file }))
+        .filter(|other| other.target.id().serves(target.id()) && has_key(&other.file))
+        .collect()
+}
+
+/// The files in the directories of those asked, and, for the user's, in those
+/// of other versions.
+fn neighbours(asked: &[(Layer, PathBuf)]) -> BTreeSet<PathBuf> {
+    let mut directories: BTreeSet<PathBuf> = BTreeSet::new();
+    for (layer, file) in asked {
+        let Some(directory) = file.parent() else { continue };
+        directories.insert(directory.to_owned());
+        if *layer == Layer::User
+            && let Some(versions) = directory.parent()
+        {
+            directories.extend(entries(versions).filter(|path| path.is_dir()));
+        }
+    }
+    directories
+        .iter()
+        .flat_map(|directory| entries(directory))
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+/// What is in a directory; nothing where it can't be read.
+pub fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// The target that the name of a kdb or ukdb says.
+#[must_use]
+pub fn target_of(file: &Path) -> Option<Target> {
+    let extension = file.extension()?;
+    (extension == "kdb" || extension == "ukdb").then_some(())?;
+    file.file_stem()?.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_kdb::{ReadError, Row, WriteOptions, write};
+
+    use super::*;
+
+    fn key(name: &str, args: &str) -> KernelKey {
+        KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }
+    }
+
+    #[track_caller]
+    fn check(name: &str, args: &str, expected: Option<&str>) {
+        let advice = advice(&key(name, args), &"gfx906@60".parse().unwrap());
+        match (advice, expected) {
+            (None, None) => {}
+            (Some(advice), Some(part)) if advice.contains(part) => {}
+            (advice, _) => panic!("{advice:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_miopens_is_told() {
+        check("conv.cl.o", " -DA -mcpu=gfx906", None);
+        check("conv.cl.o", " -DA", Some("` -mcpu=gfx906` here"));
+        check("conv.cl.o", " -DA -mcpu=gfx90a", Some("are for gfx90a"));
+        check("conv.cl", " -DA -mcpu=gfx906", Some("does not end in `.o`"));
+        check("conv.mlir.o", " -DA", None);
+    }
+
+    #[test]
+    fn kdbs_that_were_not_asked_are_found_beside_those_that_were() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = key("conv.cl.o", " -DA -mcpu=gfx906");
+        let kdb = |file: &str, key: &KernelKey| {
+            let path = root.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let rows = [Row { key, size: 1 }];
+            write(&path, &rows, &WriteOptions::default(), |_| Ok::<_, ReadError>(vec![1])).unwrap();
+            path
+        };
+        let asked = kdb("system/gfx906_60.kdb", &wanted);
+        let wide = kdb("system/gfx906_64.kdb", &wanted);
+        kdb("system/gfx90a_104.kdb", &wanted);
+        kdb("system/gfx906.kdb", &key("conv.cl.o", " -DB -mcpu=gfx906"));
+        kdb("system/notes.txt", &wanted);
+        let older = kdb("user/2.0/gfx906_60.ukdb", &wanted);
+        let user = root.path().join("user/3.0/gfx906_60.ukdb");
+        let asked = [(Layer::System, asked), (Layer::User, user)];
+        let found = elsewhere(&wanted, &"gfx906@60".parse().unwrap(), &asked, 1 << 20);
+        let files: Vec<PathBuf> = found.into_iter().map(|other| other.file).collect();
+        assert_eq!(files, [wide, older]);
+    }
+}
