@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: what a compiler does not check about the files of a
 //! checkout. `cargo test` runs the same.
 
+mod circles;
 mod documents;
 mod manifests;
 mod sources;
@@ -16,7 +17,7 @@ use crate::root;
 use crate::say::say;
 use crate::tidy::tree::Tree;
 
-/// Check files for what no compiler sees: length, headers, words, the code map
+/// Check files for what no compiler sees: length, headers, words, circles, the code map
 #[derive(Debug, Args)]
 pub(crate) struct Tidy {}
 
@@ -70,6 +71,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     }
     findings.extend(manifests::check_tree(&tree));
     findings.extend(documents::check(root, &tree));
+    findings.extend(circles::check(&tree));
     Ok(findings)
 }
 

@@ -2,18 +2,22 @@
 //! bytes that are read and unpacked.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use bzip2::Compression;
+use bzip2::write::BzEncoder;
 use gfxpack_kdb::{
     Blob, Conflict, CopyError, CopyOptions, FindingClass, Layout, MAX_OBJECT_BYTES, ReadError,
     ReadOptions, Reader, Report, RowError, SplitBy, VerifyOptions, convert, diff, merge, repair,
     split, verify,
 };
 use gfxpack_model::KernelKey;
+use md5::{Digest as _, Md5};
 
 use crate::support::{
-    GFX906, code_object, kernels, key, listing, python, write_kernels, write_laid_out, written,
+    EMPTY, GFX906, code_object, kernels, key, listing, write_kernels, write_laid_out, written,
 };
 
 /// A kdb that SQL was run on.
@@ -168,28 +172,6 @@ fn point_to(page: &mut [u8], cells: usize, child: u32) {
     }
 }
 
-/// Rows of zeros, or of a code object's head and zeros: a file, its size, how
-/// much comes out, how much each row says that does, how many of them.
-const BOMBS: &str = "
-import bz2, hashlib, sqlite3, sys
-path, size, claim, count, head, md5 = sys.argv[1], *map(int, sys.argv[2:5]), *sys.argv[5:7]
-elf = bytearray(64); elf[:9] = b'\\x7fELF\\x02\\x01\\x01\\x40\\x03'; elf[18] = 0xe0; elf[48:50] = b'\\x2f\\x05'
-packer, digest, blob, left = bz2.BZ2Compressor(9), hashlib.md5(), b'', size
-piece = bytes(elf) if head == 'elf' else bytes(64)
-while left > 0:
-    piece = piece[:left]; left -= len(piece)
-    blob += packer.compress(piece); digest.update(piece); piece = bytes(1 << 20)
-blob += packer.flush()
-md5 = digest.hexdigest() if md5 == 'right' else '0' * 32
-db = sqlite3.connect(path, isolation_level=None)
-db.executescript('''BEGIN; CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC, kernel_name TEXT NOT NULL,
-  kernel_args TEXT NOT NULL, kernel_blob BLOB NOT NULL, kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL);
-CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args);''')
-for n in range(count):
-    db.execute('INSERT INTO kern_db VALUES(?, ?, ?, ?, ?, ?)',
-        (n + 1, 'a.cl.o', f' -DN={n:03} -mcpu=gfx906', blob, md5, claim))
-db.execute('COMMIT')";
-
 const MIB: u64 = 1 << 20;
 
 struct Bombs {
@@ -199,12 +181,42 @@ struct Bombs {
     limit: u64,
 }
 
+/// That many zeros, with a code object's head in front where that is asked for:
+/// packed by bzip2, and their MD5.
+fn packed(size: u64, head: &str) -> (Vec<u8>, String) {
+    let mut packer = BzEncoder::new(Vec::new(), Compression::best());
+    let mut digest = Md5::new();
+    let mut piece = if head == "elf" { code_object(GFX906, 0, 64, true) } else { vec![0; 64] };
+    let mut left = size as usize;
+    while left > 0 {
+        piece.truncate(left);
+        left -= piece.len();
+        packer.write_all(&piece).unwrap();
+        digest.update(&piece);
+        piece = vec![0; MIB as usize];
+    }
+    let hash = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    (packer.finish().unwrap(), hash)
+}
+
+/// Rows of zeros, or of a code object's head and zeros: how much comes out, how
+/// much each row says that does, and how many of them.
 fn bombs(size: u64, claim: u64, count: u64, head: &str, md5: &str) -> Bombs {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
-    let words = [size, claim, count].map(|number| number.to_string());
-    let words = [&path, Path::new(&words[0]), Path::new(&words[1]), Path::new(&words[2])];
-    python(BOMBS, &[&words[..], &[Path::new(head), Path::new(md5)]].concat());
+    let (blob, right) = packed(size, head);
+    let hash = if md5 == "right" { right } else { "0".repeat(32) };
+    let mut connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(EMPTY).unwrap();
+    let transaction = connection.transaction().unwrap();
+    for n in 0..count {
+        let key = bomb_key(n);
+        let row = (&key.kernel_name, &key.kernel_args, &blob, &hash, claim as i64);
+        let sql = "INSERT INTO kern_db VALUES (NULL, ?, ?, ?, ?, ?)";
+        transaction.execute(sql, row).unwrap();
+    }
+    transaction.commit().unwrap();
+    connection.close().unwrap();
     let bytes = path.metadata().unwrap().len();
     assert!(bytes < 100_000, "small on disk");
     Bombs { _directory: directory, path, limit: MAX_OBJECT_BYTES + 256 * bytes }
