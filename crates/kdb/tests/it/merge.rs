@@ -14,7 +14,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use crate::support::{
-    GFX906, code_object, kernels, key, listing, rows, to_wal_mode, write_kernels,
+    GFX906, code_object, kernels, key, listing, rows, share_of_cases, to_wal_mode, write_kernels,
 };
 
 /// A file of kernels by number, of one of several builds of each.
@@ -120,9 +120,7 @@ fn check(files: &[File], policy: Conflict) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 40, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(share_of_cases(32))]
 
     #[test]
     fn merging_is_associative_and_blind_to_order(files in vec(file(1), 3)) {

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::support::{
-    EMPTY, GFX906, code_object, kernels, key, md5, write_kernels, write_laid_out,
+    EMPTY, GFX906, code_object, kernels, key, md5, share_of_cases, write_kernels, write_laid_out,
 };
 
 /// Kernels of all sizes: some within a page, some over many; some keys too.
@@ -174,9 +174,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 60, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(share_of_cases(16))]
 
     /// Pages that SQLite's own account gives to a row are intact: the row is
     /// saved. All others are saved with the right bytes, or not at all.

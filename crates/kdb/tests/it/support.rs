@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use gfxpack_kdb::{Blob, Layout, Origin, Row, WriteOptions, Written, write};
 use gfxpack_model::KernelKey;
+use proptest::test_runner::Config as ProptestConfig;
 
 /// Pseudo-random words that a seed determines.
 pub(crate) struct Noise(u64);
@@ -22,6 +23,13 @@ impl Noise {
         self.0 ^= self.0 << 17;
         self.0
     }
+}
+
+/// One in so many of proptest's usual cases, which `PROPTEST_CASES` sets.
+pub(crate) fn share_of_cases(share: u32) -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    let cases = usual.cases.div_ceil(share);
+    ProptestConfig { cases, failure_persistence: None, ..usual }
 }
 
 /// An empty kdb of MIOpen's, as SQL.
