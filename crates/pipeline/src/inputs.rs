@@ -1,6 +1,7 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 mod asked;
+mod reader;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
@@ -24,6 +25,8 @@ use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+pub use reader::LeftOut;
+use reader::Reader;
 
 /// Lines of a key list that are held beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
@@ -47,9 +50,6 @@ pub struct Read {
     /// What the user should hear before anything runs.
     pub warnings: Vec<String>,
 }
-
-/// Sources that are not compiled because of their licence, with the reason.
-pub type LeftOut = BTreeMap<String, String>;
 
 /// Reads all inputs for all targets; those of which kdbs have every key are
 /// left out of the requests.
@@ -156,30 +156,6 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
         }
     }
     Ok(distinct)
-}
-
-struct Reader {
-    requests: Vec<TargetRequest>,
-    sources: SourceSet,
-    library: Library,
-    /// Names of sources that programs wrote.
-    generated: BTreeSet<String>,
-    /// What kdbs have.
-    present: Present,
-    /// How many keys that is of a target's.
-    skipped: BTreeMap<Target, usize>,
-    /// Of manifests: people write those, and a wrong path is theirs to mend.
-    missing: Vec<InputError>,
-    /// Of key lists: machines write those, and the other keys are worth it.
-    problems: Vec<InputError>,
-    unbuildable: Unbuildable,
-    warnings: Vec<String>,
-    /// Manifests and key lists.
-    files: usize,
-    /// Whether keys of MIOpen's are among the inputs.
-    for_miopen: bool,
-    /// Sources that Debian does not take, although their licence is free.
-    left_out_by_debian: LeftOut,
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
@@ -416,12 +392,6 @@ impl Reader {
             ));
         }
         Ok(())
-    }
-
-    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
-        let reason = Reason::from(&problem);
-        self.problems.push(key.location.error(problem));
-        reason
     }
 
     /// The source of a key, or why it can't be compiled. Every problem is
