@@ -15,7 +15,7 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 use paths::Scope;
 
@@ -107,33 +107,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/standin/src/sqlite/statement.rs", "crates/standin/src/sqlite/mod.rs"),
     ("crates/toolchain/src/probe_cache.rs", "crates/toolchain/src/probe.rs"),
     ("crates/tuning/src/record.rs", "crates/tuning/src/read.rs"),
-    ("xtask/src/bench/ask.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/ask.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/build.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/build.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/kdb.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/kdb.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/large.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/large.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/mod.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/package.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/package.rs", "xtask/src/main.rs"),
     ("xtask/src/bench/package/ways.rs", "xtask/src/bench/package.rs"),
-    ("xtask/src/bench/package/ways.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/remote.rs", "xtask/src/main.rs"),
-    ("xtask/src/bench/scale.rs", "xtask/src/bench/mod.rs"),
-    ("xtask/src/bench/scale.rs", "xtask/src/main.rs"),
-    ("xtask/src/ci.rs", "xtask/src/main.rs"),
-    ("xtask/src/dist.rs", "xtask/src/main.rs"),
     ("xtask/src/dist/recipes.rs", "xtask/src/dist.rs"),
-    ("xtask/src/fuzz.rs", "xtask/src/main.rs"),
-    ("xtask/src/test.rs", "xtask/src/main.rs"),
-    ("xtask/src/tidy.rs", "xtask/src/main.rs"),
-    ("xtask/src/tidy/circles.rs", "xtask/src/tidy.rs"),
-    ("xtask/src/tidy/documents.rs", "xtask/src/tidy.rs"),
-    ("xtask/src/tidy/manifests.rs", "xtask/src/tidy.rs"),
-    ("xtask/src/tidy/sources.rs", "xtask/src/tidy.rs"),
-    ("xtask/src/update_miopen.rs", "xtask/src/main.rs"),
 ];
 
 /// A module by the names that lead to it from the crate's root.
@@ -230,7 +205,7 @@ impl<'a> Crate<'a> {
         let named: BTreeSet<&Path> = uses.values().flatten().copied().collect();
         for (module, (file, scope)) in &self.modules {
             for child in scope.children.iter().filter(|_| !scope.is_facade()) {
-                let child = [&module[..], &[child.clone()]].concat();
+                let child = [&module[..], std::slice::from_ref(child)].concat();
                 let child = self.modules.get(&child).map(|(child, _)| *child);
                 if let Some(child) = child.filter(|child| !named.contains(child)) {
                     uses.entry(file).or_default().insert(child);
@@ -341,7 +316,7 @@ mod tests {
     }
 
     const PARENT: (&str, &str) = ("p.rs", "mod c;\npub struct P;\nfn f() { c::g() }\n");
-    const BOTH: [(&str, &str); 2] = [("p.rs", "p/c.rs"), ("p/c.rs", "p.rs")];
+    const BOTH: [(&str, &str); 2] = [("p/c.rs", "p.rs"), ("p.rs", "p/c.rs")];
 
     #[test]
     fn a_child_that_uses_what_its_parent_has_is_a_circle() {
