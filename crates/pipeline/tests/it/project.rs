@@ -41,7 +41,7 @@ for word in "$@"; do
 done
 ROOT/llvm/bin/ld.lld -cc1as "$source"
 while read -r line; do
-    case $line in refuse) echo "$source: error: refused as it asks for" >&2; exit 1 ;; esac
+    case $line in refuse) echo "$source:1:1: error: refused as it asks for" >&2; exit 1 ;; esac
 done < "$source"
 zeros='\000\000\000\000\000\000\000\000'
 head="\177ELF\002\001\001\100\003\000\000\000\000\000\000\000\003\000\340\000\001\000\000\000"
