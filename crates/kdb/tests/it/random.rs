@@ -61,7 +61,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(share_of_cases(3))]
+    #![proptest_config(share_of_cases(8))]
 
     #[test]
     fn damage_is_an_error_and_never_other_bytes(
