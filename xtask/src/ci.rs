@@ -3,7 +3,8 @@
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::{root, test, tidy};
+use crate::root::root;
+use crate::{test, tidy};
 
 /// Run format, lints, tidy, tests and documentation as CI does
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 

@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Targets that start from kdbs, which an example of the fuzz crate writes.

@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod dist;
 mod fuzz;
+mod root;
 mod say;
 mod setup;
 mod test;
@@ -15,7 +16,6 @@ mod tidy;
 mod update_miopen;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -58,11 +58,6 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Tidy(tidy) => tidy.run(),
         Xtask::UpdateMiopen(update) => update.run(&sh),
     }
-}
-
-/// The checkout that this task was started in.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
 }
 
 /// Parts the words that are ours from those that `dist` and `test` pass on.

@@ -8,9 +8,10 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Cmd, Shell, cmd};
 
+use crate::dist;
+use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
-use crate::{dist, root};
 
 /// Run all tests, by `cargo test`
 ///

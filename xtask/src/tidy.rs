@@ -1,22 +1,24 @@
 //! `cargo xtask tidy`: what a compiler does not check about the files of a
 //! checkout. `cargo test` runs the same.
 
+mod circles;
 mod documents;
+mod finding;
 mod manifests;
 mod sources;
 mod tree;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::bail;
 use clap::Args;
 
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 use crate::tidy::tree::Tree;
+use finding::Finding;
 
-/// Check files for what no compiler sees: length, headers, words, the code map
+/// Check files for what no compiler sees: length, headers, words, circles, the code map
 #[derive(Debug, Args)]
 pub(crate) struct Tidy {}
 
@@ -36,30 +38,6 @@ impl Tidy {
     }
 }
 
-/// Something to put right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Finding {
-    path: PathBuf,
-    /// Counted from one; zero for the file as a whole.
-    line: usize,
-    what: String,
-}
-
-impl Finding {
-    fn new(path: &Path, line: usize, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, what: what.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.path.display(), self.what),
-            line => write!(f, "{}:{line}: {}", self.path.display(), self.what),
-        }
-    }
-}
-
 /// Everything to put right in a checkout.
 fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let tree = Tree::read(root)?;
@@ -70,6 +48,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     }
     findings.extend(manifests::check_tree(&tree));
     findings.extend(documents::check(root, &tree));
+    findings.extend(circles::check(&tree));
     Ok(findings)
 }
 

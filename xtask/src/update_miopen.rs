@@ -4,7 +4,7 @@
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::root;
+use crate::root::root;
 
 /// Where it is pinned.
 const LOCK: &str = "packaging/miopen.lock";

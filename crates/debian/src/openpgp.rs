@@ -8,12 +8,13 @@
 //! Source: RFC 9580, and RFC 4880 where it says the same in other words.
 
 mod armor;
+mod certificate;
 mod clearsign;
 mod key;
 mod packet;
 mod signature;
 
-use key::Certificate;
+use certificate::Certificate;
 use packet::Packets;
 use signature::{Kind, Signature};
 

@@ -153,9 +153,9 @@ mod tests {
         };
         // The longest of each size, and one more.
         let fits = |len: usize, size: usize| len + len / 4 + 20 < size * 100_000;
-        let bounds = [1, 2, 8].map(|size| (0..).find(|len| !fits(len + 1, size)).unwrap());
-        assert_eq!(bounds.map(one_block), [1, 2, 8]);
-        assert_eq!(bounds.map(|len| one_block(len + 1)), [2, 3, 9]);
+        let bounds = [1, 2, 4].map(|size| (0..).find(|len| !fits(len + 1, size)).unwrap());
+        assert_eq!(bounds.map(one_block), [1, 2, 4]);
+        assert_eq!(bounds.map(|len| one_block(len + 1)), [2, 3, 5]);
         let lens = [1, 4, 9_990, 30_000].into_iter().chain(bounds.iter().flat_map(|n| [*n, n + 1]));
         for len in lens {
             // Runs of four grow the most before they are in a block.

@@ -3,6 +3,8 @@
 
 mod archive;
 mod deb;
+mod outcome;
+mod readers;
 mod rpm;
 mod rpm_header;
 mod tarball;
@@ -13,7 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-pub use rpm::Signed;
+use outcome::{Outcome, Stop};
+pub use outcome::{Report, Signed, Visitor};
+use readers::Limited;
 
 /// The most that is read of an index, a signature or a file of keys, in bytes:
 /// an index of all of Debian is 60 MB.
@@ -64,26 +68,6 @@ pub enum ReadError {
     #[error("failed to look at the files of a package")]
     Visitor(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
-
-/// What was found out about a package.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// Files in it.
-    pub files: u64,
-    /// What is wrong, a phrase each; nothing where it is sound.
-    pub findings: Vec<String>,
-    /// Links among them, by their paths: what they lead to is not shown
-    /// again under their names.
-    pub links: Vec<(String, String)>,
-    /// The signed part of an .rpm with its signatures.
-    pub signed: Option<Signed>,
-}
-
-/// Is shown every file of a package: its absolute path and its bytes, which
-/// it need not read.
-pub type Visitor<'a> =
-    dyn FnMut(&str, &mut dyn Read) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// Reads a package to its end. What is damaged is a finding.
 ///
@@ -143,105 +127,4 @@ pub fn unpacked_text(path: &Path, packed: &[u8], max: u64) -> io::Result<String>
     let mut text = String::new();
     archive::unpacked(codec, packed, max)?.read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// A reader that fails where there is more than it may give.
-struct Limited<R> {
-    inner: R,
-    max: u64,
-    left: u64,
-}
-
-impl<R> Limited<R> {
-    fn new(inner: R, max: u64) -> Self {
-        Self { inner, max, left: max }
-    }
-}
-
-impl<R: Read> Read for Limited<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !buffer.is_empty() {
-            return match self.inner.read(&mut [0])? {
-                0 => Ok(0),
-                _ => Err(io::Error::other(format!("there are more than {} bytes", self.max))),
-            };
-        }
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let filled = self.inner.read(&mut buffer[..most])?;
-        self.left -= filled as u64;
-        Ok(filled)
-    }
-}
-
-/// Where findings go while a package is read.
-struct Outcome<'a, 'v> {
-    report: &'a mut Report,
-    visit: &'a mut Visitor<'v>,
-}
-
-impl Outcome<'_, '_> {
-    fn finding(&mut self, what: impl Into<String>) {
-        self.report.findings.push(what.into());
-    }
-
-    /// Notes a link.
-    fn link(&mut self, path: &str, target: &str) {
-        self.report.files += 1;
-        self.report.links.push((path.to_owned(), target.to_owned()));
-    }
-
-    /// Shows a file, and reads to its end what was not looked at.
-    fn file(&mut self, path: &str, bytes: &mut dyn Read) -> Result<(), Stop> {
-        self.report.files += 1;
-        let mut bytes = Watched { inner: bytes, error: None };
-        let visited = (self.visit)(path, &mut bytes);
-        // Who looks at a file stumbles over its damage too.
-        match (visited, &bytes.error) {
-            (_, Some(error)) => return Err(damaged(path, error)),
-            (Err(error), None) => return Err(Stop::Visitor(error)),
-            (Ok(()), None) => {}
-        }
-        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(path, &error))?;
-        Ok(())
-    }
-}
-
-/// Why reading ends before the end.
-enum Stop {
-    Damaged(String),
-    Visitor(Box<dyn std::error::Error + Send + Sync>),
-}
-
-fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {
-    Stop::Damaged(format!("failed to read `{what}`: {error}"))
-}
-
-/// A reader that remembers what went wrong.
-struct Watched<'a> {
-    inner: &'a mut dyn Read,
-    error: Option<String>,
-}
-
-impl Read for Watched<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(buffer).inspect_err(|error| {
-            if error.kind() != io::ErrorKind::Interrupted {
-                self.error = Some(error.to_string());
-            }
-        })
-    }
-}
-
-/// A reader that hashes what goes through it.
-struct Hashed<'a, R: ?Sized, D> {
-    inner: &'a mut R,
-    digest: D,
-}
-
-impl<R: Read + ?Sized, D: sha2::Digest> Read for Hashed<'_, R, D> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let filled = self.inner.read(buffer)?;
-        self.digest.update(&buffer[..filled]);
-        Ok(filled)
-    }
 }

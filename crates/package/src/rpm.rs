@@ -6,19 +6,17 @@
 
 mod cpio;
 mod header;
+mod payload;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 
 use gfxpack_model::package::PackageSpec;
-use sha2::Sha256;
 
 use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::digests::Digests;
-use crate::output::{Hashing, Output, scratch};
+use crate::output::{Output, scratch};
 use crate::signature::Sign;
 use crate::{Error, Written};
 
@@ -96,45 +94,17 @@ pub fn write_signed(
     let mut contents = Contents::of(spec)?;
     contents.add(&licence, spec.copyright.as_bytes())?;
     let directories = own_directories(&contents);
-    let entries = entries(&contents, &directories);
+    let entries = payload::entries(&contents, &directories);
 
     let mut payload = scratch(dir, &path)?;
-    let digests = write_payload(spec, &entries, &mut payload, &path, options)?;
-    let compression = options.compression;
+    let RpmOptions { compression, threads } = *options;
+    let digests =
+        payload::write_payload(spec, &entries, &mut payload, &path, compression, threads)?;
     let header =
         header::Layout { spec, entries: &entries, licence: &licence, compression, path: &path };
     header.metadata(&digests, signer)?.write(&mut output).map_err(|e| header.failed(e))?;
     output.append(&mut payload)?;
     output.commit()
-}
-
-/// What the header says about a payload that is written.
-struct PayloadDigests {
-    /// SHA-256 of every entry's content, none for a directory.
-    files: Vec<Option<String>>,
-    /// SHA-256 of the archive before compression.
-    archive: String,
-    /// SHA-256 of the archive after compression.
-    compressed: String,
-    /// Bytes after compression.
-    compressed_size: u64,
-}
-
-/// Files and own directories, in the order of their paths' bytes: the one in
-/// which the library lists them.
-fn entries<'a>(contents: &'a Contents<'_>, own: &BTreeSet<&'a str>) -> Vec<cpio::Entry<'a>> {
-    const DIRECTORY: u32 = 0o040_000;
-    const REGULAR: u32 = 0o100_000;
-    let files = contents.iter().map(|(path, item)| cpio::Entry {
-        path,
-        mode: REGULAR | item.mode,
-        item: Some(item),
-    });
-    let directories =
-        own.iter().map(|path| cpio::Entry { path, mode: DIRECTORY | 0o755, item: None });
-    let mut entries: Vec<_> = files.chain(directories).collect();
-    entries.sort_by_key(|entry| entry.path);
-    entries
 }
 
 /// The directories from a file upwards to where others begin to put things: a
@@ -154,39 +124,4 @@ fn own_directories<'a>(contents: &'a Contents<'_>) -> BTreeSet<&'a str> {
         }
     }
     own
-}
-
-/// Whether the archive's entries bear their names, or are too large for that.
-fn is_named(contents_size: u64) -> bool {
-    contents_size <= cpio::NAMED_MAX
-}
-
-fn total_size(entries: &[cpio::Entry<'_>]) -> u64 {
-    entries.iter().filter_map(|entry| entry.item).map(|item| item.size).sum()
-}
-
-fn write_payload(
-    spec: &PackageSpec,
-    entries: &[cpio::Entry<'_>],
-    payload: &mut File,
-    path: &Path,
-    options: &RpmOptions,
-) -> Result<PayloadDigests, Error> {
-    let failed = |e| Error::write(path, e);
-    let encoder = options.compression.encoder(Hashing::new(payload), options.threads);
-    let mut archive = Hashing::new(encoder.map_err(failed)?);
-    let named = is_named(total_size(entries));
-    let digests = Digests::start::<Sha256>().map_err(failed)?;
-    for (index, entry) in entries.iter().enumerate() {
-        cpio::header(&mut archive, entry, index, spec.source_date_epoch, named).map_err(failed)?;
-        if let Some(item) = entry.item {
-            cpio::body(&mut archive, item, path, &digests)?;
-        }
-    }
-    let mut digests = digests.finish().into_iter();
-    let files = entries.iter().map(|entry| entry.item.and_then(|_| digests.next())).collect();
-    cpio::trailer(&mut archive).map_err(failed)?;
-    let (encoder, archive, _) = archive.finish();
-    let (_, compressed, compressed_size) = encoder.finish().map_err(failed)?.finish();
-    Ok(PayloadDigests { files, archive, compressed, compressed_size })
 }

@@ -1,6 +1,8 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 mod asked;
+mod excluded;
+mod reader;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
@@ -28,6 +30,9 @@ use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+use excluded::Excluded;
+pub use reader::LeftOut;
+use reader::Reader;
 
 /// Lines of a key list that are held beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
@@ -57,9 +62,6 @@ pub struct Inputs {
     /// What the user should hear before anything runs.
     pub warnings: Vec<String>,
 }
-
-/// Sources that are not compiled because of their licence, with the reason.
-pub type LeftOut = BTreeMap<String, String>;
 
 /// Reads all inputs for all targets; those of which kdbs have every key are
 /// left out of the requests, and all are where lists are empty that may be.
@@ -178,50 +180,6 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
         }
     }
     Ok(distinct)
-}
-
-struct Reader {
-    requests: Vec<TargetRequest>,
-    sources: SourceSet,
-    library: Library,
-    /// Names of sources that programs wrote.
-    generated: BTreeSet<String>,
-    excluded: Excluded,
-    /// Of manifests: people write those, and a wrong path is theirs to mend.
-    missing: Vec<InputError>,
-    /// Of key lists: machines write those, and the other keys are worth it.
-    problems: Vec<InputError>,
-    unbuildable: Unbuildable,
-    warnings: Vec<String>,
-    /// Manifests and key lists.
-    files: usize,
-    /// Whether keys of MIOpen's are among the inputs.
-    for_miopen: bool,
-    /// Whether any input may have kernels: not where all key lists are empty.
-    has_input: bool,
-    /// Sources that Debian does not take, although their licence is free.
-    left_out_by_debian: LeftOut,
-}
-
-/// Keys of the inputs that are not built.
-struct Excluded {
-    /// What kdbs have.
-    present: Present,
-    /// How many keys that is of a target's.
-    had: BTreeMap<Target, usize>,
-    /// What compilers refuse.
-    refused: SkipList,
-}
-
-impl Excluded {
-    /// Whether a key is not built for a target; counts it.
-    fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
-        if self.present.has(target.id(), key) {
-            *self.had.entry(target.clone()).or_default() += 1;
-            return true;
-        }
-        self.refused.skips(target, key)
-    }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
@@ -454,12 +412,6 @@ impl Reader {
             ));
         }
         Ok(())
-    }
-
-    fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
-        let reason = Reason::from(&problem);
-        self.problems.push(key.location.error(problem));
-        reason
     }
 
     /// The source of a key, or why it can't be compiled. Every problem is

@@ -3,96 +3,27 @@
 
 mod bills;
 mod earlier;
+mod manifest;
 
 use std::collections::{BTreeMap, btree_map};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Written, sums};
-use serde::{Deserialize, Serialize};
 
 use crate::build::MadeKdb;
 use crate::destination::replace;
 use crate::error::{self, Result};
-use crate::origin::Origin;
 use crate::progress::{Event, Progress};
 use crate::writers::MadePackages;
+pub use manifest::Entry;
+use manifest::{File, Manifest, Missing, Package, describe};
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;
 /// The manifest's name.
 const FILE_NAME: &str = "manifest.json";
-
-/// What lies in a directory of packages.
-#[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
-    format: u32,
-    generator: String,
-    /// Whether every kernel asked for is in its kdb.
-    complete: bool,
-    /// Sorted by target.
-    targets: Vec<Entry>,
-    /// Packages of families, with their bills of material.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    families: Vec<Package>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<File>,
-}
-
-/// One kdb, with its packages.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Entry {
-    target: Target,
-    gfx: String,
-    kernels: u64,
-    /// What it was made from.
-    #[serde(flatten)]
-    pub(crate) origin: Origin,
-    kdb: File,
-    packages: Vec<Package>,
-    /// Bills of material and signatures of the packages.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<File>,
-    /// Performance and find databases in the packages, by their names there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tuning: Vec<File>,
-    missing: Vec<Missing>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct File {
-    file: String,
-    size: u64,
-    sha256: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Package {
-    format: String,
-    name: String,
-    version: String,
-    #[serde(flatten)]
-    file: File,
-    /// Where it installs the kdb and what is shipped with it; none in what
-    /// holds no kdb, and in manifests of before this was written.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    installs: Vec<String>,
-    /// The packages that a metapackage depends on; likewise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    depends: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Missing {
-    kernel_name: String,
-    kernel_args: String,
-    reason: String,
-}
-
-fn describe(name: String, written: &Written) -> File {
-    File { file: name, size: written.size, sha256: written.sha256.clone() }
-}
 
 /// The packages for one target or, without one, for families; they are added
 /// to the `files` to be summed.
@@ -135,17 +66,6 @@ fn signatures(
         file
     })
     .collect()
-}
-
-impl Entry {
-    /// The keys that are missing from the kdb, with the reason.
-    pub fn missing(&self) -> Vec<(KernelKey, String)> {
-        let key = |missing: &Missing| KernelKey {
-            kernel_name: missing.kernel_name.clone(),
-            kernel_args: missing.kernel_args.clone(),
-        };
-        self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
-    }
 }
 
 fn read(dir: &Path) -> Option<Manifest> {
@@ -311,21 +231,4 @@ fn entry(
 fn sort(packages: &mut [Package], beside: &mut [File]) {
     packages.sort_by(|a, b| (&a.format, &a.file.file).cmp(&(&b.format, &b.file.file)));
     beside.sort_by(|a, b| a.file.cmp(&b.file));
-}
-
-/// A name from a manifest that stays within its directory.
-fn within(out: &Path, name: &str) -> Option<PathBuf> {
-    let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-    (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
-}
-
-/// A file of a manifest, if it has the size it had.
-fn lies_there(out: &Path, file: &File) -> Option<Written> {
-    let path = within(out, &file.file)?;
-    (path.metadata().ok()?.len() == file.size).then(|| Written {
-        file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        path,
-        size: file.size,
-        sha256: file.sha256.clone(),
-    })
 }

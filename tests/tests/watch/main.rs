@@ -1,8 +1,23 @@
-//! Compilers that are watched: what is recorded of them is what strace sees, and
-//! they do what they do unwatched.
+//! Programs that are watched, compilers among them: what is recorded of them is
+//! what strace sees, they do what they do unwatched, and no more than they may.
 
+mod bounds;
 mod compilers;
 mod imports;
 mod kernels;
-#[path = "../../../crates/process/tests/watch/support.rs"]
+mod records;
 mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+/// A directory with a file, a link to it and a directory in it.
+fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there"), "text").unwrap();
+    symlink("there", dir.path().join("link")).unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    dir
+}

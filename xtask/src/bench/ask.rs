@@ -16,8 +16,9 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
+use super::built;
 use super::table::{Row, Table, median, write_section};
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Ask which kernels convolutions want
@@ -66,8 +67,8 @@ struct Library {
 impl Ask {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         cmd!(sh, "cargo build --release --package gfxpack --package gfxpack-miopen-probe").run()?;
-        let gfxpack = super::gfxpack(sh)?;
-        let dir = super::dir().join("ask");
+        let gfxpack = built::gfxpack(sh)?;
+        let dir = built::dir().join("ask");
         fs::remove_dir_all(&dir).ok();
         fs::create_dir_all(&dir)?;
         let all = self.problems(sh, &gfxpack)?;

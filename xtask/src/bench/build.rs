@@ -16,8 +16,9 @@ use wait4::Wait4;
 use xshell::{Shell, cmd};
 
 use self::same::Same;
+use super::built;
 use super::table::{Row, Table, median, write_section};
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Compile the built-in kernels, or any others, in every way
@@ -110,7 +111,7 @@ impl Build {
     }
 
     fn ground(&self, sh: &Shell) -> anyhow::Result<Ground> {
-        let gfxpack = super::gfxpack(sh)?;
+        let gfxpack = built::gfxpack(sh)?;
         let mut inputs = vec!["--target".to_owned(), self.target.clone()];
         let mut add = |option: &str, path: &Path| {
             inputs.extend([option.to_owned(), path.display().to_string()]);
@@ -123,7 +124,7 @@ impl Build {
             (None, Some(manifest)) => add("--manifest", manifest),
             (None, None) => add("--manifest", &root().join("packaging/kernels/kernels.toml")),
         }
-        let dir = super::dir().join("build");
+        let dir = built::dir().join("build");
         let cores = std::thread::available_parallelism()?.to_string();
         Ok(Ground { dir, gfxpack, inputs, cores })
     }

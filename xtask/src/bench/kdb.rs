@@ -9,8 +9,9 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
+use super::built;
 use super::table::{Row, Table, median, write_section};
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Assemble kdbs of many objects
@@ -66,7 +67,7 @@ impl Kdb {
     }
 
     fn measure(&self, sh: &Shell, kdb: &Path, rows: u32) -> anyhow::Result<(Table, Table)> {
-        let out = super::dir().join("assembled");
+        let out = built::dir().join("assembled");
         let assemble = root().join("target/release/examples/assemble");
         let words = |program: &[&Path], mode: &str| -> Vec<String> {
             let mut words: Vec<String> =
@@ -135,8 +136,8 @@ fn measure(sh: &Shell, words: &[String]) -> anyhow::Result<Measured> {
 
 /// The built-in kernels for one target, built once and kept.
 pub(super) fn builtin(sh: &Shell) -> anyhow::Result<PathBuf> {
-    let gfxpack = super::gfxpack(sh)?;
-    let (out, cache) = (super::dir().join("builtin"), super::dir().join("cache"));
+    let gfxpack = built::gfxpack(sh)?;
+    let (out, cache) = (built::dir().join("builtin"), built::dir().join("cache"));
     let manifest = root().join("packaging/kernels/kernels.toml");
     cmd!(
         sh,

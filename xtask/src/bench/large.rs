@@ -8,8 +8,9 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use super::built;
 use super::table::write_section;
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Package a large kdb, install it, and compare
@@ -31,8 +32,8 @@ const FORMATS: [(&str, Install); 3] = [(".deb", dpkg), (".rpm", rpm), (".tar.zst
 
 impl Large {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        let gfxpack = super::gfxpack(sh)?;
-        let dir = super::dir().join("large");
+        let gfxpack = built::gfxpack(sh)?;
+        let dir = built::dir().join("large");
         sh.remove_path(&dir)?;
         sh.create_dir(&dir)?;
         let kdb = self.kdb(sh, &dir)?;

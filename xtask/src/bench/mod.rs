@@ -3,6 +3,7 @@
 
 mod ask;
 mod build;
+mod built;
 mod kdb;
 mod large;
 mod package;
@@ -10,12 +11,10 @@ mod remote;
 mod scale;
 mod table;
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
-use crate::root;
+use crate::root::root;
 
 /// Measure, print a table, and write it into docs/benchmarks.md
 #[derive(Debug, Args)]
@@ -50,15 +49,4 @@ impl Bench {
             What::Scale(scale) => scale.run(sh),
         }
     }
-}
-
-/// Where benchmarks put their files; kept, since what they build is costly.
-fn dir() -> PathBuf {
-    root().join("target/bench")
-}
-
-/// The gfxpack to measure, built for release.
-fn gfxpack(sh: &Shell) -> anyhow::Result<PathBuf> {
-    cmd!(sh, "cargo build --release --package gfxpack --bin gfxpack").run()?;
-    Ok(root().join("target/release/gfxpack"))
 }

@@ -12,11 +12,13 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use super::built;
 use super::table::{Row, Table, median, write_section};
+use crate::dist;
+use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 use crate::test::{PYTHON_VENV, PythonTool, python_tool};
-use crate::{dist, root};
 
 /// Pack real code objects, and bytes that do not compress
 #[derive(Debug, Args)]
@@ -110,7 +112,7 @@ impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         self.tools(sh)?;
         cmd!(sh, "cargo build --release --package gfxpack-package --example pack").run()?;
-        let dir = super::dir().join("package");
+        let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
         if !self.print {
             write_section(&docs(), "package", INTRODUCTION)?;

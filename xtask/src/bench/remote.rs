@@ -14,7 +14,7 @@ use wait4::Wait4;
 use xshell::{Shell, cmd};
 
 use super::table::{Row, Table, median, write_section};
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Fetch objects from a remote-execution service that has them all

@@ -14,8 +14,9 @@ use clap::Args;
 use wait4::Wait4;
 use xshell::{Shell, cmd};
 
+use super::built;
 use super::table::write_section;
-use crate::root;
+use crate::root::root;
 use crate::say::say;
 
 /// Plan, shard and merge stand-in jobs
@@ -47,7 +48,7 @@ struct Step {
 
 impl Scale {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        let gfxpack = super::gfxpack(sh)?;
+        let gfxpack = built::gfxpack(sh)?;
         cmd!(sh, "cargo build --release --package gfxpack-compile --example stand_in").run()?;
         cmd!(sh, "cargo build --release --package gfxpack-plan --example makespan").run()?;
         let cores = std::thread::available_parallelism()?;
@@ -85,7 +86,7 @@ impl Scale {
     }
 
     fn steps(&self, gfxpack: &Path, jobs: usize) -> anyhow::Result<(u64, usize, Vec<Step>)> {
-        let dir = super::dir().join("scale");
+        let dir = built::dir().join("scale");
         fs::remove_dir_all(&dir).ok();
         fs::create_dir_all(dir.join("src"))?;
         let key = write_keys(&dir, jobs)?;

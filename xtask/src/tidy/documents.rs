@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 
 /// The commands that a README without would send people searching.

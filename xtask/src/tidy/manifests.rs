@@ -1,7 +1,7 @@
 //! Rules for Cargo.toml and Cargo.lock: versions and lints stand once, in the
 //! root.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 
 /// What every member takes from the root.

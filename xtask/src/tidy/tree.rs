@@ -59,6 +59,12 @@ impl Tree {
         Ok(Self(files))
     }
 
+    /// A tree of those files.
+    #[cfg(test)]
+    pub(super) fn of(files: Vec<TextFile>) -> Self {
+        Self(files)
+    }
+
     pub(super) fn files(&self) -> &[TextFile] {
         &self.0
     }

@@ -9,8 +9,7 @@ use gfxpack_kdb::{
 };
 
 use crate::support::{
-    GFX906, code_object, command, kernels, key, listing, python, run, write_kernels,
-    write_laid_out, written,
+    GFX906, code_object, kernels, key, listing, mkfifo, write_kernels, write_laid_out, written,
 };
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -19,26 +18,29 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Dies amid a transaction that has reached the file, as a program does that
-/// is killed.
-const DIE: &str = "
-import os, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute(f'PRAGMA journal_mode = {sys.argv[2]}')
-db.execute('PRAGMA cache_size = 1')
-db.execute('BEGIN')
-db.execute('UPDATE kern_db SET kernel_blob = zeroblob(9000), kernel_name = kernel_name || id')
-if sys.argv[3] == 'die':
-    os._exit(0)
-db.execute('ROLLBACK')
-os._exit(0)
-";
+/// What is in the middle of being written, as SQL.
+const HALF: &str = "PRAGMA cache_size = 1; BEGIN;
+    UPDATE kern_db SET kernel_blob = zeroblob(9000), kernel_name = kernel_name || id";
+
+/// Leaves the file and its journal as a program does that is killed amid a
+/// transaction which has reached the file.
+fn die_amid_a_transaction(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(HALF).unwrap();
+    let files = [path.to_owned(), beside(path, "-journal")];
+    let left = files.each_ref().map(|file| std::fs::read(file).unwrap());
+    connection.execute_batch("ROLLBACK").unwrap();
+    drop(connection);
+    for (file, bytes) in files.iter().zip(left) {
+        std::fs::write(file, bytes).unwrap();
+    }
+}
 
 #[test]
 fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    python(DIE, &[&path, Path::new("DELETE"), Path::new("die")]);
+    die_amid_a_transaction(&path);
     assert!(std::fs::read(&path).unwrap() != before, "half of it is there");
     let journal = beside(&path, "-journal");
     let link = directory.path().join("link.kdb");
@@ -66,9 +68,11 @@ fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
         assert_eq!(report.total_findings(), 1, "{:?}", report.findings);
     }
     // As the hint says.
-    let mut mend = command("sqlite3");
-    mend.arg(&path).arg("SELECT * FROM sqlite_schema");
-    assert!(run(&mut mend).status.success());
+    let mend = "SELECT count(*) FROM sqlite_schema";
+    let mended = rusqlite::Connection::open(&path).unwrap();
+    let entries: i64 = mended.query_row(mend, (), |row| row.get(0)).unwrap();
+    assert_eq!(entries, 2);
+    drop(mended);
     assert!(std::fs::read(&path).unwrap() == before && !journal.exists());
     Reader::open(&path).unwrap();
 }
@@ -76,7 +80,10 @@ fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
 #[test]
 fn a_journal_that_stays_when_all_is_done_means_nothing() {
     let (_directory, path) = written();
-    python(DIE, &[&path, Path::new("PERSIST"), Path::new("live")]);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let sql = format!("PRAGMA journal_mode = PERSIST; {HALF}; ROLLBACK");
+    connection.execute_batch(&sql).unwrap();
+    drop(connection);
     assert!(std::fs::metadata(beside(&path, "-journal")).unwrap().len() > 0);
     Reader::open(&path).unwrap();
     assert!(verify(&path, None, &VerifyOptions::default()).unwrap().is_sound());
@@ -163,7 +170,7 @@ fn only_what_writers_left_is_swept() {
     let (directory, path) = written();
     let name = |random: &str| directory.path().join(format!(".gfx906_60.kdb.{random}.tmp"));
     let fifo = name("abcdef");
-    assert!(run(command("mkfifo").arg(&fifo)).status.success());
+    mkfifo(&fifo);
     let kept = ["notes", "my-own", "abcdefg"].map(name);
     kept.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
     let swept = name("aB3xY9");

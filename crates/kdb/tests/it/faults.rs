@@ -7,7 +7,9 @@ use gfxpack_kdb::FindingClass::{self, *};
 use gfxpack_kdb::{ReadError, Reader, Report, RowError, VerifyOptions, verify};
 use gfxpack_model::{KernelKey, Target};
 
-use crate::support::{GFX90A, code_object, kernels, listing, python, write_kernels, written};
+use crate::support::{
+    GFX90A, code_object, kernels, listing, mkfifo, to_wal_mode, write_kernels, written,
+};
 
 fn report(path: &Path) -> Report {
     verify(path, None, &VerifyOptions::default()).unwrap()
@@ -222,17 +224,14 @@ fn a_file_that_is_no_kdb_is_told_apart() {
     let error = Reader::open(directory.path()).err().unwrap();
     assert!(matches!(error, ReadError::NotAFile { .. }) && !error.is_absent(), "{error}");
     let pipe = directory.path().join("pipe.kdb");
-    python("import os, sys; os.mkfifo(sys.argv[1])", &[&pipe]);
+    mkfifo(&pipe);
     assert!(matches!(Reader::open(&pipe).err().unwrap(), ReadError::NotAFile { .. }));
 }
 
 #[test]
 fn a_kdb_in_wal_mode_is_refused_and_reported() {
     let (directory, path) = written();
-    let wal = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])
-assert db.execute('PRAGMA journal_mode = WAL').fetchone() == ('wal',)
-db.close()";
-    python(wal, &[&path]);
+    to_wal_mode(&path);
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
     let error = Reader::open(&path).err().unwrap();
     assert!(matches!(error, ReadError::JournalMode { mode: "wal", .. }), "{error}");
@@ -348,4 +347,18 @@ fn files_left_beside_a_kdb_change_nothing() {
     }
     assert!(report(&path).is_sound());
     assert_eq!(listing(directory.path()), before);
+}
+
+#[test]
+fn records_come_with_their_code_objects() {
+    let (_directory, path) = written();
+    let mut found: Vec<(KernelKey, Vec<u8>)> = Vec::new();
+    let reader = Reader::open(&path).unwrap();
+    reader
+        .for_each_kernel(|record| {
+            found.push((record.key, record.code_object));
+            Ok::<_, ReadError>(())
+        })
+        .unwrap();
+    assert_eq!(found, kernels());
 }

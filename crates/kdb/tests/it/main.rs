@@ -1,11 +1,10 @@
-//! Kdbs as others see them: Python's SQLite, bzip2 and MD5, a full disk, and
-//! files that somebody damaged.
+//! Kdbs of both layouts, a full disk, and files that somebody damaged. What
+//! foreign readers say, and what takes minutes, is asked by the integration tests.
 
 mod awkward;
 mod dense;
 mod determinism;
 mod faults;
-mod foreign;
 mod hostile;
 mod limits;
 mod merge;

@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyError, CopyOptions, Layout, Origin, Reader, Row, VerifyOptions,
-    WriteOptions, merge, verify, write,
+    Blob, Conflict, CopyError, CopyOptions, Layout, Origin, Reader, VerifyOptions, WriteOptions,
+    merge, verify, write,
 };
-use gfxpack_model::KernelKey;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use crate::support::{
-    GFX906, assert_peak_memory, child_path, code_object, kernels, key, listing, python, rows,
-    run_child, write_kernels,
+    GFX906, code_object, kernels, key, listing, rows, share_of_cases, to_wal_mode, write_kernels,
 };
 
 /// A file of kernels by number, of one of several builds of each.
@@ -122,9 +120,7 @@ fn check(files: &[File], policy: Conflict) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 40, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(share_of_cases(32))]
 
     #[test]
     fn merging_is_associative_and_blind_to_order(files in vec(file(1), 3)) {
@@ -185,9 +181,7 @@ fn a_users_kdb_in_wal_mode_is_merged_once_its_log_is_empty() {
     let (directory, [a, _]) = contradiction();
     let user = directory.path().join("gfx906_60.ukdb");
     write_kernels(&user, &kernels(), Blob::Auto);
-    let wal =
-        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('pragma journal_mode=wal')";
-    python(wal, &[&user]);
+    to_wal_mode(&user);
     let out = directory.path().join("out.kdb");
     let inputs = [a, user.clone()];
     let merged = merge(&inputs, &out, Conflict::Error, &CopyOptions::default()).unwrap();
@@ -225,37 +219,4 @@ fn a_damaged_row_is_not_carried_over() {
     let error = merge().unwrap_err();
     assert!(error.hint().contains("repair"), "{error}");
     assert!(!out.exists());
-}
-
-const ROWS: u64 = 1_000_000;
-
-/// A fifth of the rows are in both files.
-#[test]
-fn a_million_rows_are_merged_as_a_stream() {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, first) in [("a.kdb", 0), ("b.kdb", 2 * ROWS / 5)] {
-        let numbers = first..first + 3 * ROWS / 5;
-        let keys: Vec<KernelKey> = numbers
-            .map(|n| key("many.cl.o", &format!(" -DN={n:07} {} -mcpu=gfx906", "-DX=1 ".repeat(20))))
-            .collect();
-        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
-        let mut options = WriteOptions::default();
-        options.blob = Blob::Raw;
-        let object = |index| io::Result::Ok(code_object(GFX906, first + index as u64, 80, false));
-        write(&directory.path().join(name), &rows, &options, object).unwrap();
-    }
-    run_child("merge::child_merges_much", "", directory.path());
-}
-
-#[test]
-#[ignore = "the child of a_million_rows_are_merged_as_a_stream"]
-fn child_merges_much() {
-    let directory = child_path();
-    let inputs = ["a.kdb", "b.kdb"].map(|name| directory.join(name));
-    let out = directory.join("out.kdb");
-    let mut options = CopyOptions::default();
-    options.layout = Some(Layout::Dense);
-    let merged = merge(&inputs, &out, Conflict::Newest, &options).unwrap();
-    assert_eq!((merged.written.rows, merged.repeated), (ROWS, ROWS / 5));
-    assert_peak_memory();
 }

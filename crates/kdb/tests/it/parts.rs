@@ -1,19 +1,18 @@
 //! Parts, differences, sums and origins of kdbs.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_kdb::{
     Blob, Change, Conflict, CopyOptions, Differences, Layout, MAX_OBJECT_BYTES, Origin, ReadError,
-    Reader, SplitBy, VerifyOptions, WriteOptions, convert, diff, merge, split, verify, write,
+    Reader, SplitBy, VerifyOptions, convert, diff, merge, split, verify,
 };
 use gfxpack_model::KernelKey;
 
 use crate::support::{
-    GFX906, assert_peak_memory, child_path, code_object, kernels, key, listing, rows, run_child,
-    write_kernels, write_laid_out,
+    GFX906, code_object, kernels, key, listing, origin_of, write_kernels, write_laid_out,
+    write_with_origins,
 };
 
 fn many() -> Vec<(KernelKey, Vec<u8>)> {
@@ -27,30 +26,6 @@ fn many() -> Vec<(KernelKey, Vec<u8>)> {
         .collect();
     all.sort();
     all
-}
-
-fn origin_of(key: &KernelKey) -> Option<Arc<Origin>> {
-    // Some rows have none.
-    let source = key.source_name()?.to_owned();
-    (!source.contains("k3")).then(|| {
-        Arc::new(Origin {
-            generator: "gfxpack 0.1.0".to_owned(),
-            compiler: "clang 17".to_owned(),
-            compiler_digest: "ab".repeat(32),
-            source_digest: format!("{:064}", source.len()),
-            source,
-        })
-    })
-}
-
-/// Writes kernels with origins.
-fn write_with_origins(path: &Path, kernels: &[(KernelKey, Vec<u8>)], layout: Layout) {
-    let origin = |index: usize| origin_of(&kernels[index].0);
-    let mut options = WriteOptions::default();
-    options.layout = layout;
-    options.origin = Some(&origin);
-    write(path, &rows(kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
-        .unwrap();
 }
 
 fn parts_of(input: &Path, dir: &Path, by: SplitBy) -> Vec<PathBuf> {
@@ -142,14 +117,11 @@ fn origins_go_where_their_rows_go() {
     convert(&path("dense.kdb"), &path("b.kdb"), &in_layout(Layout::Miopen)).unwrap();
     assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("b.kdb")).unwrap());
 
-    // MIOpen's answers, and what verify asks for, are as without them.
+    // What verify asks for is as without them.
     for name in ["a.kdb", "dense.kdb"] {
         let report = verify(&path(name), None, &VerifyOptions::default()).unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
     }
-    let keys: Vec<KernelKey> = kernels.iter().map(|(key, _)| key.clone()).collect();
-    let answers = crate::dense::miopen_answers(&path("a.kdb"), &keys);
-    assert_eq!(crate::dense::miopen_answers(&path("dense.kdb"), &keys), answers);
 
     // A file without origins has none, and takes no side table.
     write_kernels(&path("plain.kdb"), &kernels, Blob::Auto);
@@ -241,60 +213,4 @@ fn statistics_add_up() {
         assert_eq!(stats.ratios.iter().sum::<u64>(), 300);
         assert!(stats.ratios[19] >= stats.all.raw_rows, "a raw one is at 100 %");
     }
-}
-
-const OBJECT_BYTES: usize = 2 << 20;
-const OBJECTS: u64 = 128;
-
-/// Each of the tools, on a file larger than the memory it may take.
-#[test]
-fn all_copies_need_less_memory_than_the_objects() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("large.kdb");
-    let keys: Vec<KernelKey> =
-        (0..OBJECTS).map(|n| key("large.cl.o", &format!(" -DN={n:03} -mcpu=gfx906"))).collect();
-    let rows: Vec<_> =
-        keys.iter().map(|key| gfxpack_kdb::Row { key, size: OBJECT_BYTES as u64 }).collect();
-    let mut options = WriteOptions::default();
-    options.blob = Blob::Raw;
-    let object = |index: usize| {
-        let mut object = code_object(GFX906, index as u64, 4096, false);
-        object.resize(OBJECT_BYTES, index as u8);
-        io::Result::Ok(object)
-    };
-    let written = write(&path, &rows, &options, object).unwrap();
-    assert!(written.file_bytes > 256 << 20);
-    run_child("parts::child_works_on_much", "", &path);
-}
-
-#[test]
-#[ignore = "the child of all_copies_need_less_memory_than_the_objects"]
-fn child_works_on_much() {
-    let path = child_path();
-    let beside = |name: &str| path.with_file_name(name);
-    let options = CopyOptions::default();
-    convert(&path, &beside("dense.kdb"), &in_layout(Layout::Dense)).unwrap();
-    assert_peak_memory();
-    let inputs = [path.clone(), beside("dense.kdb")];
-    let merged = merge(&inputs, &beside("merged.kdb"), Conflict::Error, &options).unwrap();
-    assert_eq!((merged.written.rows, merged.repeated), (OBJECTS, OBJECTS));
-    assert_peak_memory();
-    let found =
-        diff(&path, &beside("merged.kdb"), MAX_OBJECT_BYTES, |_| Ok::<_, ReadError>(())).unwrap();
-    assert_eq!(found.same, OBJECTS);
-    let same = |a: &Path, b: &Path| crate::support::command("cmp").arg(a).arg(b).status().unwrap();
-    assert!(same(&path, &beside("merged.kdb")).success());
-    std::fs::remove_file(beside("merged.kdb")).unwrap();
-    let mut count = 0;
-    split(&path, &beside("parts"), SplitBy::Size(64 << 20), &options, |_| count += 1).unwrap();
-    assert_eq!(count, 5);
-    std::fs::remove_dir_all(beside("parts")).unwrap();
-    assert_peak_memory();
-    // Without its first page, so that nothing but the pages themselves tells.
-    let mut bytes = std::fs::File::options().write(true).open(&path).unwrap();
-    io::Write::write_all(&mut bytes, &[0; 4096]).unwrap();
-    let lost = |row: &gfxpack_kdb::Lost| panic!("nothing is lost: {row}");
-    let repaired = gfxpack_kdb::repair(&path, &beside("repaired.kdb"), &options, lost).unwrap();
-    assert_eq!(repaired.written.rows, OBJECTS);
-    assert_peak_memory();
 }

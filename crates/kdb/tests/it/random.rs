@@ -6,11 +6,7 @@ use gfxpack_model::KernelKey;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use crate::support::{kernels, write_kernels, written};
-
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
+use crate::support::{kernels, share_of_cases, write_kernels, written};
 
 fn text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
@@ -28,7 +24,7 @@ fn object() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(config(60))]
+    #![proptest_config(share_of_cases(12))]
 
     #[test]
     fn rows_come_back_as_they_were(
@@ -65,7 +61,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(share_of_cases(8))]
 
     #[test]
     fn damage_is_an_error_and_never_other_bytes(

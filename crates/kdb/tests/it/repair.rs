@@ -1,6 +1,7 @@
 //! Damaged files give back every row that is whole.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use gfxpack_kdb::{
@@ -10,8 +11,12 @@ use gfxpack_kdb::{
 use gfxpack_model::KernelKey;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use rusqlite::Connection;
+use rusqlite::types::Value;
 
-use crate::support::{GFX906, code_object, kernels, key, python, write_kernels, write_laid_out};
+use crate::support::{
+    EMPTY, GFX906, code_object, kernels, key, md5, share_of_cases, write_kernels, write_laid_out,
+};
 
 /// Kernels of all sizes: some within a page, some over many; some keys too.
 fn many() -> Vec<(KernelKey, Vec<u8>)> {
@@ -169,9 +174,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 60, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(share_of_cases(16))]
 
     /// Pages that SQLite's own account gives to a row are intact: the row is
     /// saved. All others are saved with the right bytes, or not at all.
@@ -296,19 +299,25 @@ fn a_file_without_its_header_is_repaired() {
     }
 }
 
-/// Rows that are replaced and deleted the way caches do it.
-const REPLACE: &str = "
-import hashlib, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('PRAGMA secure_delete = OFF')
-db.execute('DELETE FROM kern_db WHERE id > 40')
-old = db.execute('SELECT kernel_name, kernel_args, kernel_blob FROM kern_db WHERE id < 20').fetchall()
-for name, args, blob in old:
-    blob += b'newer'
-    db.execute('INSERT OR REPLACE INTO kern_db(kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) '
-               'VALUES(?, ?, ?, ?, 0)', (name, args, blob, hashlib.md5(blob).hexdigest()))
-assert db.execute('PRAGMA freelist_count').fetchone()[0] > 5
-";
+/// Replaces and deletes rows the way caches do it.
+fn replace_rows(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    let sql = "PRAGMA secure_delete = OFF; DELETE FROM kern_db WHERE id > 40";
+    connection.execute_batch(sql).unwrap();
+    for id in 1..20 {
+        let sql = "SELECT kernel_name, kernel_args, kernel_blob FROM kern_db ORDER BY id LIMIT 1";
+        let (name, args, mut blob): (String, String, Vec<u8>) = connection
+            .query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        blob.extend(b"newer");
+        let sql = "INSERT OR REPLACE INTO kern_db VALUES (NULL, ?, ?, ?, ?, 0)";
+        let hash = md5(&blob);
+        connection.execute(sql, (name, args, blob, hash)).unwrap_or_else(|e| panic!("{id}: {e}"));
+    }
+    let free = "PRAGMA freelist_count";
+    assert!(connection.query_row(free, (), |row| row.get::<_, i64>(0)).unwrap() > 5);
+    connection.close().unwrap();
+}
 
 #[test]
 fn what_was_deleted_or_replaced_does_not_come_back() {
@@ -316,7 +325,7 @@ fn what_was_deleted_or_replaced_does_not_come_back() {
     let path = directory.path().join("gfx906_60.kdb");
     let kernels = many();
     write_kernels(&path, &kernels, Blob::Raw);
-    python(REPLACE, &[&path]);
+    replace_rows(&path);
     let saved = save(&path, Layout::Miopen).unwrap();
     assert_eq!((saved.repaired.lost, saved.repaired.missing_pages), (0, 0), "{:?}", saved.lost);
     let expected: BTreeMap<_, _> = kernels
@@ -332,25 +341,27 @@ fn what_was_deleted_or_replaced_does_not_come_back() {
 }
 
 /// A file as another program could have made it, without its first page.
-const MAKE: &str = "
-import hashlib, sqlite3, sys
-size = int(sys.argv[2])
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.executescript(f'''PRAGMA page_size = {size}; PRAGMA auto_vacuum = INCREMENTAL; BEGIN;
-CREATE TABLE `kern_db` (`id` INTEGER PRIMARY KEY ASC,`kernel_name` TEXT NOT NULL,
-`kernel_args` TEXT NOT NULL,`kernel_blob` BLOB NOT NULL,`kernel_hash` TEXT NOT NULL,
-`uncompressed_size` INT NOT NULL, `note` TEXT);
-CREATE UNIQUE INDEX `idx_kern_db` ON kern_db(kernel_name, kernel_args);''')
-elf = bytearray(64); elf[:9] = b'\\x7fELF\\x02\\x01\\x01\\x40\\x03'; elf[18] = 0xe0; elf[48:50] = b'\\x2f\\x05'
-for n in range(300):
-    code = bytes(elf) + str(n).encode() * (n * 37 % 2000)
-    db.execute('INSERT INTO kern_db VALUES(?, ?, ?, ?, ?, 0, ?)', (n * n + 1, 'k.s.o',
-               f' -DN={n} -mcpu=gfx906', code, hashlib.md5(code).hexdigest(), 'mine'))
-db.execute('COMMIT')
-db.close()
-with open(sys.argv[1], 'r+b') as file:
-    file.write(bytes(size))
-";
+fn make_otherwise(path: &Path, page_size: u32) {
+    let mut connection = Connection::open(path).unwrap();
+    let sql = format!(
+        "PRAGMA page_size = {page_size}; PRAGMA auto_vacuum = INCREMENTAL; {EMPTY}
+         ALTER TABLE kern_db ADD COLUMN note TEXT"
+    );
+    connection.execute_batch(&sql).unwrap();
+    let transaction = connection.transaction().unwrap();
+    for n in 0..300_usize {
+        let args = format!(" -DN={n} -mcpu=gfx906");
+        let mut code = code_object(GFX906, 0, 64, true);
+        code.extend(n.to_string().repeat(n * 37 % 2000).bytes());
+        let hash = md5(&code);
+        let sql = "INSERT INTO kern_db VALUES (?, 'k.s.o', ?, ?, ?, 0, 'mine')";
+        transaction.execute(sql, ((n * n + 1) as i64, args, code, hash)).unwrap();
+    }
+    transaction.commit().unwrap();
+    connection.close().unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0; page_size as usize], 0).unwrap();
+}
 
 #[test]
 fn files_that_others_made_are_saved_too() {
@@ -358,7 +369,7 @@ fn files_that_others_made_are_saved_too() {
     let path = directory.path().join("gfx906_60.kdb");
     for page_size in [512, 2048, 16384, 65536] {
         std::fs::remove_file(&path).ok();
-        python(MAKE, &[&path, Path::new(&page_size.to_string())]);
+        make_otherwise(&path, page_size);
         let saved = save(&path, Layout::Dense).unwrap();
         assert_eq!(saved.repaired.page_size, page_size, "told by the pages themselves");
         assert_eq!((saved.rows.len(), saved.repaired.lost), (300, 0), "{page_size}");
@@ -463,25 +474,29 @@ fn what_was_cut_off_is_counted_in_pages() {
 }
 
 /// Rows with keys that no kdb takes, beside one that is as it should be.
-const BAD_KEYS: &str = "
-import hashlib, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC, kernel_name TEXT NOT NULL, kernel_args TEXT '
-           'NOT NULL, kernel_blob BLOB NOT NULL, kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL)')
-db.execute('CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)')
-elf = bytearray(64); elf[:9] = b'\x7fELF\x02\x01\x01\x40\x03'; elf[18] = 0xe0; elf[48:50] = b'\x2f\x05'
-code = bytes(elf)
-for args in [b' -mcpu=gfx906', b\" -DX='a' -mcpu=gfx906\", b' -DX=\\0 -mcpu=gfx906', b' -DX=\\xff -mcpu=gfx906',
-             b' -DX=' + b'x' * (1 << 20) + b' -mcpu=gfx906']:
-    db.execute('INSERT INTO kern_db VALUES(NULL, ?, CAST(? AS TEXT), ?, ?, 0)',
-               ('k.s.o', args, code, hashlib.md5(code).hexdigest()))
-";
+fn write_bad_keys(path: &Path) {
+    let long = [b" -DX=", &[b'x'; 1 << 20][..], b" -mcpu=gfx906"].concat();
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(EMPTY).unwrap();
+    let code = code_object(GFX906, 0, 64, true);
+    for args in [
+        &b" -mcpu=gfx906"[..],
+        b" -DX='a' -mcpu=gfx906",
+        b" -DX=\0 -mcpu=gfx906",
+        b" -DX=\xff -mcpu=gfx906",
+        &long,
+    ] {
+        let sql = "INSERT INTO kern_db VALUES (NULL, 'k.s.o', CAST(? AS TEXT), ?, ?, 0)";
+        connection.execute(sql, (args, &code, md5(&code))).unwrap();
+    }
+    connection.close().unwrap();
+}
 
 #[test]
 fn keys_that_no_kdb_takes_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
-    python(BAD_KEYS, &[&path]);
+    write_bad_keys(&path);
     let saved = save(&path, Layout::Miopen).unwrap();
     assert_eq!(saved.rows.keys().collect::<Vec<_>>(), [&key("k.s.o", " -mcpu=gfx906")]);
     let named: Vec<_> = saved.lost.keys().collect();
@@ -497,15 +512,25 @@ fn keys_that_no_kdb_takes_are_listed() {
 }
 
 /// A copy whose text is stored otherwise.
-const RECODE: &str = "
-import sqlite3, sys
-old, new = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2], isolation_level=None)
-new.execute(f'PRAGMA encoding = \"{sys.argv[3]}\"')
-for sql, in old.execute('SELECT sql FROM sqlite_master ORDER BY type DESC').fetchall(): new.execute(sql)
-new.execute('BEGIN')
-new.executemany('INSERT INTO kern_db VALUES(?, ?, ?, ?, ?, ?)', old.execute('SELECT * FROM kern_db'))
-new.execute('COMMIT')
-";
+fn recode(plain: &Path, path: &Path, encoding: &str) {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(&format!("PRAGMA encoding = \"{encoding}\"")).unwrap();
+    let old = Connection::open(plain).unwrap();
+    let mut schema = old.prepare("SELECT sql FROM sqlite_schema ORDER BY type DESC").unwrap();
+    for sql in schema.query_map((), |row| row.get::<_, String>(0)).unwrap() {
+        connection.execute_batch(&sql.unwrap()).unwrap();
+    }
+    connection.execute_batch("BEGIN").unwrap();
+    let mut rows = old.prepare("SELECT * FROM kern_db").unwrap();
+    let mut rows = rows.query(()).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let values: Vec<Value> = (0..6).map(|column| row.get(column).unwrap()).collect();
+        let sql = "INSERT INTO kern_db VALUES (?, ?, ?, ?, ?, ?)";
+        connection.execute(sql, rusqlite::params_from_iter(values)).unwrap();
+    }
+    connection.execute_batch("COMMIT").unwrap();
+    connection.close().unwrap();
+}
 
 #[test]
 fn utf16_is_read_by_repair_and_told_by_others() {
@@ -515,7 +540,7 @@ fn utf16_is_read_by_repair_and_told_by_others() {
     write_kernels(&plain, &kernels, Blob::Auto);
     for encoding in ["UTF-16le", "UTF-16be"] {
         let path = directory.path().join(format!("{encoding}.kdb"));
-        python(RECODE, &[&plain, &path, Path::new(encoding)]);
+        recode(&plain, &path, encoding);
         let report =
             verify(&path, Some(&"gfx906".parse().unwrap()), &VerifyOptions::default()).unwrap();
         let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
-use gfxpack_kdb::{Blob, Layout, Row, WriteOptions, Written, write};
+use gfxpack_kdb::{Blob, Layout, Origin, Row, WriteOptions, Written, write};
 use gfxpack_model::KernelKey;
+use proptest::test_runner::Config as ProptestConfig;
 
 /// Pseudo-random words that a seed determines.
 pub(crate) struct Noise(u64);
@@ -22,6 +24,19 @@ impl Noise {
         self.0
     }
 }
+
+/// One in so many of proptest's usual cases, which `PROPTEST_CASES` sets.
+pub(crate) fn share_of_cases(share: u32) -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    let cases = usual.cases.div_ceil(share);
+    ProptestConfig { cases, failure_persistence: None, ..usual }
+}
+
+/// An empty kdb of MIOpen's, as SQL.
+pub(crate) const EMPTY: &str = "CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC,
+    kernel_name TEXT NOT NULL, kernel_args TEXT NOT NULL, kernel_blob BLOB NOT NULL,
+    kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL);
+    CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args);";
 
 /// `EF_AMDGPU_MACH` of the processors that the tests use.
 pub(crate) const GFX906: u8 = 0x2f;
@@ -96,6 +111,46 @@ pub(crate) fn write_laid_out(
         .expect("the kernels are in order and the disk has room")
 }
 
+/// Every kernel three times under other keys.
+pub(crate) fn shared() -> Vec<(KernelKey, Vec<u8>)> {
+    let mut all: Vec<_> = kernels()
+        .into_iter()
+        .filter(|(key, _)| !key.kernel_name.ends_with(".mlir.o"))
+        .flat_map(|(found, object)| {
+            ["", "x", "y"].map(|more| {
+                let name = format!("{more}{}", found.kernel_name);
+                (key(&name, &found.kernel_args), object.clone())
+            })
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+pub(crate) fn origin_of(key: &KernelKey) -> Option<Arc<Origin>> {
+    // Some rows have none.
+    let source = key.source_name()?.to_owned();
+    (!source.contains("k3")).then(|| {
+        Arc::new(Origin {
+            generator: "gfxpack 0.1.0".to_owned(),
+            compiler: "clang 17".to_owned(),
+            compiler_digest: "ab".repeat(32),
+            source_digest: format!("{:064}", source.len()),
+            source,
+        })
+    })
+}
+
+/// Writes kernels with origins.
+pub(crate) fn write_with_origins(path: &Path, kernels: &[(KernelKey, Vec<u8>)], layout: Layout) {
+    let origin = |index: usize| origin_of(&kernels[index].0);
+    let mut options = WriteOptions::default();
+    options.layout = layout;
+    options.origin = Some(&origin);
+    write(path, &rows(kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
+        .unwrap();
+}
+
 /// A directory with `gfx906_60.kdb` of [`kernels`] in it.
 pub(crate) fn written() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -114,16 +169,14 @@ pub(crate) fn listing(directory: &Path) -> Vec<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests start the tools that judge")]
-pub(crate) fn command(program: &str) -> Command {
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Runs a Python script and returns what it prints.
-#[track_caller]
-pub(crate) fn python(script: &str, args: &[&Path]) -> String {
-    let output = run(command("python3").arg("-c").arg(script).args(args));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+/// MD5 as kdbs have it.
+pub(crate) fn md5(bytes: &[u8]) -> String {
+    use md5::Digest as _;
+    md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[track_caller]
@@ -133,22 +186,37 @@ pub(crate) fn run(command: &mut Command) -> Output {
     })
 }
 
-/// Runs one ignored test of this binary in a process of its own, started by
-/// Python with that code run first, and hands it a path.
+/// Leaves the file in WAL mode, closed and with no log beside it.
+pub(crate) fn to_wal_mode(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    connection.close().unwrap();
+}
+
+pub(crate) fn mkfifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// Runs one ignored test of this binary in a process of its own, after that
+/// line of shell, and hands it a path.
 #[track_caller]
 pub(crate) fn run_child(test: &str, first: &str, path: &Path) -> String {
-    let launch = format!("import os, sys\n{first}\nos.execv(sys.argv[1], sys.argv[1:])");
-    let binary = std::env::current_exe().unwrap();
-    let output = run(command("python3")
-        .arg("-c")
-        .arg(launch)
-        .arg(binary)
-        .args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"])
-        .env(CHILD_PATH, path));
+    let mut child = command("/bin/sh");
+    child.arg("-c").arg(format!("{first}\nexec \"$0\" \"$@\""));
+    let output = run(as_child(child.arg(std::env::current_exe().unwrap()), test, path));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     assert!(printed.contains("1 passed"), "the child ran: {printed}");
     printed
+}
+
+/// The words and the variable with which this binary runs one ignored test.
+pub(crate) fn as_child<'a>(command: &'a mut Command, test: &str, path: &Path) -> &'a mut Command {
+    command.args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(CHILD_PATH, path)
 }
 
 const CHILD_PATH: &str = "GFXPACK_KDB_TEST_PATH";
@@ -157,15 +225,4 @@ const CHILD_PATH: &str = "GFXPACK_KDB_TEST_PATH";
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told its path")]
 pub(crate) fn child_path() -> PathBuf {
     std::env::var_os(CHILD_PATH).expect("started by run_child").into()
-}
-
-const MEMORY_MIB: u64 = 200;
-
-/// Peak resident memory of this process, as Linux counts it.
-pub(crate) fn assert_peak_memory() {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    assert!(kib > 1024, "a number that means something");
-    assert!(kib >> 10 < MEMORY_MIB, "{} MiB in memory", kib >> 10);
 }

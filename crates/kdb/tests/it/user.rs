@@ -1,7 +1,7 @@
 //! A user's kdb through its own type: what it makes, refuses and replaces.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use gfxpack_kdb::{
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 
-use crate::support::{GFX906, code_object, command, key, listing};
+use crate::support::{GFX906, as_child, child_path, code_object, command, key, listing, run_child};
 
 #[test]
 fn a_new_file_is_the_users_alone_and_a_kdb() {
@@ -231,17 +231,11 @@ fn only_bytes_that_are_damaged_are_called_so() {
     drop(mode("wal"));
     assert!(confirm().is_none());
 
-    let hold = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('PRAGMA journal_mode=WAL')
-print(db.execute('SELECT count(*) FROM kern_db').fetchone(), flush=True)
-sys.stdin.readline()";
-    let mut python = command("python3");
-    let python = python.args(["-c", hold]).arg(&stored.path);
-    let mut holder = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "(1,)\n");
+    let mut holder = command(std::env::current_exe().unwrap());
+    as_child(&mut holder, "user::child_holds_a_file", &stored.path);
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == HELD));
     let used = DamagedKdb::confirm(&stored.path, &options, |_| true).unwrap_err();
     let ReadError::Io { source, .. } = &used else { panic!("{used}") };
     assert_eq!(source.kind(), std::io::ErrorKind::WouldBlock, "somebody has it open");
@@ -255,16 +249,35 @@ sys.stdin.readline()";
         std::fs::write(&stored.path, &bytes).unwrap();
         let damaged = confirm().unwrap_or_else(|| panic!("damaged at {at}"));
         // Nobody else gets at it meanwhile.
-        let read = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=0)
-try:
-    db.execute('SELECT * FROM kern_db')
-except sqlite3.OperationalError as error:
-    print(error)";
-        let told = command("python3").args(["-c", read]).arg(&stored.path).output().unwrap();
-        assert_eq!(String::from_utf8(told.stdout).unwrap(), "database is locked\n");
+        run_child("user::child_finds_a_file_locked", "", &stored.path);
         drop(damaged);
     }
+}
+
+/// What the child that holds a file says once it does.
+const HELD: &str = "the file is held";
+
+#[test]
+#[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
+fn child_holds_a_file() {
+    let db = Connection::open(child_path()).unwrap();
+    let mode = "PRAGMA journal_mode = WAL";
+    assert_eq!(db.query_row(mode, (), |row| row.get::<_, String>(0)).unwrap(), "wal");
+    let count = "SELECT count(*) FROM kern_db";
+    assert_eq!(db.query_row(count, (), |row| row.get::<_, i64>(0)).unwrap(), 1);
+    // On a line of its own, whatever the test harness has begun.
+    std::io::stdout().write_all(format!("\n{HELD}\n").as_bytes()).unwrap();
+    // Until the other end is closed.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+#[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
+fn child_finds_a_file_locked() {
+    let db = Connection::open(child_path()).unwrap();
+    db.busy_timeout(Duration::ZERO).unwrap();
+    let error = db.query_row("SELECT count(*) FROM kern_db", (), |_| Ok(())).unwrap_err();
+    assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy), "{error}");
 }
 
 /// More rows must go than one step's budget would do if each few of them were

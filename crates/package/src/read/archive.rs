@@ -6,7 +6,8 @@ use std::io::{self, BufRead, Read};
 
 use liblzma::stream::{CONCATENATED, Stream};
 
-use super::{Limited, Outcome, Stop, damaged};
+use super::outcome::{Outcome, Stop, damaged};
+use super::readers::Limited;
 
 /// The largest dictionary of xz's own levels takes 65 MiB.
 const XZ_MEMORY_MAX: u64 = 1 << 30;

@@ -7,7 +7,8 @@ use std::io::{self, BufRead, Read};
 use md5::{Digest, Md5};
 
 use super::archive::{self, Found, Root};
-use super::{Hashed, Outcome, Stop, damaged};
+use super::outcome::{Outcome, Stop, damaged};
+use super::readers::Hashed;
 use crate::output::hex;
 
 /// Control data are small, unpacked too; what is larger is none.

@@ -7,21 +7,13 @@ use ::rpm::{Header, IndexTag, PackageMetadata};
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, Root, SET_ID};
-use super::{Hashed, Outcome, Stop, damaged, rpm_header};
+use super::outcome::{Outcome, Signed, Stop, damaged};
+use super::readers::Hashed;
+use super::rpm_header;
 use crate::output::hex;
 
 /// Linux has no longer paths.
 const PATH_MAX: u64 = 4096;
-
-/// What signatures of an .rpm are over: its header, which holds the digests
-/// of all the rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
-    /// The header's bytes.
-    pub header: Vec<u8>,
-    /// Detached OpenPGP signatures; none where the package is not signed.
-    pub signatures: Vec<Vec<u8>>,
-}
 
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
-use super::{Stop, damaged};
+use super::outcome::{Stop, damaged};
 
 /// Source: rpm 4.18, lib/header.c, `HEADER_TAGS_MAX`.
 const ENTRIES_MAX: u32 = 0xffff;

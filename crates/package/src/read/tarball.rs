@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use super::archive::{self, Found, Root};
-use super::{Outcome, Stop, damaged};
+use super::outcome::{Outcome, Stop, damaged};
 
 pub(super) fn check(
     file: impl BufRead,

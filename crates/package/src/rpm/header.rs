@@ -10,7 +10,8 @@ use ::rpm::{
 };
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 
-use super::{PayloadDigests, cpio, is_named, total_size};
+use super::cpio;
+use super::payload::{PayloadDigests, is_named, total_size};
 use crate::compress::Compression;
 use crate::signature::{self, Sign};
 use crate::{Error, text};

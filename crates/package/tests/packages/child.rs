@@ -57,7 +57,7 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
         Job::Awkward => "awkward",
         Job::OneFile => "one-file",
     };
-    let mut command = tool("sh");
+    let mut command = tool("/bin/sh");
     command
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(program)

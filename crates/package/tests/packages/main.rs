@@ -1,11 +1,10 @@
-//! Holds the packages against the programs that must take them: dpkg, lintian,
-//! rpm, tar and sha256sum.
+//! What is written, read and refused. What dpkg, lintian, rpm and tar say of it
+//! is asked by the integration tests.
 
+mod archives;
 mod child;
-mod deb;
 mod faults;
 mod read;
-mod rpm;
+mod refusals;
 mod same_bytes;
 mod support;
-mod tarball;

@@ -134,16 +134,6 @@ pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A foreign program as root: in a user namespace for anyone who isn't.
-pub(crate) fn root_tool(program: &str) -> Command {
-    if rustix::process::geteuid().is_root() {
-        return tool(program);
-    }
-    let mut command = tool("unshare");
-    command.args(["--map-root-user", "--", program]);
-    command
-}
-
 /// Runs to the end, whatever the exit code.
 pub(crate) fn output(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|e| {
@@ -193,22 +183,4 @@ pub(crate) fn tree(dir: &Path) -> BTreeMap<String, Option<(Vec<u8>, u32)>> {
 pub(crate) fn file_names(dir: &Path) -> Vec<String> {
     let files = tree(dir).into_iter().filter(|(_, content)| content.is_some());
     files.map(|(name, _)| name).collect()
-}
-
-/// Asserts that the spec's files lie below `root` with their bytes and modes.
-pub(crate) fn assert_installed(spec: &PackageSpec, root: &Path) {
-    let tree = tree(root);
-    for file in &spec.files {
-        let expected = match &file.content {
-            Content::Bytes(bytes) => bytes.clone(),
-            Content::File(path) => fs::read(path).expect("the input reads"),
-        };
-        let (bytes, mode) = tree
-            .get(&file.path[1..])
-            .unwrap_or_else(|| panic!("`{}` is not installed", file.path))
-            .as_ref()
-            .expect("it is a file");
-        assert!(*bytes == expected, "`{}` has other bytes", file.path);
-        assert_eq!(*mode, file.mode, "mode of `{}`", file.path);
-    }
 }

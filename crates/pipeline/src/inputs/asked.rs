@@ -10,11 +10,12 @@ use gfxpack_model::{KernelKey, Language, SourceId};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::{Location, Problem, arguments};
 
-use super::{Reader, Reason, Unbuilt};
+use super::reader::Reader;
 use crate::ask::Asked;
 use crate::error::{self, Result};
 use crate::licence_head::licence_of;
 use crate::text::counted;
+use crate::unbuildable::{Reason, Unbuilt};
 
 /// Where a key's source is.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::{File, Package, describe, lies_there};
+use super::manifest::{File, Package, describe, lies_there};
 use crate::writers::Bill;
 
 /// What the bill of a package is called, as [`sbom::file_name`] has it.

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::{Entry, File, Package, bills, lies_there, within};
+use super::bills;
+use super::manifest::{Entry, File, Package, lies_there, within};
 use crate::writers::MadePackages;
 
 /// What became of the files of an earlier run.

@@ -1,9 +1,5 @@
-//! The C library as programs in C and C++ use it.
+//! The header and the recipes of the C library, as texts. What programs make of
+//! the library itself is asked by the integration tests.
 
-mod devices;
-mod faults;
 mod header;
-mod install;
-mod lookup;
 mod packages;
-mod support;

@@ -13,7 +13,7 @@ use crate::support::*;
 
 const KERNELS: usize = 40;
 const THREADS: usize = 6;
-const FORKS: usize = 60;
+const FORKS: usize = 20;
 
 /// Seconds after which a child counts as hanging.
 const PATIENCE: u32 = 120;

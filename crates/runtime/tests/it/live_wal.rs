@@ -3,70 +3,15 @@
 //! reaches this one.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout};
 use std::time::Duration;
 
 use gfxpack_runtime::WarningClass::{self, WalMode};
 use gfxpack_runtime::{NotStored, Origin, UserPlace};
 
+use crate::other_program::OtherProgram;
 use crate::support::*;
-
-/// A program that has the file open in WAL mode, and does as it is told by
-/// lines.
-struct Program {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Program {
-    fn start(machine: &Machine) -> Self {
-        let script = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-assert db.execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)
-db.execute('SELECT * FROM kern_db').fetchall()
-print('open', flush=True)
-for line in sys.stdin:
-    db.execute(line).fetchall()
-    print('done', flush=True)
-db.close()
-print('closed', flush=True)";
-        let mut child = spawn(command("python3").arg("-c").arg(script).arg(machine.ukdb()));
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut program = Self { child, lines };
-        program.expect("open");
-        program
-    }
-
-    #[track_caller]
-    fn expect(&mut self, line: &str) {
-        assert_eq!(self.lines.next().unwrap().unwrap(), line);
-    }
-
-    #[track_caller]
-    fn tell(&mut self, sql: &str) {
-        writeln!(self.child.stdin.as_ref().unwrap(), "{sql}").unwrap();
-        self.expect("done");
-    }
-
-    /// Stores what another key has under this one.
-    fn store(&mut self, number: usize, like: usize) {
-        let columns = "kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
-        let (key, like) = (numbered(number), numbered(like));
-        self.tell(&format!(
-            "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, kernel_hash, \
-             uncompressed_size) SELECT kernel_name, '{}', {columns} WHERE kernel_args = '{}'",
-            key.kernel_args, like.kernel_args
-        ));
-    }
-
-    fn close(mut self) {
-        drop(self.child.stdin.take());
-        self.expect("closed");
-        assert!(self.child.wait().unwrap().success());
-    }
-}
 
 /// With kernels 0 to 9 in the user's kdb, and no others.
 fn machine() -> Machine {
@@ -75,6 +20,26 @@ fn machine() -> Machine {
     let cache = machine.open();
     (0..10).for_each(|number| drop(cache.kernel(number)));
     machine
+}
+
+/// Another program with the file open in WAL mode.
+fn program(machine: &Machine) -> OtherProgram {
+    let mut program = OtherProgram::start(&machine.ukdb());
+    program.tell("PRAGMA journal_mode = WAL");
+    program.tell("SELECT * FROM kern_db");
+    assert!(machine.user.join(format!("{USER_NAME}-wal")).exists());
+    program
+}
+
+/// Has it store what another key has under this one.
+fn store(program: &mut OtherProgram, number: usize, like: usize) {
+    let columns = "kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
+    let (key, like) = (numbered(number), numbered(like));
+    program.tell(&format!(
+        "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, kernel_hash, \
+         uncompressed_size) SELECT kernel_name, '{}', {columns} WHERE kernel_args = '{}'",
+        key.kernel_args, like.kernel_args
+    ));
 }
 
 fn truncate_memory(machine: &Machine) {
@@ -86,7 +51,7 @@ fn truncate_memory(machine: &Machine) {
 fn truncated_memory_of_others_kills_nobody() {
     for look_only in ["", "look"] {
         let machine = machine();
-        let program = Program::start(&machine);
+        let program = program(&machine);
         let root = machine.root.to_str().unwrap();
         let mut child = spawn(&mut child("live_wal::child_of_a_shared_file", &[root, look_only]));
         let output = await_line(&mut child, "opened");
@@ -128,7 +93,7 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
     config.limits.busy_wait = Duration::from_millis(20);
     let cache = Cache::open((config, told));
     assert_eq!(cache.layer(0), Some("user"));
-    let mut program = Program::start(&machine);
+    let mut program = program(&machine);
     for number in 0..10 {
         assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
     }
@@ -137,7 +102,7 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
     let memory = format!("{}-shm", machine.ukdb().display());
     assert!(!maps.contains(&memory), "{maps}");
     // What it stores is seen at once, and what is compiled here is kept.
-    program.store(20, 3);
+    store(&mut program, 20, 3);
     let lookup = cache.cache.get(&numbered(20));
     assert!(lookup.found.unwrap().code_object[..] == object(3)[..]);
     let kernel = cache.kernel(21);
@@ -159,7 +124,7 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
 #[test]
 fn a_file_that_is_closed_soon_is_stored_into() {
     let machine = machine();
-    let program = Program::start(&machine);
+    let program = program(&machine);
     let (mut config, told) = machine.config();
     config.limits.busy_wait = Duration::from_secs(600);
     let cache = Cache::open((config, told));
@@ -176,7 +141,7 @@ fn a_file_that_is_closed_soon_is_stored_into() {
 #[test]
 fn a_large_file_is_a_miss_while_it_is_in_wal_mode() {
     let machine = machine();
-    let program = Program::start(&machine);
+    let program = program(&machine);
     let log = machine.user.join(format!("{USER_NAME}-wal"));
     File::options().write(true).open(log).unwrap().set_len(300 << 20).unwrap();
     let (mut config, told) = machine.config();

@@ -3,11 +3,10 @@
 
 mod environment;
 mod evict;
-mod failing_reads;
-mod foreign;
 mod fork;
 mod layers;
 mod live_wal;
+mod other_program;
 mod places;
 mod processes;
 mod prune;

@@ -15,7 +15,7 @@ use crate::support::*;
 
 const PROCESSES: usize = 8;
 const THREADS: usize = 4;
-const KEYS: usize = 1000;
+const KEYS: usize = 200;
 
 struct Noise(u64);
 

@@ -49,9 +49,8 @@ fn no_variable_of_the_callers_chooses_a_directory() {
         let callers = machine.root.join("callers");
         std::fs::create_dir(&callers).unwrap();
         chmod(&callers, 0o777);
-        let mut child = command("setpriv");
-        child.arg(format!("--reuid={CALLER}")).arg(format!("--regid={CALLER}"));
-        child.arg("--clear-groups").arg(&program);
+        let mut child = command(&program);
+        as_user(&mut child, CALLER);
         for name in ["MIOPEN_SYSTEM_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"] {
             child.env(name, &callers);
         }

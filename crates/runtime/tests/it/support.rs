@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -214,20 +215,27 @@ pub(crate) fn run(command: &mut Command) -> Output {
     })
 }
 
-/// Runs a Python script and returns what it prints.
-#[track_caller]
-pub(crate) fn python(script: &str, args: &[&Path]) -> String {
-    let output = run(command("python3").arg("-c").arg(script).args(args));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// What SQLite itself says of a file.
+/// What SQLite says of a file.
 #[track_caller]
 pub(crate) fn assert_whole(path: &Path) {
-    let script = "import sqlite3, sys
-print(sqlite3.connect(sys.argv[1]).execute('PRAGMA integrity_check').fetchall())";
-    assert_eq!(python(script, &[path]), "[('ok',)]\n");
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let check = "PRAGMA integrity_check";
+    let found: String = connection.query_row(check, (), |row| row.get(0)).unwrap();
+    assert_eq!(found, "ok");
+}
+
+/// Leaves the file in WAL mode, closed and with no log beside it.
+pub(crate) fn to_wal_mode(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mode = "PRAGMA journal_mode = WAL";
+    let mode: String = connection.query_row(mode, (), |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    connection.close().unwrap();
+}
+
+/// Has a program run as that user, without groups.
+pub(crate) fn as_user(command: &mut Command, user: u32) {
+    command.uid(user).gid(user);
 }
 
 /// How a test finds out that it is the child of another, and its arguments.

@@ -1,11 +1,16 @@
 //! What an installed kdb can have wrong. Whatever it is: no error, the kernel
 //! is compiled, one warning for the file, and the file is left as it is.
 
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use bzip2::Compression;
+use bzip2::write::BzEncoder;
 use gfxpack_runtime::WarningClass::{self, *};
 use gfxpack_runtime::{NotStored, Origin};
+use md5::Digest as _;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::*;
 
@@ -92,16 +97,22 @@ fn a_kdb_with_a_view_is_a_miss() {
     assert!(text.contains("CREATE VIEW"), "{text}");
 }
 
+fn packed(body: &[u8]) -> Vec<u8> {
+    let mut packer = BzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(body).unwrap();
+    packer.finish().unwrap()
+}
+
 /// They look like code objects until all is unpacked, and their hash is wrong.
 #[test]
 fn bombs_cost_a_bounded_number_of_lookups() {
-    let script = "import bz2, sqlite3, sys
-body = b'\\x7fELF' + b'\\0' * (2 << 20)
-db = sqlite3.connect(sys.argv[1])
-db.execute('UPDATE kern_db SET kernel_blob = ?, uncompressed_size = ?', (bz2.compress(body), len(body)))
-db.commit()";
     let machine = Machine::new(3);
-    python(script, &[&machine.kdb()]);
+    let mut body = b"\x7fELF".to_vec();
+    body.resize(4 + (2 << 20), 0);
+    let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
+    let bomb = "UPDATE kern_db SET kernel_blob = ?, uncompressed_size = ?";
+    connection.execute(bomb, (packed(&body), body.len() as i64)).unwrap();
+    connection.close().unwrap();
     let (mut config, told) = machine.config();
     config.limits.max_object_bytes = 4 << 20;
     config.look_only = true;
@@ -205,20 +216,22 @@ fn a_flipped_bit_in_the_key_is_another_key() {
 
 #[test]
 fn a_bz2_bomb_is_a_miss() {
-    let script = "import bz2, hashlib, sqlite3, sys
-body = b'\\0' * (64 << 20)
-db = sqlite3.connect(sys.argv[1])
-db.execute('UPDATE kern_db SET kernel_blob = ?, kernel_hash = ?, uncompressed_size = ?',
-    (bz2.compress(body), hashlib.md5(body).hexdigest(), int(sys.argv[2])))
-db.commit()";
-    let bomb = |declared: &str| {
-        let declared = declared.to_owned();
-        move |path: &Path| drop(python(script, &[path, Path::new(&declared)]))
+    let body = vec![0; 64 << 20];
+    let (blob, hash) = (packed(&body), md5::Md5::digest(&body));
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bomb = |declared: i64| {
+        let (blob, hash) = (&blob, &hash);
+        move |path: &Path| {
+            let connection = rusqlite::Connection::open(path).unwrap();
+            let sql = "UPDATE kern_db SET kernel_blob = ?, kernel_hash = ?, uncompressed_size = ?";
+            connection.execute(sql, (blob, hash, declared)).unwrap();
+            connection.close().unwrap();
+        }
     };
-    check(bomb("1000"), "damaged", Corrupt);
+    check(bomb(1000), "damaged", Corrupt);
     // What it declares is right, and more than is wanted.
     let machine = Machine::new(1);
-    bomb("67108864")(&machine.kdb());
+    bomb(64 << 20)(&machine.kdb());
     let (mut config, told) = machine.config();
     config.limits.max_object_bytes = 1 << 20;
     let cache = Cache::open((config, told));
@@ -227,9 +240,7 @@ db.commit()";
 
 #[test]
 fn a_kdb_in_wal_mode_is_a_miss() {
-    let wal = "import sqlite3, sys
-assert sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)";
-    let text = check(|path| drop(python(wal, &[path])), "unreadable", WalMode);
+    let text = check(to_wal_mode, "unreadable", WalMode);
     assert!(text.contains("journal_mode"), "{text}");
 }
 
@@ -243,9 +254,9 @@ fn a_directory_or_pipe_in_its_place_is_a_miss() {
     };
     check(replace(|path| std::fs::create_dir(path).unwrap()), "unreadable", Unreadable);
     check(replace(|path| symlink(path, path).unwrap()), "unreadable", Unreadable);
-    let pipe = "import os, sys; os.mkfifo(sys.argv[1])";
     let machine = Machine::new(0);
-    python(pipe, &[&machine.kdb()]);
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, machine.kdb(), FileType::Fifo, mode, 0).unwrap();
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled, "a pipe without writer does not block");
     assert_eq!(cache.told.classes(), [Unreadable]);

@@ -15,13 +15,10 @@ fn run_unprivileged(machine: &Machine, test: &str) {
     let copy = machine.root.join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     chmod(&copy, 0o755);
-    let mut child = if is_root() {
-        let mut child = command("setpriv");
-        child.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
-        child
-    } else {
-        command(&copy)
-    };
+    let mut child = command(&copy);
+    if is_root() {
+        as_user(&mut child, 65534);
+    }
     with_test(&mut child, test, &[machine.root.to_str().unwrap()]);
     let output = run(&mut child);
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -32,11 +29,6 @@ fn run_unprivileged(machine: &Machine, test: &str) {
 fn root_of_child() -> std::path::PathBuf {
     child_arguments().remove(0).into()
 }
-
-const WAL: &str = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-assert db.execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)
-db.close()";
 
 #[test]
 fn files_and_directories_without_rights() {
@@ -51,13 +43,13 @@ fn files_and_directories_without_rights() {
     }
     chmod(&machine.root.join("unreadable").join(NAME), 0o000);
     chmod(&machine.root.join("closed"), 0o000);
-    python(WAL, &[&machine.root.join("wal").join(NAME)]);
+    to_wal_mode(&machine.root.join("wal").join(NAME));
     std::fs::rename(
         machine.root.join("user-wal").join(NAME),
         machine.root.join("user-wal").join(USER_NAME),
     )
     .unwrap();
-    python(WAL, &[&machine.root.join("user-wal").join(USER_NAME)]);
+    to_wal_mode(&machine.root.join("user-wal").join(USER_NAME));
     for name in ["wal", "user-wal", "installed-user"] {
         chmod(&machine.root.join(name), 0o555);
     }

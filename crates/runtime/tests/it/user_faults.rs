@@ -1,7 +1,6 @@
 //! What a user's cache can have wrong. Whatever it is: no error, the kernel is
 //! handed out, one warning, and nothing is lost.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use gfxpack_runtime::WarningClass::{self, *};
 use gfxpack_runtime::{NotStored, Origin};
 
+use crate::other_program::OtherProgram;
 use crate::support::*;
 
 /// A user kdb with kernel 0 in it, the system's without.
@@ -308,16 +308,8 @@ fn a_file_that_stays_locked_is_waited_for_once() {
 #[test]
 fn a_file_that_another_program_keeps_locked_is_a_miss() {
     let machine = machine();
-    let script = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('BEGIN EXCLUSIVE')
-print('locked', flush=True)
-sys.stdin.readline()
-db.execute('COMMIT')
-print('free', flush=True)";
-    let mut holder = spawn(command("python3").arg("-c").arg(script).arg(machine.ukdb()));
-    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "locked");
+    let mut holder = OtherProgram::start(&machine.ukdb());
+    holder.tell("BEGIN EXCLUSIVE");
     let (mut config, told) = machine.config();
     config.limits.busy_wait = Duration::from_millis(20);
     let cache = Cache::open((config, told));
@@ -327,66 +319,7 @@ print('free', flush=True)";
     assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
     assert_eq!(cache.kernel(0).origin, Origin::Memory);
     assert_eq!(cache.told.classes(), [Busy], "once, though it is not stored either");
-    holder.stdin.take().unwrap().write_all(b"\n").unwrap();
-    assert_eq!(lines.next().unwrap().unwrap(), "free");
-    assert!(holder.wait().unwrap().success());
+    holder.tell("COMMIT");
+    holder.close();
     assert_eq!(machine.open().kernel(0).origin, Origin::User(machine.ukdb()), "nothing is moved");
-}
-
-/// A small tmpfs of the child's own, where this may be mounted.
-#[test]
-fn a_full_tmpfs_loses_nothing() {
-    const MAY_NOT_MOUNT: i32 = 77;
-    if !is_root() {
-        // The other test of a full disk is for all users.
-        return;
-    }
-    let machine = machine();
-    let script = "mount -t tmpfs -o size=48k,mode=0700 none \"$0\" || exit 77; exec \"$@\"";
-    let mut launcher = command("unshare");
-    launcher.args(["--mount", "sh", "-c", script]).arg(&machine.user);
-    launcher.arg(std::env::current_exe().unwrap());
-    let (system, user) = (machine.system.to_str().unwrap(), machine.user.to_str().unwrap());
-    with_test(&mut launcher, "user_faults::child_on_a_full_disk", &[system, user]);
-    let output = run(&mut launcher);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let in_container = output.status.code() == Some(MAY_NOT_MOUNT);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(in_container || printed.contains("1 passed"), "{printed}{told}");
-    assert_eq!(machine.open().kernel(0).origin, Origin::User(machine.ukdb()));
-}
-
-/// A disk that takes no more, as a limit on the size of files.
-#[test]
-fn a_full_disk_loses_nothing() {
-    let machine = machine();
-    let launch = "import os, resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-size = os.path.getsize(sys.argv[1]) + 4096
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-os.execv(sys.argv[2], sys.argv[2:])";
-    let mut launcher = command("python3");
-    launcher.arg("-c").arg(launch).arg(machine.ukdb()).arg(std::env::current_exe().unwrap());
-    let (system, user) = (machine.system.to_str().unwrap(), machine.user.to_str().unwrap());
-    with_test(&mut launcher, "user_faults::child_on_a_full_disk", &[system, user]);
-    finish(spawn(&mut launcher));
-    assert_whole(&machine.ukdb());
-    let cache = machine.open();
-    assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()), "what was there stays");
-}
-
-#[test]
-#[ignore = "the child of another test, started in a process of its own"]
-fn child_on_a_full_disk() {
-    let arguments = child_arguments();
-    let user = gfxpack_runtime::UserPlace::Dir((&arguments[1]).into());
-    let cache = Cache::open(config(Path::new(&arguments[0]), user));
-    let full: Vec<_> =
-        (1..80).filter(|number| cache.kernel(*number).not_stored.is_some()).collect();
-    assert!(full.len() > 10, "the disk is full: {full:?}");
-    for number in full {
-        assert_eq!(cache.kernel(number).origin, Origin::Memory, "it is not compiled again");
-    }
-    assert_eq!(cache.told.classes(), [WarningClass::NotStored], "{:?}", cache.told.texts());
-    assert_whole(&Path::new(&arguments[1]).join(USER_NAME));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Setting, Way};
-use crate::root;
+use crate::root::root;
 
 /// Where `--setup` puts cargo-deb, below the checkout.
 pub(super) const CARGO_DEB: &str = "target/tools/bin/cargo-deb";

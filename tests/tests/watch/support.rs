@@ -65,10 +65,9 @@ pub(crate) fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool
 
 /// A C program, or a library where that is asked for.
 pub(crate) fn build(directory: &Path, source: &str, options: &[&str]) -> PathBuf {
-    // Also built into the tests that have compilers, whose directory is another.
     let text = match source {
-        "door.c" => include_str!("../door.c"),
-        "forms.c" => include_str!("../forms.c"),
+        "door.c" => include_str!("door.c"),
+        "forms.c" => include_str!("forms.c"),
         other => panic!("no source {other}"),
     };
     let sources = tempfile::tempdir().unwrap();

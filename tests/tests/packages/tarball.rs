@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_package::tar::{self, TarOptions};
 use gfxpack_package::{Compression, Error, deb, rpm, sums};
 
-use crate::support::{
-    NAME, assert_installed, awkward_spec, file_names, plain_spec, run, temp, tool,
-};
+use crate::installed::assert_installed;
+use crate::support::{NAME, awkward_spec, file_names, plain_spec, run, temp, tool};
 
 /// The archive as a fresh system's tar takes it, which may lack zstd.
 fn readable(archive: &Path) -> PathBuf {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use gfxpack_runtime::{MissReason, Origin, chain};
 
+use crate::judges::python;
 use crate::support::*;
 
 /// What MIOpen does to store: both tables' statements, `INSERT OR REPLACE`,

@@ -4,14 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_package::Compression;
 use gfxpack_package::rpm::{self, RpmOptions};
-use gfxpack_package::{Compression, Error};
 
-use crate::support::{
-    EPOCH, NAME, assert_installed, awkward_spec, file_names, output, plain_spec, root_tool, run,
-    temp, tool, tree,
-};
+use crate::installed::{assert_installed, root_tool};
+use crate::support::{EPOCH, NAME, awkward_spec, output, plain_spec, run, temp, tool, tree};
 
 const COMPRESSIONS: [Compression; 3] =
     [Compression::Zst { level: 3 }, Compression::Xz { level: 1 }, Compression::Gz { level: 6 }];
@@ -164,28 +161,4 @@ fn the_stamp_is_the_specs_even_in_the_future() {
     spec.source_date_epoch = 4_000_000_000;
     let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
     assert_eq!(query(&written.path, "%{BUILDTIME} %{FILEMTIMES}"), "4000000000 4000000000");
-}
-
-#[test]
-fn what_rpm_forbids_is_refused_with_a_hint() {
-    let dir = temp();
-    let refused = |change: &dyn Fn(&mut PackageSpec)| {
-        let mut spec = plain_spec(Vec::new());
-        change(&mut spec);
-        let error = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect_err("illegal");
-        assert!(error.to_string().starts_with("failed to "), "{error}");
-        assert!(!error.hint().is_empty());
-        assert_eq!(file_names(dir.path()), Vec::<String>::new());
-        error
-    };
-    let error = refused(&|s| s.version = "1.0-rc1".to_owned());
-    assert!(matches!(error, Error::Version { .. }) && error.hint().contains('-'), "{error}");
-    assert!(matches!(refused(&|s| s.name = "a b".to_owned()), Error::Name { .. }));
-    assert!(matches!(refused(&|s| s.license.clear()), Error::Field { .. }));
-    let relation = Relation {
-        kind: RelationKind::Depends,
-        name: "a".to_owned(),
-        version: Some((">".to_owned(), "1".to_owned())),
-    };
-    assert!(matches!(refused(&|s| s.relations.push(relation.clone())), Error::Relation { .. }));
 }

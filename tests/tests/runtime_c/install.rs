@@ -30,7 +30,7 @@ fn it_shows_the_headers_functions_and_nothing_else() {
     let library = machine.libdir().join("libgfxpack_runtime.so");
     let shown = text(run(command("nm").args(["-D", "--defined-only"]).arg(library)).stdout);
     let mut shown: Vec<_> = shown.lines().filter_map(|line| line.split(' ').nth(2)).collect();
-    let header = include_str!("../../include/gfxpack_runtime.h");
+    let header = include_str!("../../../crates/runtime-c/include/gfxpack_runtime.h");
     let code = header.lines().filter(|line| !line.trim_start().starts_with(['*', '/']));
     let mut declared: Vec<&str> = code
         .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))

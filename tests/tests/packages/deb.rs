@@ -4,14 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
+use gfxpack_package::Compression;
 use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_package::read::{self, Kind};
-use gfxpack_package::{Compression, Error};
 
-use crate::support::{
-    NAME, assert_installed, awkward_spec, file_names, output, plain_spec, root_tool, run, temp,
-    tool,
-};
+use crate::installed::{assert_installed, root_tool};
+use crate::support::{NAME, awkward_spec, file_names, output, plain_spec, run, temp, tool};
 
 const COMPRESSIONS: [Compression; 3] =
     [Compression::Xz { level: 1 }, Compression::Gz { level: 6 }, Compression::Zst { level: 3 }];
@@ -233,46 +231,4 @@ fn the_changelog_is_one_for_dpkg() {
     assert_eq!(parse("Version"), "1.0.0-2\n");
     assert_eq!(parse("Timestamp"), "1709210096\n");
     assert!(parse("Changes").contains("Last change."));
-}
-
-#[test]
-fn what_policy_forbids_is_refused_with_a_hint() {
-    let dir = temp();
-    let refused = |change: &dyn Fn(&mut PackageSpec)| {
-        let mut spec = plain_spec(Vec::new());
-        change(&mut spec);
-        let error = deb::write(&spec, dir.path(), &DebOptions::default()).expect_err("illegal");
-        assert!(error.to_string().starts_with("failed to "), "{error}");
-        assert!(!error.hint().is_empty());
-        assert_eq!(file_names(dir.path()), Vec::<String>::new());
-        error
-    };
-    assert!(matches!(refused(&|s| s.name = "Upper".to_owned()), Error::Name { .. }));
-    assert!(matches!(refused(&|s| s.version = "v1".to_owned()), Error::Version { .. }));
-    assert!(matches!(refused(&|s| s.revision = "1-1".to_owned()), Error::Version { .. }));
-    assert!(matches!(refused(&|s| s.summary.push('.')), Error::Field { .. }));
-    assert!(matches!(refused(&|s| s.summary = "x".repeat(80)), Error::Field { .. }));
-    assert!(matches!(refused(&|s| s.version = "1".repeat(101)), Error::Version { .. }));
-    for maintainer in ["me", "X <@>", "A <a@b.c> x <d@e>", "A <a b@c>"] {
-        assert!(matches!(refused(&|s| s.maintainer = maintainer.to_owned()), Error::Field { .. }));
-    }
-    assert!(matches!(
-        refused(&|s| s.section = "a\nEssential: yes".to_owned()),
-        Error::Field { .. }
-    ));
-    assert!(matches!(refused(&|s| s.changelog.clear()), Error::Field { .. }));
-    assert!(matches!(refused(&|s| s.source_date_epoch = 1 << 32), Error::TimeStamp { .. }));
-    assert!(matches!(
-        refused(&|s| s.files[0].path = "usr/x".to_owned()),
-        Error::InstallPath { .. }
-    ));
-    assert!(matches!(refused(&|s| s.files.push(s.files[0].clone())), Error::PathClash { .. }));
-    assert!(matches!(
-        refused(&|s| s.files[0].path = format!("/usr/share/doc/{NAME}/copyright")),
-        Error::PathClash { .. }
-    ));
-    let options =
-        DebOptions { compression: Compression::Xz { level: 10 }, ..DebOptions::default() };
-    let spec = plain_spec(Vec::new());
-    assert!(matches!(deb::write(&spec, dir.path(), &options), Err(Error::Level { .. })));
 }

@@ -9,18 +9,24 @@ use std::sync::OnceLock;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
+use gfxpack_tests::project::workspace;
 
 pub(crate) const KDB: &str = "gfx906_60.kdb";
 pub(crate) const UKDB: &str = "gfx906_60.ukdb";
 pub(crate) const NAME: &str = "conv.cl.o";
 
-pub(crate) fn crate_dir() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The C library's crate.
+pub(crate) fn crate_dir() -> PathBuf {
+    workspace().join("crates/runtime-c")
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests start compilers and what they make")]
+/// A C or C++ source of these tests.
+pub(crate) fn c_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime_c/c").join(name)
+}
+
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
+    let mut command = gfxpack_tests::project::command(program);
     for name in ["MIOPEN_SYSTEM_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_DISABLE_CACHE"] {
         command.env_remove(name);
     }
@@ -55,7 +61,8 @@ pub(crate) fn text(bytes: Vec<u8>) -> String {
 
 /// The directory with `libgfxpack_runtime_c.so`, built as these tests were.
 pub(crate) fn built() -> &'static Path {
-    build(&["--package", "gfxpack-runtime-c", "--lib"])
+    static BUILT: OnceLock<&Path> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--package", "gfxpack-runtime-c", "--lib"]))
 }
 
 /// Has cargo build more, into where these tests are.
@@ -151,7 +158,7 @@ impl Machine {
     /// A program of `tests/c`, compiled, in this machine's environment.
     #[track_caller]
     pub(crate) fn program(&self, source: &str) -> Command {
-        let program = self.compile(&crate_dir().join("tests/c").join(source));
+        let program = self.compile(&c_source(source));
         self.environment(command(program))
     }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use gfxpack_tests::project::workspace;
+
 use crate::support::*;
 
 /// A stand-in for HIP 6 with these definitions, for the loader to find before
@@ -18,7 +20,7 @@ fn stand_in(directory: &Path, defines: &[&str]) {
     let mut cc = command("cc");
     cc.args(["-std=gnu11", "-w", "-shared", "-fPIC", "-DRELEASE=6"]);
     cc.args(defines.iter().map(|define| format!("-D{define}")));
-    cc.arg(crate_dir().join("../../tests/stand-in/hip.c"));
+    cc.arg(workspace().join("tests/stand-in/hip.c"));
     run(cc.arg("-o").arg(directory.join("libamdhip64.so.6")));
 }
 
@@ -86,7 +88,7 @@ fn no_device_is_an_answer_and_no_warning() {
 #[test]
 fn no_library_at_all_is_an_answer_and_no_warning() {
     let machine = Machine::new();
-    let program = machine.compile(&crate_dir().join("tests/c/device.c"));
+    let program = machine.compile(&c_source("device.c"));
     let root = machine.root.join("root");
     let mut linked = command("ldd");
     let linked = text(run(linked.arg(&program).env("LD_LIBRARY_PATH", machine.libdir())).stdout);

@@ -328,7 +328,7 @@ fn user_without_rights() -> u32 {
 
 /// The driver as a user without rights: `nobody` where the tests are root.
 fn unprivileged(machine: &Machine) -> Command {
-    let program = machine.compile(&crate_dir().join("tests/c/driver.c"));
+    let program = machine.compile(&c_source("driver.c"));
     if rustix::process::geteuid().is_root() {
         let mut driver = command("setpriv");
         driver.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
@@ -483,7 +483,7 @@ fn a_full_tmpfs_loses_nothing() {
     let machine = Machine::new();
     let large = Large::new(&machine);
     std::fs::create_dir(machine.user()).unwrap();
-    let program = machine.compile(&crate_dir().join("tests/c/driver.c"));
+    let program = machine.compile(&c_source("driver.c"));
     let script = "mount -t tmpfs -o size=48k,mode=0700 none \"$0\" || exit 77; exec \"$@\"";
     let mut driver = machine.environment(command("unshare"));
     driver.args(["--mount", "sh", "-c", script]).arg(machine.user()).arg(program);
@@ -499,7 +499,7 @@ fn a_full_tmpfs_loses_nothing() {
 fn a_full_disk_loses_nothing() {
     let machine = Machine::new();
     let large = Large::new(&machine);
-    let program = machine.compile(&crate_dir().join("tests/c/driver.c"));
+    let program = machine.compile(&c_source("driver.c"));
     let launch = "import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (49152, 49152))

@@ -14,7 +14,7 @@ const KERNELS: usize = 60;
 #[track_caller]
 fn run_with_faults(machine: &Machine, test: &str, lock_error: Option<i32>) {
     let library = machine.root.join("failing.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/failing.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime/c/failing.c");
     let mut compiler = command("cc");
     compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]);
     let compiled = run(compiler.arg("-o").arg(&library).arg(source));

@@ -1,0 +1,83 @@
+//! The payload of an .rpm: what is in it, and what its header says about it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+use gfxpack_model::package::PackageSpec;
+use sha2::Sha256;
+
+use super::cpio;
+use crate::Error;
+use crate::compress::Compression;
+use crate::contents::Contents;
+use crate::digests::Digests;
+use crate::output::Hashing;
+
+/// What the header says about a payload that is written.
+pub(super) struct PayloadDigests {
+    /// SHA-256 of every entry's content, none for a directory.
+    pub(super) files: Vec<Option<String>>,
+    /// SHA-256 of the archive before compression.
+    pub(super) archive: String,
+    /// SHA-256 of the archive after compression.
+    pub(super) compressed: String,
+    /// Bytes after compression.
+    pub(super) compressed_size: u64,
+}
+
+/// Files and own directories, in the order of their paths' bytes: the one in
+/// which the library lists them.
+pub(super) fn entries<'a>(
+    contents: &'a Contents<'_>,
+    own: &BTreeSet<&'a str>,
+) -> Vec<cpio::Entry<'a>> {
+    const DIRECTORY: u32 = 0o040_000;
+    const REGULAR: u32 = 0o100_000;
+    let files = contents.iter().map(|(path, item)| cpio::Entry {
+        path,
+        mode: REGULAR | item.mode,
+        item: Some(item),
+    });
+    let directories =
+        own.iter().map(|path| cpio::Entry { path, mode: DIRECTORY | 0o755, item: None });
+    let mut entries: Vec<_> = files.chain(directories).collect();
+    entries.sort_by_key(|entry| entry.path);
+    entries
+}
+
+/// Whether the archive's entries bear their names, or are too large for that.
+pub(super) fn is_named(contents_size: u64) -> bool {
+    contents_size <= cpio::NAMED_MAX
+}
+
+pub(super) fn total_size(entries: &[cpio::Entry<'_>]) -> u64 {
+    entries.iter().filter_map(|entry| entry.item).map(|item| item.size).sum()
+}
+
+pub(super) fn write_payload(
+    spec: &PackageSpec,
+    entries: &[cpio::Entry<'_>],
+    payload: &mut File,
+    path: &Path,
+    compression: Compression,
+    threads: usize,
+) -> Result<PayloadDigests, Error> {
+    let failed = |e| Error::write(path, e);
+    let encoder = compression.encoder(Hashing::new(payload), threads);
+    let mut archive = Hashing::new(encoder.map_err(failed)?);
+    let named = is_named(total_size(entries));
+    let digests = Digests::start::<Sha256>().map_err(failed)?;
+    for (index, entry) in entries.iter().enumerate() {
+        cpio::header(&mut archive, entry, index, spec.source_date_epoch, named).map_err(failed)?;
+        if let Some(item) = entry.item {
+            cpio::body(&mut archive, item, path, &digests)?;
+        }
+    }
+    let mut digests = digests.finish().into_iter();
+    let files = entries.iter().map(|entry| entry.item.and_then(|_| digests.next())).collect();
+    cpio::trailer(&mut archive).map_err(failed)?;
+    let (encoder, archive, _) = archive.finish();
+    let (_, compressed, compressed_size) = encoder.finish().map_err(failed)?.finish();
+    Ok(PayloadDigests { files, archive, compressed, compressed_size })
+}

@@ -1,0 +1,74 @@
+//! What Debian's policy and rpm forbid is not written.
+
+use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_package::deb::{self, DebOptions};
+use gfxpack_package::rpm::{self, RpmOptions};
+use gfxpack_package::{Compression, Error};
+
+use crate::support::{NAME, file_names, plain_spec, temp};
+
+#[test]
+fn what_policy_forbids_is_refused_with_a_hint() {
+    let dir = temp();
+    let refused = |change: &dyn Fn(&mut PackageSpec)| {
+        let mut spec = plain_spec(Vec::new());
+        change(&mut spec);
+        let error = deb::write(&spec, dir.path(), &DebOptions::default()).expect_err("illegal");
+        assert!(error.to_string().starts_with("failed to "), "{error}");
+        assert!(!error.hint().is_empty());
+        assert_eq!(file_names(dir.path()), Vec::<String>::new());
+        error
+    };
+    assert!(matches!(refused(&|s| s.name = "Upper".to_owned()), Error::Name { .. }));
+    assert!(matches!(refused(&|s| s.version = "v1".to_owned()), Error::Version { .. }));
+    assert!(matches!(refused(&|s| s.revision = "1-1".to_owned()), Error::Version { .. }));
+    assert!(matches!(refused(&|s| s.summary.push('.')), Error::Field { .. }));
+    assert!(matches!(refused(&|s| s.summary = "x".repeat(80)), Error::Field { .. }));
+    assert!(matches!(refused(&|s| s.version = "1".repeat(101)), Error::Version { .. }));
+    for maintainer in ["me", "X <@>", "A <a@b.c> x <d@e>", "A <a b@c>"] {
+        assert!(matches!(refused(&|s| s.maintainer = maintainer.to_owned()), Error::Field { .. }));
+    }
+    assert!(matches!(
+        refused(&|s| s.section = "a\nEssential: yes".to_owned()),
+        Error::Field { .. }
+    ));
+    assert!(matches!(refused(&|s| s.changelog.clear()), Error::Field { .. }));
+    assert!(matches!(refused(&|s| s.source_date_epoch = 1 << 32), Error::TimeStamp { .. }));
+    assert!(matches!(
+        refused(&|s| s.files[0].path = "usr/x".to_owned()),
+        Error::InstallPath { .. }
+    ));
+    assert!(matches!(refused(&|s| s.files.push(s.files[0].clone())), Error::PathClash { .. }));
+    assert!(matches!(
+        refused(&|s| s.files[0].path = format!("/usr/share/doc/{NAME}/copyright")),
+        Error::PathClash { .. }
+    ));
+    let options =
+        DebOptions { compression: Compression::Xz { level: 10 }, ..DebOptions::default() };
+    let spec = plain_spec(Vec::new());
+    assert!(matches!(deb::write(&spec, dir.path(), &options), Err(Error::Level { .. })));
+}
+
+#[test]
+fn what_rpm_forbids_is_refused_with_a_hint() {
+    let dir = temp();
+    let refused = |change: &dyn Fn(&mut PackageSpec)| {
+        let mut spec = plain_spec(Vec::new());
+        change(&mut spec);
+        let error = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect_err("illegal");
+        assert!(error.to_string().starts_with("failed to "), "{error}");
+        assert!(!error.hint().is_empty());
+        assert_eq!(file_names(dir.path()), Vec::<String>::new());
+        error
+    };
+    let error = refused(&|s| s.version = "1.0-rc1".to_owned());
+    assert!(matches!(error, Error::Version { .. }) && error.hint().contains('-'), "{error}");
+    assert!(matches!(refused(&|s| s.name = "a b".to_owned()), Error::Name { .. }));
+    assert!(matches!(refused(&|s| s.license.clear()), Error::Field { .. }));
+    let relation = Relation {
+        kind: RelationKind::Depends,
+        name: "a".to_owned(),
+        version: Some((">".to_owned(), "1".to_owned())),
+    };
+    assert!(matches!(refused(&|s| s.relations.push(relation.clone())), Error::Relation { .. }));
+}

@@ -1,0 +1,47 @@
+//! What is known of the inputs while they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gfxpack_compile::SourceSet;
+use gfxpack_plan::expand::KeyRequest;
+use gfxpack_plan::plan::TargetRequest;
+use gfxpack_plan::{InputError, Problem};
+
+use super::excluded::Excluded;
+use crate::library::Library;
+use crate::unbuildable::{Reason, Unbuildable};
+
+/// Sources that are not compiled because of their licence, with the reason.
+pub type LeftOut = BTreeMap<String, String>;
+
+pub(super) struct Reader {
+    pub(super) requests: Vec<TargetRequest>,
+    pub(super) sources: SourceSet,
+    pub(super) library: Library,
+    /// Names of sources that programs wrote.
+    pub(super) generated: BTreeSet<String>,
+    pub(super) excluded: Excluded,
+    /// Of manifests: people write those, and a wrong path is theirs to mend.
+    pub(super) missing: Vec<InputError>,
+    /// Of key lists: machines write those, and the other keys are worth it.
+    pub(super) problems: Vec<InputError>,
+    pub(super) unbuildable: Unbuildable,
+    pub(super) warnings: Vec<String>,
+    /// Manifests and key lists.
+    pub(super) files: usize,
+    /// Whether keys of MIOpen's are among the inputs.
+    pub(super) for_miopen: bool,
+    /// Whether any input may have kernels: not where all key lists are empty.
+    pub(super) has_input: bool,
+    /// Sources that Debian does not take, although their licence is free.
+    pub(super) left_out_by_debian: LeftOut,
+}
+
+impl Reader {
+    /// Notes what is wrong with a key.
+    pub(super) fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
+        let reason = Reason::from(&problem);
+        self.problems.push(key.location.error(problem));
+        reason
+    }
+}

@@ -1,0 +1,108 @@
+//! The manifest's form: targets, files and packages, by names below its
+//! directory.
+
+use std::path::{Component, Path, PathBuf};
+
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_package::Written;
+use serde::{Deserialize, Serialize};
+
+use crate::origin::Origin;
+
+/// What lies in a directory of packages.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    pub(super) generator: String,
+    /// Whether every kernel asked for is in its kdb.
+    pub(super) complete: bool,
+    /// Sorted by target.
+    pub(super) targets: Vec<Entry>,
+    /// Packages of families, with their bills of material.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) families: Vec<Package>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) beside: Vec<File>,
+}
+
+/// One kdb, with its packages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    pub(super) target: Target,
+    pub(super) gfx: String,
+    pub(super) kernels: u64,
+    /// What it was made from.
+    #[serde(flatten)]
+    pub(crate) origin: Origin,
+    pub(super) kdb: File,
+    pub(super) packages: Vec<Package>,
+    /// Bills of material and signatures of the packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) beside: Vec<File>,
+    /// Performance and find databases in the packages, by their names there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tuning: Vec<File>,
+    pub(super) missing: Vec<Missing>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct File {
+    pub(super) file: String,
+    pub(super) size: u64,
+    pub(super) sha256: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Package {
+    pub(super) format: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    #[serde(flatten)]
+    pub(super) file: File,
+    /// Where it installs the kdb and what is shipped with it; none in what
+    /// holds no kdb, and in manifests of before this was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) installs: Vec<String>,
+    /// The packages that a metapackage depends on; likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) depends: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Missing {
+    pub(super) kernel_name: String,
+    pub(super) kernel_args: String,
+    pub(super) reason: String,
+}
+
+pub(super) fn describe(name: String, written: &Written) -> File {
+    File { file: name, size: written.size, sha256: written.sha256.clone() }
+}
+
+impl Entry {
+    /// The keys that are missing from the kdb, with the reason.
+    pub fn missing(&self) -> Vec<(KernelKey, String)> {
+        let key = |missing: &Missing| KernelKey {
+            kernel_name: missing.kernel_name.clone(),
+            kernel_args: missing.kernel_args.clone(),
+        };
+        self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
+    }
+}
+
+/// A name from a manifest that stays within its directory.
+pub(super) fn within(out: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
+}
+
+/// A file of a manifest, if it has the size it had.
+pub(super) fn lies_there(out: &Path, file: &File) -> Option<Written> {
+    let path = within(out, &file.file)?;
+    (path.metadata().ok()?.len() == file.size).then(|| Written {
+        file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        path,
+        size: file.size,
+        sha256: file.sha256.clone(),
+    })
+}

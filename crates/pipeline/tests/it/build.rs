@@ -1,0 +1,68 @@
+//! Keys become rows.
+
+use gfxpack_kdb::Reader;
+use gfxpack_pipeline::error::ErrorKind;
+
+use crate::project::{Project, has, key};
+
+#[test]
+fn a_key_becomes_a_row() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    let built = project.build();
+    assert_eq!((built.summary.compiled, built.failed), (1, 0));
+    let object = Reader::open(project.kdb()).unwrap().get(&key("conv.s")).unwrap().unwrap();
+    assert!(object.starts_with(b"\x7fELF"));
+    built.outcome(false).unwrap();
+}
+
+#[test]
+fn the_second_run_compiles_nothing_and_makes_the_same_bytes() {
+    let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n")]);
+    project.build();
+    let first = std::fs::read(project.kdb()).unwrap();
+    std::fs::remove_dir_all(project.path("out")).unwrap();
+    let summary = project.build().summary;
+    assert_eq!((summary.compiled, summary.cached), (0, 2));
+    assert!(std::fs::read(project.kdb()).unwrap() == first);
+}
+
+#[test]
+fn what_changed_is_compiled_and_nothing_else() {
+    let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n")]);
+    project.build();
+    project.write("sources/a.s", "s_nop 1\n");
+    let summary = project.build().summary;
+    assert_eq!((summary.compiled, summary.cached), (1, 1));
+}
+
+#[test]
+fn a_refused_kernel_is_missing_and_the_others_go_on() {
+    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
+    let built = project.build();
+    assert!(has(&project.kdb(), "good.s") && !has(&project.kdb(), "bad.s"));
+    let [(missing, reason)] = &built.kdbs[0].missing[..] else { panic!("one is missing") };
+    assert_eq!((missing, built.failed), (&key("bad.s"), 1));
+    assert!(!reason.is_empty());
+    let error = built.outcome(false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn a_refused_kernel_is_not_tried_again_unless_that_is_asked_for() {
+    let project = Project::with(&[("bad.s", "refuse\n")]);
+    project.build();
+    assert_eq!(project.build().summary.refused_before, 1);
+    let mut options = project.options();
+    options.build.retry_refused = true;
+    assert_eq!(project.run(&options).unwrap().summary.refused_before, 0);
+}
+
+#[test]
+fn with_partial_results_allowed_a_refused_kernel_is_no_failure() {
+    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
+    let mut options = project.options();
+    options.build.allow_partial = true;
+    let built = project.run(&options).unwrap();
+    assert_eq!(built.failed, 1);
+    built.outcome(false).unwrap();
+}

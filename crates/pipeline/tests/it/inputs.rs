@@ -1,0 +1,50 @@
+//! What is read before anything runs.
+
+use gfxpack_pipeline::error::{Error, ErrorKind};
+use gfxpack_pipeline::inputs::read;
+
+use crate::project::{Project, TARGET, key};
+
+#[test]
+fn a_key_with_its_source_is_a_request() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    let read = read(&project.inputs(), None).expect("sound");
+    let [request] = &read.requests[..] else { panic!("one target") };
+    assert_eq!(request.target.to_string(), "gfx906@60");
+    let keys: Vec<_> = request.keys.iter().map(|(request, _)| (*request.key).clone()).collect();
+    assert_eq!(keys, [key("conv.s")]);
+    assert!(read.inputs.problems.is_empty() && read.inputs.unbuildable.is_empty());
+}
+
+#[test]
+fn a_source_that_is_nowhere_ends_the_run_as_wrong_input() {
+    let project = Project::with(&[]);
+    project.write("sources/other.s", "s_endpgm\n");
+    project.write_keys(["conv.s"].into_iter());
+    let error = read(&project.inputs(), None).err().expect("no kernel is left");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    let Error::Inputs(problems) = &error else { panic!("{error}") };
+    assert!(problems[0].to_string().contains("conv.s"), "{}", problems[0]);
+}
+
+#[test]
+fn with_partial_results_allowed_the_others_go_on() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    project.write_keys(["conv.s", "gone.s"].into_iter());
+    let mut inputs = project.inputs();
+    inputs.allow_partial = true;
+    let read = read(&inputs, None).expect("one kernel is left");
+    assert_eq!(read.requests[0].keys.len(), 1);
+    let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
+    assert_eq!(unbuilt.iter().map(|it| &it.key).collect::<Vec<_>>(), [&key("gone.s")]);
+}
+
+#[test]
+fn keys_without_a_place_for_sources_are_wrong_usage() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    let mut inputs = project.inputs();
+    inputs.source_dirs.clear();
+    let error = read(&inputs, None).err().expect("nowhere to look");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.hint().is_some_and(|hint| hint.contains("--source-dir")), "{error}");
+}

@@ -1,0 +1,188 @@
+//! A directory with kernels, and a compiler that is a shell script: it makes
+//! the smallest code object there is, and refuses sources that ask for it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gfxpack_compile::{Cancel, Shortcuts};
+use gfxpack_kdb::Reader;
+use gfxpack_model::KernelKey;
+use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
+use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::options::{
+    BuildOptions, CacheOptions, InputOptions, KdbForm, PrepareOptions, Purpose,
+};
+use gfxpack_pipeline::prepare::Work;
+use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_toolchain::Search;
+use tempfile::TempDir;
+
+pub(crate) const TARGET: &str = "gfx906_60";
+
+/// Needs no program but the shell. `ROOT` is the project's directory.
+///
+/// What an assembler reads is told by its own process, which a script can't
+/// be: `true` does for it, and for the linker whose libraries are known.
+const CLANG: &str = r#"#!/bin/sh
+case " $* " in
+    *" --version "*) echo 'clang version 17.0.0'; exit ;;
+    *" -print-resource-dir "*) echo ROOT/llvm/lib/clang/17; exit ;;
+    *" -print-prog-name=ld.lld "*) echo ROOT/llvm/bin/ld.lld; exit ;;
+    *" --print-supported-cpus "*) echo gfx906; exit ;;
+    *" -v "*) exit ;;
+esac
+out= source= last=
+for word in "$@"; do
+    case $last in -o) out=$word ;; esac
+    case $word in *.s) source=$word ;; esac
+    last=$word
+done
+ROOT/llvm/bin/ld.lld -cc1as "$source"
+while read -r line; do
+    case $line in refuse) echo "$source:1:1: error: refused as it asks for" >&2; exit 1 ;; esac
+done < "$source"
+zeros='\000\000\000\000\000\000\000\000'
+head="\177ELF\002\001\001\100\003\000\000\000\000\000\000\000\003\000\340\000\001\000\000\000"
+tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
+printf "$head$zeros$zeros$zeros$tail" > "$out"
+"#;
+
+/// Nobody listens.
+pub(crate) struct Silent;
+
+impl Progress for Silent {
+    fn event(&self, _: Event<'_>) {}
+}
+
+/// A directory with a compiler, sources and a list of keys.
+pub(crate) struct Project {
+    dir: TempDir,
+}
+
+impl Project {
+    /// With these sources by name, and a key for each.
+    pub(crate) fn with(sources: &[(&str, &str)]) -> Self {
+        let project = Self { dir: tempfile::tempdir().expect("a directory") };
+        let root = project.path("");
+        project.write("llvm/bin/clang", &CLANG.replace("ROOT", root.to_str().expect("UTF-8")));
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(project.path("llvm/bin/clang"), executable).expect("one's own file");
+        symlink("/bin/true", project.path("llvm/bin/ld.lld")).expect("linked");
+        project.write("llvm/lib/clang/17/include/stddef.h", "");
+        project.write("bitcode/oclc_isa_version_906.bc", "");
+        let version = "#define HIP_VERSION_MAJOR 5\n#define HIP_VERSION_MINOR 2\n\
+                       #define HIP_VERSION_PATCH 0\n";
+        project.write("rocm/include/hip/hip_version.h", version);
+        for (name, text) in sources {
+            project.write(&format!("sources/{name}"), text);
+        }
+        project.write_keys(sources.iter().map(|(name, _)| *name));
+        project
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("it is there").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("below the directory")).expect("created");
+        fs::write(path, text).expect("written");
+    }
+
+    /// The list of keys, one for each of these sources.
+    pub(crate) fn write_keys<'n>(&self, sources: impl Iterator<Item = &'n str>) {
+        let lines = sources.map(|source| {
+            let key = key(source);
+            format!(
+                "{{\"kernel_name\":\"{}\",\"kernel_args\":\"{}\"}}\n",
+                key.kernel_name, key.kernel_args
+            )
+        });
+        self.write("keys.jsonl", &lines.collect::<String>());
+    }
+
+    pub(crate) fn inputs(&self) -> InputOptions {
+        InputOptions {
+            keys: vec![self.path("keys.jsonl")],
+            source_dirs: vec![self.path("sources")],
+            targets: vec![TARGET.parse().expect("a target")],
+            max_object_bytes: 1 << 20,
+            ..InputOptions::default()
+        }
+    }
+
+    pub(crate) fn options(&self) -> DistOptions {
+        let search = Search {
+            clang: vec![self.path("llvm/bin/clang")],
+            device_libs: vec![self.path("bitcode")],
+            rocm_path: vec![self.path("rocm")],
+            environment: vec![("PATH".into(), self.path("llvm/bin").into())],
+            ..Search::default()
+        };
+        DistOptions {
+            prepare: PrepareOptions {
+                inputs: self.inputs(),
+                search,
+                cache: CacheOptions { dir: Some(self.path("cache")), size: None },
+                purpose: Purpose::Build,
+                jobs: 1,
+                source_date_epoch: 1_735_689_600,
+            },
+            stored_plan: None,
+            build: BuildOptions {
+                out: self.path("out"),
+                jobs: Some(2),
+                timeout: Duration::from_secs(60),
+                allow_partial: false,
+                form: KdbForm::default(),
+                report: None,
+                shortcuts: Shortcuts::NONE,
+                allow_read: Vec::new(),
+                retry_refused: false,
+                write_refused: None,
+                remote: None,
+                shared_cache: None,
+            },
+            package: None,
+        }
+    }
+
+    /// Builds with these options.
+    pub(crate) fn run(&self, options: &DistOptions) -> Result<Built, Error> {
+        match Dist::prepare(options, &Cancel::default(), &Silent)? {
+            Work::ToDo(dist) => dist.run(None, &Cancel::default(), &Silent),
+            Work::NothingMissing(_) | Work::NoKeys => panic!("there is nothing to do"),
+        }
+    }
+
+    /// Builds; the run as a whole must not fail.
+    #[track_caller]
+    pub(crate) fn build(&self) -> Built {
+        self.run(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
+    }
+
+    pub(crate) fn kdb(&self) -> PathBuf {
+        self.path("out/kdb/gfx906_60.kdb")
+    }
+
+    pub(crate) fn manifest(&self) -> serde_json::Value {
+        let text = fs::read(self.path("out/manifest.json")).expect("it is written");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+}
+
+/// The key of a source.
+pub(crate) fn key(source: &str) -> KernelKey {
+    KernelKey {
+        kernel_name: format!("{source}.o"),
+        kernel_args: " -Wa,-defsym,N=1 -mcpu=gfx906".to_owned(),
+    }
+}
+
+/// Whether the kdb has the key of a source.
+pub(crate) fn has(kdb: &Path, source: &str) -> bool {
+    Reader::open(kdb).expect("a kdb").get(&key(source)).expect("readable").is_some()
+}

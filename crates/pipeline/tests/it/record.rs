@@ -1,0 +1,49 @@
+//! What lies beside the kdb says what it is.
+
+use gfxpack_pipeline::record;
+
+use crate::project::{Project, key};
+
+#[test]
+fn the_manifest_has_the_kdb_and_what_is_missing_from_it() {
+    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
+    project.build();
+    let manifest = project.manifest();
+    assert_eq!(manifest["complete"], false);
+    let entry = &manifest["targets"][0];
+    assert_eq!(
+        (&entry["kernels"], &entry["kdb"]["file"]),
+        (&1.into(), &"kdb/gfx906_60.kdb".into())
+    );
+    assert_eq!(entry["missing"][0]["kernel_name"], "bad.s.o");
+    let recorded = record::of_kdb(&project.kdb()).unwrap().expect("it is recorded");
+    assert_eq!(recorded.missing()[0].0, key("bad.s"));
+}
+
+#[test]
+fn a_kdb_that_changed_or_whose_record_is_gone_has_none() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    project.build();
+    let manifest = project.path("out/manifest.json");
+    let text = std::fs::read(&manifest).unwrap();
+    assert!(record::of_kdb(&project.kdb()).unwrap().is_some());
+    std::fs::remove_file(&manifest).unwrap();
+    assert!(record::of_kdb(&project.kdb()).unwrap().is_none(), "without a record");
+    std::fs::write(&manifest, &text[..text.len() / 2]).unwrap();
+    assert!(record::of_kdb(&project.kdb()).unwrap().is_none(), "with half of one");
+    std::fs::write(&manifest, text).unwrap();
+    let mut kdb = std::fs::read(project.kdb()).unwrap();
+    kdb.push(0);
+    std::fs::write(project.kdb(), kdb).unwrap();
+    assert!(record::of_kdb(&project.kdb()).unwrap().is_none(), "of another file");
+}
+
+#[test]
+fn a_damaged_record_of_an_earlier_run_is_written_anew() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    project.build();
+    let whole = project.manifest();
+    project.write("out/manifest.json", "{\"format\": 1, \"targets\": [");
+    project.build();
+    assert_eq!(project.manifest(), whole);
+}

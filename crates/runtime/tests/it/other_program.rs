@@ -1,0 +1,59 @@
+//! Another program with a kdb open, which does as it is told.
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout};
+
+use crate::support::{child, child_arguments, say, spawn};
+
+/// A process of its own that runs the SQL it is given.
+pub(crate) struct OtherProgram {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl OtherProgram {
+    pub(crate) fn start(path: &Path) -> Self {
+        let test = "other_program::child_that_runs_sql";
+        let mut child = spawn(&mut child(test, &[path.to_str().unwrap()]));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut program = Self { child, lines };
+        program.expect("open");
+        program
+    }
+
+    /// Past what the test harness says.
+    #[track_caller]
+    fn expect(&mut self, line: &str) {
+        assert!(self.lines.by_ref().map(Result::unwrap).any(|said| said == line), "`{line}`");
+    }
+
+    /// Has it run a statement on one line.
+    #[track_caller]
+    pub(crate) fn tell(&mut self, sql: &str) {
+        writeln!(self.child.stdin.as_ref().unwrap(), "{sql}").unwrap();
+        self.expect("done");
+    }
+
+    /// Has it close the file and end.
+    pub(crate) fn close(mut self) {
+        drop(self.child.stdin.take());
+        self.expect("closed");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+#[ignore = "the child of other tests, started in a process of its own"]
+fn child_that_runs_sql() {
+    let connection = rusqlite::Connection::open(&child_arguments()[0]).unwrap();
+    say("open");
+    for line in std::io::stdin().lines() {
+        let mut statement = connection.prepare(&line.unwrap()).unwrap();
+        let mut rows = statement.query(()).unwrap();
+        while rows.next().unwrap().is_some() {}
+        say("done");
+    }
+    connection.close().unwrap();
+    say("closed");
+}

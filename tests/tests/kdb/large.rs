@@ -1,0 +1,170 @@
+//! Files larger than the memory that may be used for them, and a million rows.
+
+use std::io;
+use std::path::Path;
+
+use gfxpack_kdb::{
+    Blob, Conflict, CopyOptions, Layout, MAX_OBJECT_BYTES, ReadError, Row, SplitBy, VerifyOptions,
+    WriteOptions, convert, diff, merge, split, verify, write,
+};
+use gfxpack_model::KernelKey;
+
+use crate::support::{GFX906, child_path, code_object, key, run_child};
+
+const MEMORY_MIB: u64 = 200;
+
+/// Peak resident memory of this process, as Linux counts it.
+fn assert_peak_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib > 1024, "a number that means something");
+    assert!(kib >> 10 < MEMORY_MIB, "{} MiB in memory", kib >> 10);
+}
+
+fn large(count: u64, size: usize) -> Vec<(KernelKey, Vec<u8>)> {
+    let kernel = |n| {
+        let args = format!(" -DN={n:06} -mcpu=gfx906");
+        (key("large.cl.o", &args), code_object(GFX906, n, size, false))
+    };
+    (0..count).map(kernel).collect()
+}
+
+const OBJECT_BYTES: usize = 2 << 20;
+const OBJECTS: u64 = 128;
+
+/// The contract is on files of 2 GB; with 256 MiB of objects, one that holds
+/// the file, or what comes out of it, is over the limit already.
+#[test]
+fn writing_and_verifying_need_less_memory_than_the_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, large) in [("raw.kdb", true), ("small.kdb", false)] {
+        let path = directory.path().join(name);
+        run_child("large::child_writes_much", "", &path);
+        assert_eq!(path.metadata().unwrap().len() > 256 << 20, large);
+        run_child("large::child_verifies_much", "", &path);
+    }
+}
+
+#[test]
+#[ignore = "a child of writing_and_verifying_need_less_memory_than_the_objects"]
+fn child_writes_much() {
+    let path = child_path();
+    let keys: Vec<_> = large(OBJECTS, 64).into_iter().map(|(key, _)| key).collect();
+    let rows: Vec<Row<'_>> =
+        keys.iter().map(|key| Row { key, size: OBJECT_BYTES as u64 }).collect();
+    let mut options = WriteOptions::default();
+    // Either large on disk, or small there and large in memory.
+    let raw = path.ends_with("raw.kdb");
+    options.blob = if raw { Blob::Raw } else { Blob::Auto };
+    let object = |index: usize| {
+        let noise = if raw { OBJECT_BYTES } else { 64 };
+        let mut object = code_object(GFX906, index as u64, noise, false);
+        object.resize(OBJECT_BYTES, 0);
+        io::Result::Ok(object)
+    };
+    let written = write(&path, &rows, &options, object).unwrap();
+    assert_eq!(written.raw_rows, if raw { OBJECTS } else { 0 });
+    assert_peak_memory();
+}
+
+#[test]
+#[ignore = "a child of writing_and_verifying_need_less_memory_than_the_objects"]
+fn child_verifies_much() {
+    let report = verify(&child_path(), None, &VerifyOptions::default()).unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    assert_eq!(report.object_bytes, OBJECTS * OBJECT_BYTES as u64);
+    assert_peak_memory();
+}
+
+fn in_layout(layout: Layout) -> CopyOptions<'static> {
+    let mut options = CopyOptions::default();
+    options.layout = Some(layout);
+    options
+}
+
+/// Each of the tools, on a file larger than the memory it may take.
+#[test]
+fn all_copies_need_less_memory_than_the_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large.kdb");
+    let keys: Vec<KernelKey> =
+        (0..OBJECTS).map(|n| key("large.cl.o", &format!(" -DN={n:03} -mcpu=gfx906"))).collect();
+    let rows: Vec<_> =
+        keys.iter().map(|key| gfxpack_kdb::Row { key, size: OBJECT_BYTES as u64 }).collect();
+    let mut options = WriteOptions::default();
+    options.blob = Blob::Raw;
+    let object = |index: usize| {
+        let mut object = code_object(GFX906, index as u64, 4096, false);
+        object.resize(OBJECT_BYTES, index as u8);
+        io::Result::Ok(object)
+    };
+    let written = write(&path, &rows, &options, object).unwrap();
+    assert!(written.file_bytes > 256 << 20);
+    run_child("large::child_works_on_much", "", &path);
+}
+
+#[test]
+#[ignore = "the child of all_copies_need_less_memory_than_the_objects"]
+fn child_works_on_much() {
+    let path = child_path();
+    let beside = |name: &str| path.with_file_name(name);
+    let options = CopyOptions::default();
+    convert(&path, &beside("dense.kdb"), &in_layout(Layout::Dense)).unwrap();
+    assert_peak_memory();
+    let inputs = [path.clone(), beside("dense.kdb")];
+    let merged = merge(&inputs, &beside("merged.kdb"), Conflict::Error, &options).unwrap();
+    assert_eq!((merged.written.rows, merged.repeated), (OBJECTS, OBJECTS));
+    assert_peak_memory();
+    let found =
+        diff(&path, &beside("merged.kdb"), MAX_OBJECT_BYTES, |_| Ok::<_, ReadError>(())).unwrap();
+    assert_eq!(found.same, OBJECTS);
+    let same = |a: &Path, b: &Path| crate::support::command("cmp").arg(a).arg(b).status().unwrap();
+    assert!(same(&path, &beside("merged.kdb")).success());
+    std::fs::remove_file(beside("merged.kdb")).unwrap();
+    let mut count = 0;
+    split(&path, &beside("parts"), SplitBy::Size(64 << 20), &options, |_| count += 1).unwrap();
+    assert_eq!(count, 5);
+    std::fs::remove_dir_all(beside("parts")).unwrap();
+    assert_peak_memory();
+    // Without its first page, so that nothing but the pages themselves tells.
+    let mut bytes = std::fs::File::options().write(true).open(&path).unwrap();
+    io::Write::write_all(&mut bytes, &[0; 4096]).unwrap();
+    let lost = |row: &gfxpack_kdb::Lost| panic!("nothing is lost: {row}");
+    let repaired = gfxpack_kdb::repair(&path, &beside("repaired.kdb"), &options, lost).unwrap();
+    assert_eq!(repaired.written.rows, OBJECTS);
+    assert_peak_memory();
+}
+
+const ROWS: u64 = 1_000_000;
+
+/// A fifth of the rows are in both files.
+#[test]
+fn a_million_rows_are_merged_as_a_stream() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, first) in [("a.kdb", 0), ("b.kdb", 2 * ROWS / 5)] {
+        let numbers = first..first + 3 * ROWS / 5;
+        let keys: Vec<KernelKey> = numbers
+            .map(|n| key("many.cl.o", &format!(" -DN={n:07} {} -mcpu=gfx906", "-DX=1 ".repeat(20))))
+            .collect();
+        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
+        let mut options = WriteOptions::default();
+        options.blob = Blob::Raw;
+        let object = |index| io::Result::Ok(code_object(GFX906, first + index as u64, 80, false));
+        write(&directory.path().join(name), &rows, &options, object).unwrap();
+    }
+    run_child("large::child_merges_much", "", directory.path());
+}
+
+#[test]
+#[ignore = "the child of a_million_rows_are_merged_as_a_stream"]
+fn child_merges_much() {
+    let directory = child_path();
+    let inputs = ["a.kdb", "b.kdb"].map(|name| directory.join(name));
+    let out = directory.join("out.kdb");
+    let mut options = CopyOptions::default();
+    options.layout = Some(Layout::Dense);
+    let merged = merge(&inputs, &out, Conflict::Newest, &options).unwrap();
+    assert_eq!((merged.written.rows, merged.repeated), (ROWS, ROWS / 5));
+    assert_peak_memory();
+}

@@ -1,0 +1,17 @@
+//! Holds the packages against the programs that must take them: dpkg, lintian,
+//! rpm, tar and sha256sum.
+
+#[expect(dead_code, reason = "the rest is for the crate's own tests")]
+#[path = "../../../crates/package/tests/packages/archives.rs"]
+mod archives;
+#[expect(dead_code, reason = "the rest is for the crate's own tests")]
+#[path = "../../../crates/package/tests/packages/child.rs"]
+mod child;
+mod deb;
+mod foreign;
+mod installed;
+mod large;
+mod rpm;
+#[path = "../../../crates/package/tests/packages/support.rs"]
+mod support;
+mod tarball;

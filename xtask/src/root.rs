@@ -1,0 +1,8 @@
+//! Where the checkout is.
+
+use std::path::{Path, PathBuf};
+
+/// The checkout that this task was started in.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
+}

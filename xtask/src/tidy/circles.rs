@@ -1,0 +1,375 @@
+//! Circles of files: within a crate, no two files use each other, not by way of
+//! others either. A child module that uses what its parent has, and is used by
+//! it, is one: what both use belongs in a file of its own.
+//!
+//! Sources are read as tokens, not as a compiler reads them. A file uses
+//! another where it names a path that leads there by `crate::`, `super::`,
+//! `self::` or a submodule. A path through a file that only passes a name on
+//! (`pub use`) leads to where the name is defined, and a file that has nothing
+//! but `mod` and `use` lines uses nobody. Methods are not seen, nor what a
+//! macro writes. Tests are left out.
+
+mod paths;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use super::tree::{TextFile, Tree};
+use paths::Scope;
+
+/// Uses that close a circle and have not been mended: the file, and what it
+/// uses. An entry that closes none any more is a finding too.
+const KNOWN: &[(&str, &str)] = &[
+    ("crates/caches/src/known/miopen.rs", "crates/caches/src/known/mod.rs"),
+    ("crates/caches/src/known/opencl.rs", "crates/caches/src/known/mod.rs"),
+    ("crates/caches/src/known/torch.rs", "crates/caches/src/known/mod.rs"),
+    ("crates/caches/src/known/vendors.rs", "crates/caches/src/known/mod.rs"),
+    ("crates/compile/src/costs/report.rs", "crates/compile/src/costs.rs"),
+    ("crates/compile/src/remote/action.rs", "crates/compile/src/remote/mod.rs"),
+    ("crates/compile/src/remote/judge.rs", "crates/compile/src/remote/mod.rs"),
+    ("crates/compile/src/remote/runner.rs", "crates/compile/src/remote/mod.rs"),
+    ("crates/compile/src/store/adopt.rs", "crates/compile/src/store.rs"),
+    ("crates/compile/src/store/entry.rs", "crates/compile/src/store.rs"),
+    ("crates/compile/src/store/refusal.rs", "crates/compile/src/job.rs"),
+    ("crates/compile/src/store/refusal.rs", "crates/compile/src/store.rs"),
+    ("crates/compile/src/store/upkeep.rs", "crates/compile/src/store.rs"),
+    ("crates/compile/src/verdict.rs", "crates/compile/src/job.rs"),
+    ("crates/debian/src/archive.rs", "crates/debian/src/lib.rs"),
+    ("crates/debian/src/download.rs", "crates/debian/src/lib.rs"),
+    ("crates/gfxpack/src/args/asking.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/args/distribute.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/args/harvest.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/args/kdb.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/args/runtime.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/commands/doctor/databases.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/doctor/files.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/doctor/hardware.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/doctor/library.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/doctor/places.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/doctor/user.rs", "crates/gfxpack/src/commands/doctor.rs"),
+    ("crates/gfxpack/src/commands/kdb.rs", "crates/gfxpack/src/commands/mod.rs"),
+    ("crates/gfxpack/src/commands/kdb/check.rs", "crates/gfxpack/src/commands/explain.rs"),
+    ("crates/gfxpack/src/commands/kdb/object.rs", "crates/gfxpack/src/commands/kdb.rs"),
+    ("crates/gfxpack/src/commands/kdb/object.rs", "crates/gfxpack/src/commands/mod.rs"),
+    ("crates/gfxpack/src/commands/kdb/stats.rs", "crates/gfxpack/src/commands/kdb.rs"),
+    ("crates/gfxpack/src/commands/kdb/stats/page.rs", "crates/gfxpack/src/commands/kdb/stats.rs"),
+    ("crates/gfxpack/src/commands/perfdb.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/commands/problems/model.rs", "crates/gfxpack/src/commands/problems.rs"),
+    ("crates/gfxpack/src/fail.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/gfxpack/src/output.rs", "crates/gfxpack/src/args.rs"),
+    ("crates/harvest/src/log/commands.rs", "crates/harvest/src/log.rs"),
+    ("crates/harvest/src/log/lines.rs", "crates/harvest/src/log.rs"),
+    ("crates/harvest/src/read.rs", "crates/harvest/src/gather.rs"),
+    ("crates/harvest/src/read.rs", "crates/harvest/src/open.rs"),
+    ("crates/kdb/src/user/damage.rs", "crates/kdb/src/user/mod.rs"),
+    ("crates/kdb/src/user/snapshot.rs", "crates/kdb/src/user/mod.rs"),
+    ("crates/miopen-probe/src/settings.rs", "crates/miopen-probe/src/convolution.rs"),
+    ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/convolution.rs"),
+    ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/library.rs"),
+    ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/settings.rs"),
+    ("crates/miopen/src/ask/plan.rs", "crates/miopen/src/ask/collect.rs"),
+    ("crates/miopen/src/library/debian.rs", "crates/miopen/src/library.rs"),
+    ("crates/miopen/src/networks/emit.rs", "crates/miopen/src/networks.rs"),
+    ("crates/miopen/src/networks/table.rs", "crates/miopen/src/networks.rs"),
+    ("crates/miopen/src/networks/walk.rs", "crates/miopen/src/networks.rs"),
+    ("crates/miopen/src/onnx/axes.rs", "crates/miopen/src/onnx.rs"),
+    ("crates/miopen/src/onnx/layers.rs", "crates/miopen/src/onnx.rs"),
+    ("crates/miopen/src/onnx/model.rs", "crates/miopen/src/onnx.rs"),
+    ("crates/miopen/src/onnx/shapes.rs", "crates/miopen/src/onnx/model.rs"),
+    ("crates/miopen/src/problem/check.rs", "crates/miopen/src/problem.rs"),
+    ("crates/miopen/src/problem/driver.rs", "crates/miopen/src/problem.rs"),
+    ("crates/miopen/src/problem/line.rs", "crates/miopen/src/problem.rs"),
+    ("crates/miopen/src/problems/error.rs", "crates/miopen/src/problems.rs"),
+    ("crates/miopen/src/problems/text.rs", "crates/miopen/src/problems.rs"),
+    ("crates/model/src/processors/table.rs", "crates/model/src/processors.rs"),
+    ("crates/package/src/deb.rs", "crates/package/src/lib.rs"),
+    ("crates/package/src/rpm.rs", "crates/package/src/lib.rs"),
+    ("crates/package/src/tar.rs", "crates/package/src/lib.rs"),
+    ("crates/pipeline/src/writers.rs", "crates/pipeline/src/packages.rs"),
+    ("crates/plan/src/kernel_package/copyright.rs", "crates/plan/src/kernel_package.rs"),
+    ("crates/plan/src/kernel_package/meta.rs", "crates/plan/src/kernel_package.rs"),
+    ("crates/plan/src/kernel_package/names.rs", "crates/plan/src/kernel_package.rs"),
+    ("crates/plan/src/manifest.rs", "crates/plan/src/license.rs"),
+    ("crates/plan/src/manifest.rs", "crates/plan/src/location.rs"),
+    ("crates/plan/src/plan.rs", "crates/plan/src/expand.rs"),
+    ("crates/plan/src/shard/manifest.rs", "crates/plan/src/shard.rs"),
+    ("crates/plan/src/stored/read.rs", "crates/plan/src/stored/mod.rs"),
+    ("crates/plan/src/stored/write.rs", "crates/plan/src/stored/mod.rs"),
+    ("crates/process/src/watch/looks.rs", "crates/process/src/watch/answers.rs"),
+    ("crates/process/src/watch/path_text.rs", "crates/process/src/watch/mod.rs"),
+    ("crates/remote/src/execution/actions.rs", "crates/remote/src/execution/mod.rs"),
+    ("crates/remote/src/execution/connection.rs", "crates/remote/src/execution/blobs.rs"),
+    ("crates/remote/src/execution/connection.rs", "crates/remote/src/execution/mod.rs"),
+    ("crates/remote/src/execution/run.rs", "crates/remote/src/execution/mod.rs"),
+    ("crates/standin/src/sqlite/functions.rs", "crates/standin/src/sqlite/mod.rs"),
+    ("crates/standin/src/sqlite/statement.rs", "crates/standin/src/sqlite/mod.rs"),
+    ("crates/toolchain/src/probe_cache.rs", "crates/toolchain/src/probe.rs"),
+    ("crates/tuning/src/record.rs", "crates/tuning/src/read.rs"),
+    ("xtask/src/bench/package/ways.rs", "xtask/src/bench/package.rs"),
+    ("xtask/src/dist/recipes.rs", "xtask/src/dist.rs"),
+];
+
+/// A module by the names that lead to it from the crate's root.
+type Module = Vec<String>;
+/// Which files a file uses.
+type Uses<'a> = BTreeMap<&'a Path, BTreeSet<&'a Path>>;
+
+/// The files of one crate.
+#[derive(Default)]
+struct Crate<'a> {
+    modules: BTreeMap<Module, (&'a Path, Scope)>,
+}
+
+/// All circles of the checkout's crates.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    check_except(tree, KNOWN)
+}
+
+fn check_except(tree: &Tree, known: &[(&str, &str)]) -> Vec<Finding> {
+    let mut crates: BTreeMap<PathBuf, Crate<'_>> = BTreeMap::new();
+    for file in tree.files() {
+        if let Some((root, module)) = place(file, tree) {
+            let scope = Scope::read(&tokens::tokens(&file.text));
+            crates.entry(root).or_default().modules.insert(module, (&file.path, scope));
+        }
+    }
+    let mut uses = Uses::new();
+    crates.values().for_each(|of_crate| of_crate.add_uses(&mut uses));
+    let mut findings = Vec::new();
+    let known: Vec<_> = known.iter().map(|(from, to)| (Path::new(*from), Path::new(*to))).collect();
+    let is_use = |(from, to): &(&Path, &Path)| uses.get(from).is_some_and(|used| used.contains(to));
+    let gone: Vec<_> = known.iter().filter(|known| !is_use(known)).copied().collect();
+    for (from, to) in &known {
+        if let Some(used) = uses.get_mut(from) {
+            used.remove(to);
+        }
+    }
+    for known in &known {
+        let (from, to) = known;
+        if gone.contains(known) || !leads(&uses, to, from) {
+            let what = format!(
+                "closes no circle with `{}`: take this out of the list in the check",
+                to.display()
+            );
+            findings.push(Finding::new(from, 0, what));
+        }
+    }
+    findings.extend(circles(&uses));
+    findings
+}
+
+/// A source's crate and its module there; none for tests and other files.
+fn place(file: &TextFile, tree: &Tree) -> Option<(PathBuf, Module)> {
+    let mut parts = file.path.iter().map(|part| part.to_str());
+    let mut root = PathBuf::new();
+    loop {
+        let part = parts.next()??;
+        root.push(part);
+        if part == "src" {
+            break;
+        }
+    }
+    let mut module: Module = parts.map(|part| part.map(str::to_owned)).collect::<Option<_>>()?;
+    let last = module.pop()?;
+    let name = last.strip_suffix(".rs")?;
+    let is_root = module.is_empty() && ["lib", "main"].contains(&name);
+    if !is_root && name != "mod" {
+        module.push(name.to_owned());
+    }
+    // Nothing of a library uses the program beside it.
+    let beside = name == "main" && tree.text(root.join("lib.rs").to_str()?).is_some();
+    if module.is_empty() && beside {
+        return None;
+    }
+    let is_test = module.iter().any(|part| part == "tests");
+    (!is_test).then_some((root, module))
+}
+
+impl<'a> Crate<'a> {
+    fn add_uses(&self, uses: &mut Uses<'a>) {
+        for (module, (file, scope)) in &self.modules {
+            if scope.is_facade() {
+                continue;
+            }
+            let used = scope.paths.iter().filter_map(|path| {
+                let is_glob = path.name.as_deref() == Some("*");
+                self.file_of(module, &path.segments, is_glob, MAX_STEPS)
+            });
+            let used: BTreeSet<&Path> = used.filter(|used| used != file).collect();
+            uses.insert(file, used);
+        }
+        // A submodule that nobody names is there for what it adds to types of
+        // its parent: methods, which the parent calls.
+        let named: BTreeSet<&Path> = uses.values().flatten().copied().collect();
+        for (module, (file, scope)) in &self.modules {
+            for child in scope.children.iter().filter(|_| !scope.is_facade()) {
+                let child = [&module[..], std::slice::from_ref(child)].concat();
+                let child = self.modules.get(&child).map(|(child, _)| *child);
+                if let Some(child) = child.filter(|child| !named.contains(child)) {
+                    uses.entry(file).or_default().insert(child);
+                }
+            }
+        }
+    }
+
+    /// The file that a path leads to; none for one that only passes names on.
+    fn file_of(
+        &self,
+        from: &Module,
+        path: &[String],
+        is_glob: bool,
+        steps: usize,
+    ) -> Option<&'a Path> {
+        let steps = steps.checked_sub(1)?;
+        let mut module = from.clone();
+        let mut rest = path;
+        while let Some((first, more)) = rest.split_first() {
+            match first.as_str() {
+                "crate" => module.clear(),
+                "self" => {}
+                "super" => drop(module.pop()),
+                name => {
+                    let mut child = module.clone();
+                    child.push(name.to_owned());
+                    if !self.modules.contains_key(&child) {
+                        break;
+                    }
+                    module = child;
+                }
+            }
+            rest = more;
+        }
+        let (file, scope) = self.modules.get(&module)?;
+        let Some((item, more)) = rest.split_first() else {
+            // The module itself, or all that it has.
+            return (!is_glob || !scope.is_facade()).then_some(*file);
+        };
+        if scope.items.contains(item) {
+            return Some(file);
+        }
+        if let Some(target) = scope.imports.get(item) {
+            let target = [target, more].concat();
+            return self.file_of(&module, &target, is_glob, steps);
+        }
+        let from_glob = scope.globs.iter().find_map(|glob| {
+            let target = [glob, rest].concat();
+            self.file_of(&module, &target, is_glob, steps)
+        });
+        from_glob.or((!scope.is_facade()).then_some(*file))
+    }
+}
+
+/// How often a name may be passed on.
+const MAX_STEPS: usize = 10;
+
+/// Whether following the uses from one file leads to another.
+fn leads(uses: &Uses<'_>, from: &Path, to: &Path) -> bool {
+    let mut open = vec![from];
+    let mut seen = BTreeSet::new();
+    while let Some(file) = open.pop() {
+        if file == to {
+            return true;
+        }
+        if seen.insert(file) {
+            open.extend(uses.get(file).into_iter().flatten());
+        }
+    }
+    false
+}
+
+/// A finding for each use that leads back, in the order of the files.
+fn circles(uses: &Uses<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (from, used) in uses {
+        for to in used {
+            if leads(uses, to, from) {
+                let what = format!("uses `{}`, which leads back to it", to.display());
+                findings.push(Finding::new(from, 0, what));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found in a crate of these files.
+    fn found(files: &[(&str, &str)], known: &[(&str, &str)]) -> Vec<String> {
+        let path = |name: &str| Path::new("crates/a/src").join(name);
+        let files = files
+            .iter()
+            .map(|(name, text)| TextFile { path: path(name), text: (*text).to_owned() });
+        let findings = check_except(&Tree::of(files.collect()), known);
+        findings.iter().map(|it| it.to_string().replace("crates/a/src/", "")).collect()
+    }
+
+    #[track_caller]
+    fn expect(files: &[(&str, &str)], expected: &[(&str, &str)]) {
+        let expected = expected
+            .iter()
+            .map(|(from, to)| format!("{from}: uses `{to}`, which leads back to it"));
+        assert_eq!(found(files, &[]), expected.collect::<Vec<_>>());
+    }
+
+    const PARENT: (&str, &str) = ("p.rs", "mod c;\npub struct P;\nfn f() { c::g() }\n");
+    const BOTH: [(&str, &str); 2] = [("p/c.rs", "p.rs"), ("p.rs", "p/c.rs")];
+
+    #[test]
+    fn a_child_that_uses_what_its_parent_has_is_a_circle() {
+        expect(&[PARENT, ("p/c.rs", "use super::P;\npub fn g() {}\n")], &BOTH);
+        expect(&[PARENT, ("p/c.rs", "pub fn g() -> crate::p::P { todo() }\n")], &BOTH);
+        expect(&[PARENT, ("p/c.rs", "pub fn g() {}\n")], &[]);
+    }
+
+    #[test]
+    fn methods_for_the_parent_are_a_use_of_it_and_by_it() {
+        let parent = ("p.rs", "mod c;\npub struct P;\n");
+        expect(&[parent, ("p/c.rs", "use super::P;\nimpl P { fn g(&self) {} }\n")], &BOTH);
+    }
+
+    #[test]
+    fn circles_may_lead_through_others() {
+        let files = [
+            ("a.rs", "use crate::b::{self, B};\npub struct A;\n"),
+            ("b.rs", "pub struct B(crate::c::inner::C);\n"),
+            ("c/mod.rs", "pub mod inner;\n"),
+            ("c/inner.rs", "pub struct C(Box<super::super::a::A>);\n"),
+        ];
+        expect(&files, &[("a.rs", "b.rs"), ("b.rs", "c/inner.rs"), ("c/inner.rs", "a.rs")]);
+    }
+
+    #[test]
+    fn who_passes_a_name_on_is_not_used() {
+        let files = [
+            ("lib.rs", "//! A.\nmod p;\nmod q;\npub use p::P;\n"),
+            ("p.rs", "use crate::q::Q;\npub struct P(Q);\n"),
+            ("q.rs", "pub struct Q;\n#[cfg(test)]\nmod tests { use crate::P; }\n"),
+        ];
+        expect(&files, &[]);
+        let through = ("q.rs", "use crate::P;\npub struct Q;\n");
+        expect(&[files[0], files[1], through], &[("p.rs", "q.rs"), ("q.rs", "p.rs")]);
+    }
+
+    #[test]
+    fn comments_texts_and_tests_use_nobody() {
+        let child = "// super::P\n/* super::P /* */ super::P */\npub fn g<'a>() -> char {\n\
+            f(\"super::P \\\" super::P\", r#\"super::P\"#, b'\\'', 'x')\n}\n\
+            #[cfg(test)]\nuse super::P;\n#[cfg(test)]\nfn t() { super::P; }\n";
+        expect(&[PARENT, ("p/c.rs", child)], &[]);
+        expect(&[PARENT, ("p/c.rs", "pub fn g() {}\n"), ("p/tests.rs", "use super::P;\n")], &[]);
+    }
+
+    #[test]
+    fn what_is_known_is_let_be_as_long_as_it_is_so() {
+        let files = [PARENT, ("p/c.rs", "use super::P;\npub fn g() {}\n")];
+        let known = [("crates/a/src/p/c.rs", "crates/a/src/p.rs")];
+        assert_eq!(found(&files, &known), Vec::<String>::new());
+        let mended = [PARENT, ("p/c.rs", "pub fn g() {}\n")];
+        let told = "p/c.rs: closes no circle with `p.rs`: take this out of the list in the check";
+        assert_eq!(found(&mended, &known), [told]);
+    }
+}
