@@ -14,18 +14,18 @@ use crate::fail;
 use crate::output::{Output, shown, size};
 
 /// Both answers to one lookup.
-pub(in crate::commands) struct Answers {
+pub(crate) struct Answers {
     /// MIOpen's, by its rules.
-    pub(in crate::commands) miopen: MiopenLookup,
+    pub(crate) miopen: MiopenLookup,
     /// That of programs with gfxpack's runtime.
-    pub(in crate::commands) runtime: Lookup,
+    pub(crate) runtime: Lookup,
     /// Why MIOpen's answer is without the user's cache.
     note: Option<String>,
 }
 
 impl Answers {
     /// Asks both.
-    pub(in crate::commands) fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
+    pub(crate) fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
         let config: &Config = cache.config();
         let note = match (&config.places.user, &config.places.fallback) {
             (UserPlace::Unknown { why }, _) | (_, Some(why)) => Some(why.clone()),
@@ -35,17 +35,17 @@ impl Answers {
     }
 
     /// Whether MIOpen finds the kernel.
-    pub(in crate::commands) fn miopen_finds(&self) -> bool {
+    pub(crate) fn miopen_finds(&self) -> bool {
         self.miopen.outcome == MiopenOutcome::Finds
     }
 
     /// What MIOpen finds.
-    pub(in crate::commands) fn of_miopen(&self) -> Option<&Hit> {
+    pub(crate) fn of_miopen(&self) -> Option<&Hit> {
         self.miopen.lookup.found.as_ref().filter(|_| self.miopen_finds())
     }
 
     /// Whether MIOpen opens this one of the runtime's files.
-    pub(in crate::commands) fn opens(&self, layer: Layer, file: &Path) -> bool {
+    pub(crate) fn opens(&self, layer: Layer, file: &Path) -> bool {
         match layer {
             Layer::System => self.miopen.kdb.as_ref().is_some_and(|kdb| kdb.file == file),
             _ => self.miopen.user.as_deref() == Some(file),
@@ -54,7 +54,7 @@ impl Answers {
 
     /// The device-wide kdb that MIOpen does not open although it has the kernel,
     /// with the one that it opens.
-    pub(in crate::commands) fn hidden(&self) -> Option<(&Path, &Path)> {
+    pub(crate) fn hidden(&self) -> Option<(&Path, &Path)> {
         let MiopenKdb { file, hidden, .. } = self.miopen.kdb.as_ref()?;
         let hidden = hidden.as_deref()?;
         let runtime = self.runtime.found.as_ref()?.file.as_deref()?;
@@ -62,7 +62,7 @@ impl Answers {
     }
 
     /// Tells both, a line each.
-    pub(in crate::commands) fn print(&self, output: &Output) {
+    pub(crate) fn print(&self, output: &Output) {
         let runtime = match &self.runtime.found {
             Some(found) => in_words(found),
             None => "no file has it".to_owned(),
@@ -99,7 +99,7 @@ impl Answers {
     }
 
     /// MIOpen's answer for machines.
-    pub(in crate::commands) fn miopen_body(&self) -> Value {
+    pub(crate) fn miopen_body(&self) -> Value {
         let kdb = self.miopen.kdb.as_ref();
         let mut body = answer_body(self.of_miopen(), &self.miopen.lookup.misses);
         body.insert("outcome".to_owned(), self.miopen.outcome.name().into());
@@ -112,7 +112,7 @@ impl Answers {
     }
 
     /// The runtime's answer for machines.
-    pub(in crate::commands) fn runtime_body(&self) -> Value {
+    pub(crate) fn runtime_body(&self) -> Value {
         answer_body(self.runtime.found.as_ref(), &self.runtime.misses).into()
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn answer_body(found: Option<&Hit>, misses: &[Miss]) -> Map<String, V
 }
 
 /// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.
-pub(in crate::commands) fn in_words(found: &Hit) -> String {
+pub(crate) fn in_words(found: &Hit) -> String {
     let file = found.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
     let bytes = size(found.code_object.len() as u64);
     format!("{} {file}: {bytes} for {}", found.layer.name(), code_targets(found).join(", "))
@@ -152,6 +152,6 @@ fn code_targets(found: &Hit) -> Vec<String> {
 }
 
 /// The reason with its causes, on a line.
-pub(in crate::commands) fn reason(miss: &Miss) -> String {
+pub(crate) fn reason(miss: &Miss) -> String {
     fail::in_full(&miss.reason)
 }
