@@ -49,9 +49,9 @@ pub(crate) struct Expected {
 /// One job's cost as it is kept: identity, source, language, milliseconds of
 /// CPU time, KiB of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record(String, String, Language, u64, u64);
+pub(crate) struct CostRecord(String, String, Language, u64, u64);
 
-impl Record {
+impl CostRecord {
     pub(crate) fn new(plan: &Plan, job: &Job, built: &Built) -> Self {
         // CPU time where it is known: it depends less on what else runs.
         let cpu = built.usage.cpu;
@@ -100,7 +100,7 @@ impl CostFile {
     /// What the file tells; lines that tell nothing are passed over.
     pub(crate) fn read(&self) -> Costs {
         let bytes = self.lines();
-        let mut exact: HashMap<String, Record> = HashMap::new();
+        let mut exact: HashMap<String, CostRecord> = HashMap::new();
         for record in records(&bytes) {
             exact.insert(record.0.clone(), record);
         }
@@ -117,7 +117,7 @@ impl CostFile {
     }
 
     /// Adds records.
-    pub(crate) fn add(&self, new: &[Record]) -> io::Result<()> {
+    pub(crate) fn add(&self, new: &[CostRecord]) -> io::Result<()> {
         if new.is_empty() {
             return Ok(());
         }
@@ -156,10 +156,10 @@ fn ends_line(path: &Path) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-fn records(bytes: &[u8]) -> impl DoubleEndedIterator<Item = Record> + '_ {
-    bytes
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice::<Record>(line).ok().filter(Record::is_sound))
+fn records(bytes: &[u8]) -> impl DoubleEndedIterator<Item = CostRecord> + '_ {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| {
+        serde_json::from_slice::<CostRecord>(line).ok().filter(CostRecord::is_sound)
+    })
 }
 
 /// The newest record of each job, oldest first, within a size.
@@ -182,7 +182,7 @@ fn newest(bytes: &[u8], limit: u64) -> Vec<u8> {
 /// What is known of jobs' costs.
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
-    exact: HashMap<String, Record>,
+    exact: HashMap<String, CostRecord>,
     /// By source name and language: what its kernels took.
     sources: HashMap<(String, Language), Typical>,
     languages: HashMap<Language, Typical>,
@@ -197,11 +197,11 @@ struct Typical {
 }
 
 impl Costs {
-    fn from_records(exact: HashMap<String, Record>) -> Self {
+    fn from_records(exact: HashMap<String, CostRecord>) -> Self {
         type Groups<K> = HashMap<K, (Vec<u64>, Vec<u64>)>;
         let mut sources: Groups<(String, Language)> = HashMap::new();
         let mut languages: Groups<Language> = HashMap::new();
-        for Record(_, source, language, time, memory) in exact.values() {
+        for CostRecord(_, source, language, time, memory) in exact.values() {
             let add = |(times, memories): &mut (Vec<u64>, Vec<u64>)| {
                 times.push(*time);
                 memories.push(*memory);
@@ -248,7 +248,7 @@ impl Costs {
         }
         let one = |&job: &JobId| {
             let job = &plan[job];
-            if let Some(Record(_, _, _, time, memory)) = self.exact.get(&identity(job)) {
+            if let Some(CostRecord(_, _, _, time, memory)) = self.exact.get(&identity(job)) {
                 let expected = expected(*time as f64, *memory, job.language);
                 return Expected { measured: *memory > 0, ..expected };
             }
@@ -362,11 +362,11 @@ mod tests {
         .unwrap()
     }
 
-    fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> Record {
+    fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> CostRecord {
         let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
         let (duration, site) = (Duration::from_secs(100), crate::job::Site::Here);
         let built = Built { size: 1, duration, usage, site };
-        Record::new(plan, &plan.jobs[job], &built)
+        CostRecord::new(plan, &plan.jobs[job], &built)
     }
 
     fn times(costs: &Costs, plan: &Plan) -> Vec<u128> {
@@ -444,13 +444,14 @@ mod tests {
     #[test]
     fn the_file_is_bounded_and_the_newest_stay() {
         let plan = small_plan();
-        let many: Vec<Record> = (0..100)
+        let many: Vec<CostRecord> = (0..100)
             .map(|number| {
-                let Record(_, source, language, time, memory) = record(&plan, 0, number, 1 << 20);
-                Record(format!("{:016x}", number % 60), source, language, time, memory)
+                let CostRecord(_, source, language, time, memory) =
+                    record(&plan, 0, number, 1 << 20);
+                CostRecord(format!("{:016x}", number % 60), source, language, time, memory)
             })
             .collect();
-        let text = |records: &[Record]| -> Vec<u8> {
+        let text = |records: &[CostRecord]| -> Vec<u8> {
             records
                 .iter()
                 .flat_map(|one| serde_json::to_vec(one).unwrap().into_iter().chain(*b"\n"))

@@ -19,7 +19,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::context::BuildContext;
-use crate::costs::{CostFile, Expected, Record};
+use crate::costs::{CostFile, CostRecord, Expected};
 use crate::current::Current;
 use crate::error::CompileError;
 use crate::event::Event;
@@ -339,7 +339,7 @@ struct Results<'a> {
     summary: Summary,
     cost_file: CostFile,
     /// Costs that are not in the file yet.
-    costs: Vec<Record>,
+    costs: Vec<CostRecord>,
     /// Jobs whose objects others are to get.
     made: Vec<JobId>,
     error: Option<CompileError>,
@@ -376,7 +376,7 @@ impl Results<'_> {
                 // What a job costs elsewhere, it does not cost here.
                 if here {
                     let plan = self.executor.plan;
-                    self.costs.push(Record::new(plan, &plan[*job], built));
+                    self.costs.push(CostRecord::new(plan, &plan[*job], built));
                 }
                 if self.costs.len() >= COSTS_AT_ONCE {
                     self.keep_costs();

@@ -12,7 +12,7 @@ use gfxpack_process::watch::{Answer, Answers};
 
 use crate::current::Current;
 use crate::error::CompileError;
-use crate::history::{self, History, Record};
+use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 
@@ -245,7 +245,7 @@ impl Now<'_> {
     }
 
     /// What is different from what a record was made from.
-    fn since(&self, record: &Record) -> Vec<Change> {
+    fn since(&self, record: &HistoryRecord) -> Vec<Change> {
         let mut changes = Vec::new();
         let toolchain = &self.plan[self.job.toolchain];
         if record.toolchain != toolchain.digest {

@@ -28,7 +28,7 @@ const DIR: &str = "history";
 #[derive(Debug, Default)]
 pub struct History {
     pub(crate) head: Head,
-    records: HashMap<u128, Record>,
+    records: HashMap<u128, HistoryRecord>,
 }
 
 /// The first line of a target's file.
@@ -43,7 +43,7 @@ pub(crate) struct Head {
 
 /// What one key was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct HistoryRecord {
     pub(crate) job: Digest,
     pub(crate) toolchain: Digest,
     pub(crate) source: Digest,
@@ -69,7 +69,7 @@ impl History {
         text.and_then(|text| parse(&String::from_utf8(text).ok()?)).unwrap_or_default()
     }
 
-    pub(crate) fn get(&self, key: &KernelKey) -> Option<&Record> {
+    pub(crate) fn get(&self, key: &KernelKey) -> Option<&HistoryRecord> {
         self.records.get(&key_number(key))
     }
 
@@ -78,9 +78,9 @@ impl History {
         &'a self,
         kernel_name: &'a str,
         but: &[&KernelKey],
-    ) -> impl Iterator<Item = &'a Record> {
+    ) -> impl Iterator<Item = &'a HistoryRecord> {
         let but: HashSet<u128> = but.iter().map(|key| key_number(key)).collect();
-        let mut others: Vec<(&u128, &Record)> = self
+        let mut others: Vec<(&u128, &HistoryRecord)> = self
             .records
             .iter()
             .filter(|(number, record)| record.kernel_name == kernel_name && !but.contains(*number))
@@ -127,7 +127,7 @@ impl History {
                     .or_insert_with(|| (kdb.target.id(), Self::default()));
                 of_target.1.records.insert(
                     number,
-                    Record {
+                    HistoryRecord {
                         job: job.digest,
                         toolchain: plan[job.toolchain].digest,
                         source: source_digests[job.source.0],
@@ -163,7 +163,7 @@ impl History {
 
     fn text(&self) -> String {
         use std::fmt::Write as _;
-        let listed = |of: &dyn Fn(&Record) -> Digest| -> Vec<Digest> {
+        let listed = |of: &dyn Fn(&HistoryRecord) -> Digest| -> Vec<Digest> {
             let mut all: Vec<Digest> = self.records.values().map(of).collect();
             all.sort();
             all.dedup();
@@ -177,9 +177,9 @@ impl History {
         let mut text = serde_json::to_string(&head).expect("plain data");
         text.push('\n');
         let place = |list: &[Digest], digest| list.binary_search(&digest).expect("it is listed");
-        let mut records: Vec<(&u128, &Record)> = self.records.iter().collect();
+        let mut records: Vec<(&u128, &HistoryRecord)> = self.records.iter().collect();
         records.par_sort_unstable_by_key(|(number, _)| **number);
-        for (number, Record { job, toolchain, source, kernel_name }) in records {
+        for (number, HistoryRecord { job, toolchain, source, kernel_name }) in records {
             let toolchain = place(&head.toolchains, *toolchain);
             let source = place(&head.sources, *source);
             writeln!(text, "{number:032x} {job} {toolchain} {source} {kernel_name}")
@@ -199,7 +199,7 @@ fn parse(text: &str) -> Option<History> {
         let toolchain = *head.toolchains.get(words.next()?.parse::<usize>().ok()?)?;
         let source = *head.sources.get(words.next()?.parse::<usize>().ok()?)?;
         let kernel_name = words.next()?.to_owned();
-        Some((number, Record { job, toolchain, source, kernel_name }))
+        Some((number, HistoryRecord { job, toolchain, source, kernel_name }))
     };
     let records = lines.lines().map(record).collect::<Option<_>>()?;
     Some(History { head, records })
@@ -256,13 +256,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_damage_is_nothing() {
-        let record = |n: u8| Record {
+        let record = |n: u8| HistoryRecord {
             job: Digest::of(&[n]),
             toolchain: Digest::of(b"t"),
             source: Digest::of(&[n % 2]),
             kernel_name: "a b.cl.o".to_owned(),
         };
-        let records: HashMap<u128, Record> =
+        let records: HashMap<u128, HistoryRecord> =
             (0..5).map(|n| (u128::from(n) << 100, record(n))).collect();
         let text = History { head: Head::default(), records: records.clone() }.text();
         let parsed = parse(&text).unwrap();

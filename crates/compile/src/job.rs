@@ -10,7 +10,7 @@ use gfxpack_launch::{LaunchError, Launcher, Place, Run};
 use gfxpack_model::JobId;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{End, Moment, Usage};
+use gfxpack_process::{End, Timestamp, Usage};
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
@@ -266,7 +266,7 @@ fn attempt(
         }
     }
     let place = Place { stage: stage.dir(), scratch, output, deps_file };
-    let since = Moment::now();
+    let since = Timestamp::now();
     let run = match launcher.run(&context.command(index), &place) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),

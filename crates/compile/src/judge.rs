@@ -13,7 +13,7 @@ use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
     settle, tidy_below,
 };
-use gfxpack_process::{End, Moment};
+use gfxpack_process::{End, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::BuildContext;
@@ -47,7 +47,7 @@ pub(crate) fn judge(
     stage: &Stage,
     place: &launch::Place<'_>,
     run: &Run,
-    since: Moment,
+    since: Timestamp,
     before: &Fresh,
 ) -> Result<Judged, CompileError> {
     let records = match watched(run) {

@@ -120,7 +120,7 @@ struct File {
 }
 
 /// A file on its way into a closure.
-struct Found {
+struct PendingFile {
     real: PathBuf,
     staged: String,
 }
@@ -238,7 +238,7 @@ impl SourceSet {
             |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
         let mut queue =
-            VecDeque::from([Found { real: real.to_owned(), staged: staged.to_owned() }]);
+            VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut scanned: HashSet<String> = HashSet::new();
         while let Some(found) = queue.pop_front() {
             let file = self
@@ -426,10 +426,10 @@ fn is_below(path: &str) -> bool {
 /// out of the sources' directory, it is left to the compiler to find nothing.
 fn resolve(
     include: &Include,
-    includer: &Found,
+    includer: &PendingFile,
     include_dirs: &[PathBuf],
     dirs: Option<&SourceDirs>,
-) -> Option<Found> {
+) -> Option<PendingFile> {
     if include.path.starts_with('/') {
         return None;
     }
@@ -439,16 +439,16 @@ fn resolve(
         && parent.join(&include.path).is_file()
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
-        return Some(Found { real: parent.join(&include.path), staged: place(staged_dir)? });
+        return Some(PendingFile { real: parent.join(&include.path), staged: place(staged_dir)? });
     }
     for (number, dir) in include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
         if real.is_file() {
-            return Some(Found { real, staged: place(&include_root(number))? });
+            return Some(PendingFile { real, staged: place(&include_root(number))? });
         }
     }
     let real = dirs?.nearest(&include.path, &includer.real)?.to_owned();
-    Some(Found { real, staged: place("")? })
+    Some(PendingFile { real, staged: place("")? })
 }
 
 #[cfg(test)]

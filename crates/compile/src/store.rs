@@ -23,7 +23,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::CheckedEntry;
 pub use entry::{About, ObjectInfo};
 use entry::{about, read_header, read_object};
 use refusal::refusal_path;

@@ -17,7 +17,7 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
-use gfxpack_process::{Cancel, End, Moment, WorkDir, read_sealed, run, touch, write_sealed};
+use gfxpack_process::{Cancel, End, Timestamp, WorkDir, read_sealed, run, touch, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -190,7 +190,7 @@ impl<'a> Drivers<'a> {
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let slot = format!("{INPUT}.{}", key.extension);
         let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
-        let since = Moment::now();
+        let since = Timestamp::now();
         let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
         let kind = (key.toolchain, key.program, key.language);
@@ -225,7 +225,7 @@ impl<'a> Drivers<'a> {
         record: Result<Record, Unwatched>,
         program: &Path,
         scratch: &Path,
-        since: Moment,
+        since: Timestamp,
     ) -> Option<Answers> {
         let record = record
             .map_err(|reason| tracing::debug!(%reason, "a driver is asked by every build"))

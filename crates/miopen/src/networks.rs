@@ -4,9 +4,9 @@
 
 mod blocks;
 mod emit;
+mod layer;
 mod table;
 mod walk;
-mod words;
 
 use std::collections::BTreeSet;
 

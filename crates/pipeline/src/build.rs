@@ -271,7 +271,7 @@ impl Assembly<'_> {
         Ok(made)
     }
 
-    /// What decides a kdb's bytes; none where more does than can be said.
+    /// What decides a kdb's bytes; `None` if the inputs cannot be listed.
     fn recipe(
         &self,
         kdb: KdbId,

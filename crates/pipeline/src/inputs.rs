@@ -349,7 +349,7 @@ impl Reader {
         // Of many keys this takes as long as reading them.
         let mut refused: Vec<Option<Problem>> = keys
             .par_iter()
-            .map(|key| arguments::words(key.language, key.options()).err())
+            .map(|key| arguments::parse(key.language, key.options()).err())
             .collect();
         let mut checked: Vec<Option<Result<SourceId, Reason>>> = vec![None; keys.len()];
         let mut sources: HashMap<&Path, Result<SourceId, Reason>> = HashMap::new();

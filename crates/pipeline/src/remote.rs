@@ -72,7 +72,7 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
             false => ToolchainSource::Sent,
         },
         cache_only: remote.cache_only,
-        patience: remote.deadline,
+        wait_limit: remote.deadline,
     };
     let workers =
         RemoteExecution::new(remote_options).map_err(gfxpack_compile::CompileError::Remote)?;

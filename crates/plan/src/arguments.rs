@@ -37,7 +37,7 @@ const PLACE_OF_WORD: usize = 16;
 /// for an option that is not one of those that keys may carry,
 /// [`Problem::LongOption`] and [`Problem::LongOptions`] for more than a
 /// program can be given.
-pub fn words(language: Language, options: &str) -> Result<Args, Problem> {
+pub fn parse(language: Language, options: &str) -> Result<Args, Problem> {
     let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
     let all: Vec<&str> = words.iter().collect();
     let mut rest = &all[..];
@@ -105,13 +105,13 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Checks options that a person wrote as [`words`] does, and that they name no
+/// Checks options that a person wrote as [`parse`] does, and that they name no
 /// processor: it would stand in the key, and not count.
 ///
 /// # Errors
-/// As [`words`].
+/// As [`parse`].
 pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Problem> {
-    words(language, options)?;
+    parse(language, options)?;
     let all = split(options).unwrap_or_default();
     match all.iter().find(|word| word.starts_with("-mcpu")) {
         Some(word) => Err(Problem::ForbiddenOption(word.to_owned())),
@@ -236,7 +236,7 @@ pub fn arguments(
         add(&[&format!("-I{dir}")]);
     }
     args.extend(words);
-    args.extend(clock.words(language));
+    args.extend(clock.definitions(language));
     args.push(main);
     args.shrink_to_fit();
     (program, args)
@@ -262,10 +262,10 @@ mod tests {
     #[track_caller]
     fn check(language: Language, options: &str, id: &str, expected: Expect) {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
-        let words = words(language, options).unwrap();
+        let options = parse(language, options).unwrap();
         let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
         let (program, args) =
-            arguments(language, &words, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
+            arguments(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
         expected.assert_eq(&format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" ")));
     }
 
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn a_definition_that_changes_nothing_is_dropped() {
         let check = |options: &str, kept: &str| {
-            let words = words(Language::Hip, options).unwrap();
-            assert_eq!(words.iter().collect::<Vec<_>>().join(" "), kept, "{options}");
+            let args = parse(Language::Hip, options).unwrap();
+            assert_eq!(args.iter().collect::<Vec<_>>().join(" "), kept, "{options}");
         };
         check(" -DA=1 -DB -O2 -DA=1 -DB -mcpu=gfx906", "-DA=1 -DB -O2");
         for all_count in [
@@ -332,28 +332,28 @@ mod tests {
 
     #[test]
     fn options_are_split_like_a_shells_words_and_checked_one_by_one() {
-        let words = |options| words(Language::OpenclC, options);
+        let parse = |options| parse(Language::OpenclC, options);
         for (options, named) in
             [("-o x", "-o"), ("-DA=1 # x", "#"), ("-DA -mllvm -stats", "-mllvm -stats")]
         {
             assert_eq!(
-                words(options),
+                parse(options),
                 Err(Problem::ForbiddenOption(named.to_owned())),
                 "{options}"
             );
         }
-        assert!(matches!(words("-DA=\"x"), Err(Problem::Options(_))));
-        assert!(matches!(words("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
-        assert_eq!(words(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
+        assert!(matches!(parse("-DA=\"x"), Err(Problem::Options(_))));
+        assert!(matches!(parse("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
+        assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
         let all: Vec<&str> = taken.split_whitespace().collect();
-        assert_eq!(words(taken).unwrap().iter().collect::<Vec<_>>(), all);
+        assert_eq!(parse(taken).unwrap().iter().collect::<Vec<_>>(), all);
     }
 
     #[test]
     fn what_no_program_can_be_started_with_is_refused() {
         let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
-        let check = |language, options: &str| words(language, options).map(|words| words.len());
+        let check = |language, options: &str| parse(language, options).map(|args| args.len());
         let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err();
         assert!(
             matches!(&long, Problem::LongOption { option, size, .. }

@@ -38,7 +38,7 @@ impl Clock {
     /// What stands after the options of a key, so that it counts. None for
     /// assembly, which is not preprocessed.
     #[must_use]
-    pub fn words(&self, language: Language) -> &Args {
+    pub fn definitions(&self, language: Language) -> &Args {
         match language {
             Language::Hip | Language::OpenclC => &self.words,
             Language::Assembly => &self.none,
@@ -56,7 +56,7 @@ mod tests {
     fn clocks_are_spelled_as_compilers_spell_them() {
         // `date -u -d @N "+%b %e %Y, %T, %a %b %e %T %Y"`
         let told = |seconds| {
-            Clock::at(seconds).words(Language::Hip).iter().collect::<Vec<_>>()[2..].join(" ")
+            Clock::at(seconds).definitions(Language::Hip).iter().collect::<Vec<_>>()[2..].join(" ")
         };
         assert_eq!(
             told(1_735_689_600),
@@ -69,7 +69,7 @@ mod tests {
              -D__TIMESTAMP__=\"Thu Feb 29 12:34:56 2024\""
         );
         assert!(told(u64::MAX).contains("__TIME__"));
-        assert!(Clock::at(0).words(Language::Assembly).is_empty());
+        assert!(Clock::at(0).definitions(Language::Assembly).is_empty());
     }
 
     #[test]
@@ -81,6 +81,6 @@ mod tests {
             assert!(!is_of_clock(word), "{word}");
         }
         let clock = Clock::at(0);
-        assert!(clock.words(Language::OpenclC).iter().skip(1).all(is_of_clock));
+        assert!(clock.definitions(Language::OpenclC).iter().skip(1).all(is_of_clock));
     }
 }

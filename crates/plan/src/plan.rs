@@ -238,7 +238,7 @@ pub(crate) fn command(
     id: &TargetId,
     clock: &Clock,
 ) -> Result<Command, InputError> {
-    let words = arguments::words(key.language, key.options())
+    let words = arguments::parse(key.language, key.options())
         .map_err(|problem| key.location.error(problem))?;
     let (program, arguments) = arguments::arguments(
         key.language,
@@ -252,7 +252,7 @@ pub(crate) fn command(
     let compiler = toolchain.digest_for(key.language);
     let digest = job_digest(compiler, program, &arguments, source_digest);
     // Behind them are the clock and the source's path.
-    let end = arguments.len() - clock.words(key.language).len() - 1;
+    let end = arguments.len() - clock.definitions(key.language).len() - 1;
     Ok(Command { digest, program, arguments, own: end - words.len()..end })
 }
 

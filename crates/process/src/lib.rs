@@ -10,12 +10,12 @@ pub mod children;
 mod file_digest;
 mod file_error;
 mod layout;
-mod moment;
 mod pipe;
 pub mod preload;
 mod program;
 mod sealed;
 mod system_tool;
+mod timestamp;
 mod touch;
 mod usage;
 pub mod watch;
@@ -26,13 +26,13 @@ pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
 pub use file_error::{FileError, io_hint, is_no_such_path, temporary_dir};
 pub use layout::fixed;
-pub use moment::Moment;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
 };
 pub use sealed::{read_sealed, write_sealed};
 pub use system_tool::{SystemTool, SystemToolError, ToolOutput};
+pub use timestamp::Timestamp;
 pub use touch::{note_use, touch};
 pub use usage::Usage;
 pub use work::WorkDir;

@@ -28,7 +28,7 @@ fn options(running: &Running) -> RemoteOptions {
         platform: vec![("OSFamily".into(), "linux".into()), ("Arch".into(), "x86_64".into())],
         toolchain: ToolchainSource::Sent,
         cache_only: false,
-        patience: LONG,
+        wait_limit: LONG,
     }
 }
 
@@ -224,7 +224,7 @@ fn a_time_limit_and_a_hopeless_action_end_it() {
 #[test]
 fn an_absent_server_is_waited_for_as_long_as_patience_lasts() {
     let running = start(&Stand::default(), None);
-    let impatient = RemoteOptions { patience: Duration::from_millis(300), ..options(&running) };
+    let impatient = RemoteOptions { wait_limit: Duration::from_millis(300), ..options(&running) };
     let client = RemoteExecution::new(impatient).unwrap();
     run(&client, &action(&["cc", "1"])).unwrap();
     drop(running);
@@ -313,10 +313,10 @@ fn both_sides_know_each_other_by_certificates() {
     let stranger = write("other.pem", authority.cert.pem());
     let connect = |ca, identity| {
         let address = format!("grpcs://127.0.0.1:{}", running.port).parse().unwrap();
-        let patience = Duration::ZERO;
+        let wait_limit = Duration::ZERO;
         let tls = Tls { ca, identity };
         let client =
-            RemoteExecution::new(RemoteOptions { address, tls, patience, ..options(&running) });
+            RemoteExecution::new(RemoteOptions { address, tls, wait_limit, ..options(&running) });
         run(&client.unwrap(), &action(&["cc"]))
     };
     let identity = Some((ca.clone(), key));

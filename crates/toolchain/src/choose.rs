@@ -28,11 +28,11 @@ pub struct Toolchains<'a> {
     keep: bool,
     trial: TrialArguments,
     scratch: WorkDir,
-    entries: Vec<Entry>,
+    entries: Vec<ProbedCandidate>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ProbedCandidate {
     candidate: Candidate,
     environment: Vec<(OsString, OsString)>,
     probed: Option<Result<Toolchain, ToolchainError>>,
@@ -77,7 +77,7 @@ impl<'a> Toolchains<'a> {
         let entries = discover::candidates(search)?;
         let entry = |candidate: Candidate| {
             let environment = environment_of(search, &candidate);
-            Entry { candidate, environment, probed: None }
+            ProbedCandidate { candidate, environment, probed: None }
         };
         let entries = entries.into_iter().map(entry).collect();
         let scratch =
@@ -155,7 +155,7 @@ impl<'a> Toolchains<'a> {
     /// have to do with ROCm.
     #[must_use]
     pub fn unusable(&self) -> Vec<String> {
-        let reason = |entry: &Entry| match (&entry.candidate.driver, &entry.probed) {
+        let reason = |entry: &ProbedCandidate| match (&entry.candidate.driver, &entry.probed) {
             (Driver::Hipcc(_), Some(Err(error))) => Some(error.to_string()),
             _ => None,
         };
@@ -250,7 +250,7 @@ impl<'a> Toolchains<'a> {
 
     fn probe(&mut self, index: usize) -> Result<(), ToolchainError> {
         let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
-        let Entry { candidate, environment, probed } = &mut entries[index];
+        let ProbedCandidate { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
             let ask = Asker::new(scratch.path(), environment, cancel);
             let kept = (*cache, *keep);

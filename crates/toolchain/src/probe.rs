@@ -35,7 +35,7 @@ pub(crate) struct Asker<'a> {
 /// What a toolchain's programs say of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Probed {
-    pub(crate) found: Found,
+    pub(crate) found: FoundParts,
     pub(crate) clang_version: String,
     /// The processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
@@ -67,7 +67,7 @@ impl Probed {
 
 /// Where a toolchain's parts are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct FoundParts {
     pub(crate) clang: PathBuf,
     pub(crate) lld: Option<PathBuf>,
     pub(crate) resource_dir: PathBuf,
@@ -295,7 +295,10 @@ fn loader(program: &Path) -> Option<PathBuf> {
 
 /// Asks hipcc what it would run: that names clang, the linker, the device
 /// libraries and the headers, however the installation is laid out.
-fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<(Found, BTreeSet<PathBuf>), ToolchainError> {
+fn ask_hipcc(
+    ask: &Asker<'_>,
+    hipcc: &Path,
+) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
     let source = ask.scratch.join("probe.hip");
     fs::write(&source, "").map_err(ToolchainError::io("write", &source))?;
     let arch = |processor: &str| format!("--offload-arch={processor}");
@@ -325,7 +328,7 @@ fn ask_hipcc(ask: &Asker<'_>, hipcc: &Path) -> Result<(Found, BTreeSet<PathBuf>)
     };
     let (found, version) = rayon::join(commands, version);
     let (hip_version, configuration) = version?;
-    Ok((Found { hip_version, ..found? }, configuration))
+    Ok((FoundParts { hip_version, ..found? }, configuration))
 }
 
 /// `HIP version: 5.2.21153-0`.
@@ -340,7 +343,7 @@ fn numbers(dotted: &str) -> Option<[u32; 3]> {
 }
 
 /// Reads the quoted commands that `-###` prints.
-fn parse_commands(text: &str) -> Option<Found> {
+fn parse_commands(text: &str) -> Option<FoundParts> {
     let mut commands = text
         .lines()
         .filter(|line| line.trim_start().starts_with('"'))
@@ -359,7 +362,7 @@ fn parse_commands(text: &str) -> Option<Found> {
         let mut dirs = isystem.map(|pair| PathBuf::from(&pair[1]));
         dirs.find(|dir| dir.join("hip/hip_runtime.h").is_file())
     });
-    Some(Found {
+    Some(FoundParts {
         clang: PathBuf::from(&cc1[0]),
         lld,
         resource_dir: after("-resource-dir")?,
@@ -378,14 +381,14 @@ fn ask_clang(
     clang: &Path,
     rocm: &Path,
     device_libs: &Path,
-) -> Result<Found, ToolchainError> {
+) -> Result<FoundParts, ToolchainError> {
     let resource_dir = ask.ask(clang, &["-print-resource-dir"])?.stdout;
     let lld = ask.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
     let lld = PathBuf::from(lld.trim());
     if !lld.is_absolute() {
         return Err(ask.nonsense(clang, "it finds no ld.lld, which links code objects"));
     }
-    Ok(Found {
+    Ok(FoundParts {
         clang: clang.to_owned(),
         lld: Some(lld),
         resource_dir: PathBuf::from(resource_dir.trim()),

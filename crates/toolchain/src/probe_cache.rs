@@ -19,7 +19,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_process::watch::{
     Answer, Answers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
 };
-use gfxpack_process::{FileDigests, Moment, read_sealed, touch, write_sealed};
+use gfxpack_process::{FileDigests, Timestamp, read_sealed, touch, write_sealed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub(crate) struct ProbeCache<'a> {
 
 /// The file's content.
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct StoredProbe {
     probed: Probed,
     /// What the programs were told of files.
     answers: Answers,
@@ -74,13 +74,13 @@ impl<'a> ProbeCache<'a> {
     pub(crate) fn probe(&self, ask: &Asker<'_>, keep: bool) -> Result<Probed, ToolchainError> {
         match self.read(ask) {
             Some(probed) => Ok(probed),
-            None => self.ask(ask, Moment::now(), keep),
+            None => self.ask(ask, Timestamp::now(), keep),
         }
     }
 
     /// What was said before, if it would be said again. A damaged file is none.
     fn read(&self, ask: &Asker<'_>) -> Option<Probed> {
-        let Entry { probed, answers, libraries } = read_sealed(&self.file)?;
+        let StoredProbe { probed, answers, libraries } = read_sealed(&self.file)?;
         let looks = Looks::new(self.digests);
         if let Some((path, _)) = answers.first_change(&looks) {
             tracing::debug!(path = %path.display(), "a toolchain is asked again");
@@ -96,7 +96,7 @@ impl<'a> ProbeCache<'a> {
     }
 
     /// Asks, from `since` on.
-    fn ask(&self, ask: &Asker<'_>, since: Moment, keep: bool) -> Result<Probed, ToolchainError> {
+    fn ask(&self, ask: &Asker<'_>, since: Timestamp, keep: bool) -> Result<Probed, ToolchainError> {
         let looks = Looks::new(self.digests);
         let watch = Watch::new(&looks, since, ask.scratch(), keep);
         let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
@@ -107,7 +107,7 @@ impl<'a> ProbeCache<'a> {
             }
             Err(_) => {}
             Ok((answers, libraries)) => {
-                let entry = Entry { probed: probed.clone(), answers, libraries };
+                let entry = StoredProbe { probed: probed.clone(), answers, libraries };
                 if let Err(error) = write_sealed(&self.file, &entry) {
                     tracing::debug!(%program, %error, "what a toolchain says is not kept");
                 }
@@ -131,7 +131,7 @@ pub(crate) fn bounded(scratch: &Path, all: bool) -> io::Result<Recorder> {
 /// Watches programs that are asked.
 pub(crate) struct Watch<'a> {
     looks: &'a Looks<'a>,
-    since: Moment,
+    since: Timestamp,
     scratch: PathBuf,
     /// Or why it is not known.
     seen: Mutex<Result<Seen, String>>,
@@ -156,7 +156,7 @@ impl Seen {
 
 impl<'a> Watch<'a> {
     /// Without `keep`, what was told is of no interest.
-    fn new(looks: &'a Looks<'a>, since: Moment, scratch: &Path, keep: bool) -> Self {
+    fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
         let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
         Self { looks, since, scratch, seen: Mutex::new(seen) }

@@ -7,7 +7,7 @@ use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId};
 use gfxpack_plan::plan::Plan;
 use serde::Deserialize;
 
-use super::{Costs, Record, identity_of};
+use super::{CostRecord, Costs, identity_of};
 
 /// Costs of an earlier build.
 #[derive(Debug)]
@@ -38,14 +38,14 @@ impl KnownCosts {
     /// `costs.jsonl` of its cache; lines that tell no cost are passed over.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
-        let mut exact: HashMap<String, Record> = HashMap::new();
+        let mut exact: HashMap<String, CostRecord> = HashMap::new();
         for line in bytes.split(|byte| *byte == b'\n') {
             let record = match line.first() {
-                Some(b'[') => serde_json::from_slice::<Record>(line).ok(),
+                Some(b'[') => serde_json::from_slice::<CostRecord>(line).ok(),
                 Some(b'{') => message(line),
                 _ => None,
             };
-            if let Some(record) = record.filter(Record::is_sound) {
+            if let Some(record) = record.filter(CostRecord::is_sound) {
                 exact.insert(record.0.clone(), record);
             }
         }
@@ -73,7 +73,7 @@ impl KnownCosts {
     }
 }
 
-fn message(line: &[u8]) -> Option<Record> {
+fn message(line: &[u8]) -> Option<CostRecord> {
     let said: Finished = serde_json::from_slice(line).ok()?;
     if said.kind != "job-finished" {
         return None;
@@ -83,7 +83,7 @@ fn message(line: &[u8]) -> Option<Record> {
     // CPU time where it is known, as in the costs that a cache keeps.
     let time = if said.cpu_milliseconds > 0 { said.cpu_milliseconds } else { said.milliseconds };
     let key = KernelKey { kernel_name, kernel_args };
-    Some(Record(identity_of(&key, &target), source, language, time, peak_memory >> 10))
+    Some(CostRecord(identity_of(&key, &target), source, language, time, peak_memory >> 10))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_launch::searched;
 use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
-use gfxpack_process::Moment;
+use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
     Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_below,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) root: &'a InputRoot,
     pub(crate) toolchain: ToolchainSource,
     /// Before anything was read to be sent.
-    pub(crate) since: Moment,
+    pub(crate) since: Timestamp,
 }
 
 /// What is sent beside the sources and named by the toolchain's digest.

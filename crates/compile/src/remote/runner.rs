@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use gfxpack_launch::DriverCommands;
 use gfxpack_model::{JobId, SourceId};
-use gfxpack_process::{Moment, Usage};
+use gfxpack_process::{Timestamp, Usage};
 
 use super::action::Recipe;
 use super::judge::Elsewhere;
@@ -30,13 +30,13 @@ pub(crate) struct RemoteContext<'a> {
     headers: Headers,
     recipes: Mutex<Recipes>,
     /// Before anything was read to be sent.
-    since: Moment,
+    since: Timestamp,
 }
 
 impl<'a> RemoteContext<'a> {
     pub(crate) fn new(workers: &'a dyn RemoteWorkers, context: &'a BuildContext<'a>) -> Self {
         let (headers, recipes) = (Headers::default(), Mutex::default());
-        Self { workers, context, headers, recipes, since: Moment::now() }
+        Self { workers, context, headers, recipes, since: Timestamp::now() }
     }
 
     pub(crate) fn runner(&self) -> Remote<'_> {

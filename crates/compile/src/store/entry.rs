@@ -96,13 +96,13 @@ impl ObjectInfo {
 }
 
 /// A stored file taken apart, its object checked.
-pub(crate) struct Entry<'a> {
+pub(crate) struct CheckedEntry<'a> {
     pub(crate) info: ObjectInfo,
     pub(crate) object: &'a [u8],
     pub(crate) about: About,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> CheckedEntry<'a> {
     /// `None` where the bytes are not those of a whole file.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (info, header) = read_header(&mut &*bytes).ok()?;

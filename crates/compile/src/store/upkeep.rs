@@ -104,7 +104,7 @@ impl OldStore {
     }
 }
 
-struct Entry {
+struct StoredFile {
     path: PathBuf,
     kind: &'static str,
     bytes: u64,
@@ -196,9 +196,9 @@ impl ObjectStore {
         &self,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(u64, Vec<Damaged>), CompileError> {
-        let files: Vec<Entry> =
+        let files: Vec<StoredFile> =
             self.entries().into_iter().filter(|entry| OF_JOBS.contains(&entry.kind)).collect();
-        let check = |entry: &Entry| -> Result<Option<Damaged>, CompileError> {
+        let check = |entry: &StoredFile| -> Result<Option<Damaged>, CompileError> {
             if !go_on() {
                 return Err(CompileError::Interrupted);
             }
@@ -253,7 +253,7 @@ impl ObjectStore {
     }
 
     /// Every file that may go.
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<StoredFile> {
         let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
         KINDS
             .into_iter()
@@ -262,7 +262,7 @@ impl ObjectStore {
             .flat_map(|(kind, dir)| files(&dir).map(move |file| (kind, file)))
             .filter_map(|(kind, path)| {
                 let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
-                Some(Entry { path, kind, bytes: meta.len(), used: meta.modified().ok()? })
+                Some(StoredFile { path, kind, bytes: meta.len(), used: meta.modified().ok()? })
             })
             .collect()
     }

@@ -99,7 +99,7 @@ pub enum ReadError {
     },
     /// Text in UTF-16, so that the rows stand in another order than that of
     /// the keys' bytes.
-    #[error("failed to read kdb `{path}` in order: its text is {encoding}, not UTF-8")]
+    #[error("failed to read kdb `{path}` in key order: its text is {encoding}, not UTF-8")]
     Encoding {
         /// The file.
         path: PathBuf,
@@ -144,7 +144,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// The index, or a view, gives keys out of order or twice.
-    #[error("failed to read kdb `{path}` in order: kernel `{key}` does not stand in its place")]
+    #[error("failed to read kdb `{path}` in key order: kernel `{key}` is out of order")]
     Order {
         /// The file.
         path: PathBuf,

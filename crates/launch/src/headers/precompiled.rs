@@ -65,7 +65,7 @@ pub(crate) struct CommandMacros<'a> {
 
 /// What is written beside a precompiled header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Record {
+struct HeaderRecord {
     sha256: Digest,
     files: BTreeSet<PathBuf>,
     answers: Answers,
@@ -246,17 +246,17 @@ impl Recipe {
         self.file.with_extension("json")
     }
 
-    fn read_record(&self) -> Option<Record> {
+    fn read_record(&self) -> Option<HeaderRecord> {
         serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
     }
 
-    fn write_record(&self, record: &Record) -> Result<(), LaunchError> {
+    fn write_record(&self, record: &HeaderRecord) -> Result<(), LaunchError> {
         // With a path that is no text, it is made anew by the next build.
         let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
         write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
     }
 
-    fn header(&self, record: Record, toolchain: &Toolchain) -> Option<CacheEntry> {
+    fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
         let mut identifiers = HashSet::new();
         for path in &record.files {
             let text = fs::read(path).ok()?;
@@ -280,7 +280,7 @@ impl Recipe {
             return Some(CacheEntry::Unfit);
         }
         let (file, defines) = (self.file.clone(), self.defines.clone());
-        let Record { files, answers, names, built, .. } = record;
+        let HeaderRecord { files, answers, names, built, .. } = record;
         let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
         Some(CacheEntry::Header(Box::new(header)))
@@ -375,16 +375,23 @@ impl Recipe {
         };
         let names = asked.asks.iter().filter_map(name).collect();
         let answers = Answers::new(settled.answers, looks);
-        let record =
-            Record { sha256: Digest::of(&bytes), files, answers, names, built: BTreeMap::new() };
-        let keep = |bytes: &[u8], record: &Record| {
+        let record = HeaderRecord {
+            sha256: Digest::of(&bytes),
+            files,
+            answers,
+            names,
+            built: BTreeMap::new(),
+        };
+        let keep = |bytes: &[u8], record: &HeaderRecord| {
             write_atomic(&self.file, &[bytes]).map_err(LaunchError::io("write", &self.file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);
         match &kept {
             Some(CacheEntry::Header(_)) => keep(&bytes, &record)?,
-            Some(CacheEntry::Unfit) => keep(&[], &Record { sha256: Digest::of(&[]), ..record })?,
+            Some(CacheEntry::Unfit) => {
+                keep(&[], &HeaderRecord { sha256: Digest::of(&[]), ..record })?
+            }
             None => {}
         }
         Ok(kept)

@@ -12,7 +12,7 @@ use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{
     Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle, tidy_below,
 };
-use gfxpack_process::{Moment, Output, Usage};
+use gfxpack_process::{Output, Timestamp, Usage};
 use tempfile::TempDir;
 
 use super::built_names::built_names;
@@ -322,7 +322,7 @@ impl<'a> Headers<'a> {
         let HeaderOptions { looks, places, .. } = *self.options;
         let scratch = scratch(self.options.scratch, "header-")?;
         let words = recipe.prepare(scratch.path())?;
-        let since = Moment::now();
+        let since = Timestamp::now();
         let (output, record) = recorded(recorder(scratch.path()), |record| {
             self.run(index, words, scratch.path(), record)
         })?;

@@ -1,24 +1,24 @@
 //! Blocks that papers name, each a few layers whose widths follow from its
 //! own.
 
+use super::layer::Layer;
 use super::walk::Walker;
-use super::words::Words;
 use crate::calls::Shape;
 
 impl Walker<'_> {
     /// A block of that name.
-    pub(super) fn block(&mut self, words: &Words<'_>) -> Result<(), String> {
-        for at in 0..words.repeat {
-            let stride = if at == 0 { words.stride } else { [1, 1] };
-            match words.name {
-                "basic" => self.residual_block(words, stride, false)?,
-                "bottleneck" => self.residual_block(words, stride, true)?,
-                "residual" => self.darknet_block(words)?,
-                "inverted" => self.inverted(words, stride)?,
-                "dense" => self.dense(words)?,
+    pub(super) fn block(&mut self, layer: &Layer<'_>) -> Result<(), String> {
+        for at in 0..layer.repeat {
+            let stride = if at == 0 { layer.stride } else { [1, 1] };
+            match layer.name {
+                "basic" => self.residual_block(layer, stride, false)?,
+                "bottleneck" => self.residual_block(layer, stride, true)?,
+                "residual" => self.darknet_block(layer)?,
+                "inverted" => self.inverted(layer, stride)?,
+                "dense" => self.dense(layer)?,
                 "transition" => self.transition()?,
-                "resblock" => self.diffusion_block(words)?,
-                name => return self.counted(name, words),
+                "resblock" => self.diffusion_block(layer)?,
+                name => return self.counted(name, layer),
             }
         }
         Ok(())
@@ -26,8 +26,8 @@ impl Walker<'_> {
 
     /// One layer, written as in a table.
     fn layer(&mut self, line: &str) -> Result<(), String> {
-        let words = Words::read(line, self.shape.channels)?;
-        if words.name == "conv" { self.conv(&words) } else { self.pool(&words) }
+        let layer = Layer::read(line, self.shape.channels)?;
+        if layer.name == "conv" { self.conv(&layer) } else { self.pool(&layer) }
     }
 
     /// Two 3x3 convolutions, or one between two of 1x1 of which the last is
@@ -38,12 +38,12 @@ impl Walker<'_> {
     /// torchvision's resnet.py on where the stride is.
     fn residual_block(
         &mut self,
-        words: &Words<'_>,
+        layer: &Layer<'_>,
         [stride, _]: [u64; 2],
         bottleneck: bool,
     ) -> Result<(), String> {
-        let (width, input) = (words.out()?, self.shape);
-        let norm = if words.has("frozen") { "frozen" } else { "bn" };
+        let (width, input) = (layer.out()?, self.shape);
+        let norm = if layer.has("frozen") { "frozen" } else { "bn" };
         let out = if bottleneck { 4 * width } else { width };
         if bottleneck {
             self.layer(&format!("conv {width} 1x1 {norm} relu"))?;
@@ -59,15 +59,15 @@ impl Walker<'_> {
             self.layer(&format!("conv {out} 1x1 /{stride} {norm}"))?;
         }
         self.shape = output;
-        self.activation(&Words::read("add relu", out)?);
+        self.activation(&Layer::read("add relu", out)?);
         Ok(())
     }
 
     /// A 1x1 convolution to half of the channels, and a 3x3 one back.
     ///
     /// Source: arXiv:1804.02767, table 1.
-    fn darknet_block(&mut self, words: &Words<'_>) -> Result<(), String> {
-        let out = words.out()?;
+    fn darknet_block(&mut self, layer: &Layer<'_>) -> Result<(), String> {
+        let out = layer.out()?;
         self.layer(&format!("conv {} 1x1 bn leaky", out / 2))?;
         self.layer(&format!("conv {out} 3x3 same bn leaky"))
     }
@@ -78,16 +78,16 @@ impl Walker<'_> {
     /// Source: arXiv:1801.04381, table 1; arXiv:1905.11946, section 4, with
     /// the squeezed width, a quarter of the block's input, as
     /// arXiv:1807.11626 and torchvision's efficientnet.py have it.
-    fn inverted(&mut self, words: &Words<'_>, [stride, _]: [u64; 2]) -> Result<(), String> {
-        let (out, [size, _]) = (words.out()?, words.size()?);
-        let expand = words.number("expand").ok_or("its expansion is missing")?;
-        let activation = if words.has("silu") { "silu" } else { "relu6" };
+    fn inverted(&mut self, layer: &Layer<'_>, [stride, _]: [u64; 2]) -> Result<(), String> {
+        let (out, [size, _]) = (layer.out()?, layer.size()?);
+        let expand = layer.number("expand").ok_or("its expansion is missing")?;
+        let activation = if layer.has("silu") { "silu" } else { "relu6" };
         let (input, wide) = (self.shape.channels, self.shape.channels * expand);
         if expand != 1 {
             self.layer(&format!("conv {wide} 1x1 bn {activation}"))?;
         }
         self.layer(&format!("conv {wide} {size}x{size} /{stride} depthwise same bn {activation}"))?;
-        if words.has("se") {
+        if layer.has("se") {
             let shape = self.shape;
             self.layer("avgpool global")?;
             self.layer(&format!("conv {} 1x1 bias {activation}", (input / 4).max(1)))?;
@@ -101,10 +101,10 @@ impl Walker<'_> {
     /// before a 3x3 one, whose output is added to the channels.
     ///
     /// Source: arXiv:1608.06993, section 3 ("DenseNet-B").
-    fn dense(&mut self, words: &Words<'_>) -> Result<(), String> {
-        let (growth, input) = (words.out()?, self.shape.channels);
+    fn dense(&mut self, layer: &Layer<'_>) -> Result<(), String> {
+        let (growth, input) = (layer.out()?, self.shape.channels);
         self.norm(true);
-        self.activation(&Words::read("add relu", input)?);
+        self.activation(&Layer::read("add relu", input)?);
         self.layer(&format!("conv {} 1x1 bn relu", 4 * growth))?;
         self.layer(&format!("conv {growth} 3x3 same"))?;
         self.shape.channels += input;
@@ -116,7 +116,7 @@ impl Walker<'_> {
     fn transition(&mut self) -> Result<(), String> {
         let input = self.shape.channels;
         self.norm(true);
-        self.activation(&Words::read("add relu", input)?);
+        self.activation(&Layer::read("add relu", input)?);
         self.layer(&format!("conv {} 1x1", input / 2))?;
         self.layer("avgpool 2x2 /2")
     }
@@ -127,11 +127,11 @@ impl Walker<'_> {
     ///
     /// Source: CompVis/stable-diffusion, `ResBlock` in
     /// ldm/modules/diffusionmodules/openaimodel.py, `ResnetBlock` in model.py.
-    fn diffusion_block(&mut self, words: &Words<'_>) -> Result<(), String> {
-        let (out, input) = (words.out()?, self.shape);
+    fn diffusion_block(&mut self, layer: &Layer<'_>) -> Result<(), String> {
+        let (out, input) = (layer.out()?, self.shape);
         self.parameters(2 * input.channels);
         self.layer(&format!("conv {out} 3x3 same bias"))?;
-        if let Some(time) = words.number("time") {
+        if let Some(time) = layer.number("time") {
             self.parameters(time * out + out);
         }
         self.parameters(2 * out);
@@ -146,17 +146,17 @@ impl Walker<'_> {
     }
 
     /// What MIOpen does not compute, for the sum of parameters.
-    fn counted(&mut self, name: &str, words: &Words<'_>) -> Result<(), String> {
+    fn counted(&mut self, name: &str, layer: &Layer<'_>) -> Result<(), String> {
         let width = self.shape.channels;
         let square = width * width;
         let count = match name {
-            "matrix" => words.size().map(|[rows, columns]| rows * columns)?,
-            "linear" => words.size().map(|[inputs, outputs]| (inputs + 1) * outputs)?,
+            "matrix" => layer.size().map(|[rows, columns]| rows * columns)?,
+            "linear" => layer.size().map(|[inputs, outputs]| (inputs + 1) * outputs)?,
             "groupnorm" | "layernorm" => 2 * width,
             // Queries, keys, values and the result; keys have no bias.
             "attention" => {
-                let context = words.number("context").unwrap_or(width);
-                let biases = if words.has("unbiased") { width } else { 3 * width };
+                let context = layer.number("context").unwrap_or(width);
+                let biases = if layer.has("unbiased") { width } else { 3 * width };
                 2 * square + 2 * context * width + biases
             }
             // Four times as wide and back.

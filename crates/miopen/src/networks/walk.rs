@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::NetworkError;
+use super::layer::Layer;
 use super::table::{Group, Item, Network, Tables};
-use super::words::Words;
 use crate::calls::{Activation, Call, Filter, Pool, PoolKind, Shape};
 
 /// What is computed in one call.
@@ -139,31 +139,31 @@ impl<'a> Walker<'a> {
     }
 
     fn read(&mut self, line: &str) -> Result<(), String> {
-        let words = Words::read(line, self.shape.channels)?;
-        match words.name {
+        let layer = Layer::read(line, self.shape.channels)?;
+        match layer.name {
             "push" => self.stack.push(self.shape),
             // What is larger is cropped.
             "pop" => self.shape.channels += self.stack.pop().ok_or("nothing was pushed")?.channels,
-            "channels" => self.shape.channels = words.out()?,
-            "input" => self.shape = Shape { channels: words.out()?, size: words.size()? },
+            "channels" => self.shape.channels = layer.out()?,
+            "input" => self.shape = Shape { channels: layer.out()?, size: layer.size()? },
             "upsample" => {
-                self.shape.size = self.shape.size.map(|size| size * words.out.unwrap_or(1))
+                self.shape.size = self.shape.size.map(|size| size * layer.out.unwrap_or(1))
             }
             "conv" | "deconv" => {
-                let mut one = words.clone();
-                for _ in 0..words.repeat {
+                let mut one = layer.clone();
+                for _ in 0..layer.repeat {
                     self.conv(&one)?;
                     one.stride = [1, 1];
                 }
             }
             "batchnorm" => {
                 self.norm(true);
-                self.activation(&words);
+                self.activation(&layer);
             }
-            "maxpool" | "avgpool" => self.pool(&words)?,
-            "fc" => self.fully_connected(&words)?,
+            "maxpool" | "avgpool" => self.pool(&layer)?,
+            "fc" => self.fully_connected(&layer)?,
             "softmax" => self.step(Call::Softmax(self.shape.channels)),
-            _ => return self.block(&words),
+            _ => return self.block(&layer),
         }
         Ok(())
     }
@@ -187,32 +187,32 @@ impl<'a> Walker<'a> {
     }
 
     /// A convolution and what follows it: bias, normalization, activation.
-    pub(super) fn conv(&mut self, words: &Words<'_>) -> Result<(), String> {
+    pub(super) fn conv(&mut self, layer: &Layer<'_>) -> Result<(), String> {
         // Zeros at the end of both axes alone are put there before.
-        self.shape.size = self.shape.size.map(|size| size + words.number("end").unwrap_or(0));
-        let out_channels = words.out()?;
+        self.shape.size = self.shape.size.map(|size| size + layer.number("end").unwrap_or(0));
+        let out_channels = layer.out()?;
         let filter = Filter {
             input: self.shape,
             out_channels,
-            size: words.size()?,
-            pad: words.pad()?,
-            stride: words.stride,
-            dilation: words.number("dilation").unwrap_or(1),
-            groups: if words.has("depthwise") { self.shape.channels } else { 1 },
-            transposed: words.name == "deconv",
+            size: layer.size()?,
+            pad: layer.pad()?,
+            stride: layer.stride,
+            dilation: layer.number("dilation").unwrap_or(1),
+            groups: if layer.has("depthwise") { self.shape.channels } else { 1 },
+            transposed: layer.name == "deconv",
         };
         let output = filter.output().ok_or("the input is smaller than the filter")?;
         let [height, width] = filter.size;
         let weights = filter.input.channels / filter.groups * out_channels * height * width;
         let calls = if filter.transposed { filter.input.size } else { output };
-        self.parameters(weights + if words.has("bias") { out_channels } else { 0 });
+        self.parameters(weights + if layer.has("bias") { out_channels } else { 0 });
         self.macs(weights * calls[0] * calls[1]);
         self.sums.convolutions += 1;
         self.step(Call::Convolution(filter));
         self.shape = Shape { channels: out_channels, size: output };
         // A frozen normalization is a multiplication and an addition.
-        self.norm(words.has("bn"));
-        self.activation(words);
+        self.norm(layer.has("bn"));
+        self.activation(layer);
         Ok(())
     }
 
@@ -224,35 +224,35 @@ impl<'a> Walker<'a> {
         }
     }
 
-    pub(super) fn activation(&mut self, words: &Words<'_>) {
+    pub(super) fn activation(&mut self, layer: &Layer<'_>) {
         for (word, activation) in [
             ("relu", Activation::Relu),
             ("relu6", Activation::Relu6),
             ("leaky", Activation::Leaky(0.1)),
             ("sigmoid", Activation::Sigmoid),
         ] {
-            if words.has(word) {
+            if layer.has(word) {
                 self.step(Call::Activation(self.shape, activation));
             }
         }
     }
 
-    pub(super) fn pool(&mut self, words: &Words<'_>) -> Result<(), String> {
+    pub(super) fn pool(&mut self, layer: &Layer<'_>) -> Result<(), String> {
         // In frameworks' averages padding counts, unless it is said.
-        let average = words.name == "avgpool";
+        let average = layer.name == "avgpool";
         let kind = if average { PoolKind::AverageWithPadding } else { PoolKind::Max };
-        if words.has("global") {
+        if layer.has("global") {
             let size = self.shape.size;
             let pool = Pool { input: self.shape, kind, size, pad: [0, 0], stride: [1, 1] };
             self.shape.size = [1, 1];
             self.step(Call::Pool(pool));
             return Ok(());
         }
-        let [size, pad, stride] = [words.size()?, words.pad()?, words.stride];
+        let [size, pad, stride] = [layer.size()?, layer.pad()?, layer.stride];
         let pool = Pool { input: self.shape, kind, size, pad, stride };
         let [down, up] = [false, true].map(|up| pool.output(up));
         let (down, up) = down.zip(up).ok_or("the input is smaller than the window")?;
-        self.shape.size = if words.has("ceil") { up } else { down };
+        self.shape.size = if layer.has("ceil") { up } else { down };
         // MIOpen rounds down; what is rounded up is computed otherwise.
         if self.shape.size == down {
             self.step(Call::Pool(pool));
@@ -260,13 +260,13 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn fully_connected(&mut self, words: &Words<'_>) -> Result<(), String> {
+    fn fully_connected(&mut self, layer: &Layer<'_>) -> Result<(), String> {
         let (inputs, outputs) =
-            (self.shape.channels * self.shape.size[0] * self.shape.size[1], words.out()?);
+            (self.shape.channels * self.shape.size[0] * self.shape.size[1], layer.out()?);
         self.parameters(inputs * outputs + outputs);
         self.macs(inputs * outputs);
         self.shape = Shape { channels: outputs, size: [1, 1] };
-        self.activation(words);
+        self.activation(layer);
         Ok(())
     }
 }

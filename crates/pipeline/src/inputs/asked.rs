@@ -71,7 +71,7 @@ impl Reader {
                 let location = Location { file: library.as_str().into(), line };
                 let request = request(key, location.clone());
                 let checked = request.and_then(|request| {
-                    arguments::words(request.language, request.options())?;
+                    arguments::parse(request.language, request.options())?;
                     Ok(request)
                 });
                 let place = match &checked {

@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
         let group = self.groups.get(number).ok_or_else(|| damaged("a job is of no group"))?;
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
-        let own = arguments::words(group.language, key.options())
+        let own = arguments::parse(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
         let arguments = Args::framed(&self.frames[number], own.iter(), &key);
         let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);

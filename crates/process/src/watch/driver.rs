@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{Answer, Ask, Place, Places, Query, Record, Settled, What, settle};
-use crate::Moment;
+use crate::Timestamp;
 use crate::watch::Looks;
 
 /// What a system tells of itself and of processes, and of no files: programs
@@ -44,7 +44,7 @@ pub fn settle_driver(
     program: &Path,
     scratch: &Path,
     looks: &Looks<'_>,
-    since: Moment,
+    since: Timestamp,
 ) -> Settled {
     let places = driver_places(scratch.to_owned(), scratch);
     let mut settled = settle(record, |_| &places, looks, since.seconds());
@@ -61,7 +61,7 @@ impl Settled {
         record: &Record,
         program: &Path,
         looks: &Looks<'_>,
-        since: Moment,
+        since: Timestamp,
         counts: impl Fn(&Path) -> bool,
     ) {
         let seen: BTreeSet<&Path> =

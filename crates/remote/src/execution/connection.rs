@@ -25,7 +25,7 @@ use super::retry::Retry;
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 /// How long a server that was never reached is tried: longer would hide a
 /// wrong address.
-const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_WAIT: Duration = Duration::from_secs(5);
 /// How often a silent connection is asked whether it lives, and how long that
 /// may take: a server whose machine was switched off says nothing.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -97,7 +97,7 @@ impl Connection {
             channel: endpoint.connect_lazy(),
             headers,
             invocation: Uuid::new_v4().to_string(),
-            retry: Retry::new(options.patience),
+            retry: Retry::new(options.wait_limit),
             address,
         })
     }
@@ -109,7 +109,7 @@ impl Connection {
     pub(crate) async fn learn(&self, cache_only: bool) -> Result<Limits, RemoteError> {
         let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
-        let answer = Retry::new(FIRST_PATIENCE.min(self.retry.patience()))
+        let answer = Retry::new(FIRST_WAIT.min(self.retry.wait_limit()))
             .call(|| {
                 let mut client = self.capabilities();
                 let request = self.request(request.clone(), &purpose);

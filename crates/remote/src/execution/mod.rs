@@ -52,7 +52,7 @@ pub struct RemoteOptions {
     /// Whether only what the action cache has is taken, and nothing run.
     pub cache_only: bool,
     /// How long a server that does not answer is waited for.
-    pub patience: Duration,
+    pub wait_limit: Duration,
 }
 
 /// A service that runs actions; connected to when the first is to run.

@@ -28,22 +28,22 @@ pub(crate) fn is_absence(code: Code) -> bool {
     matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded)
 }
 
-/// Makes calls again. An absent server is waited for as long as patience
+/// Makes calls again. An absent server is waited for as long as the limit
 /// lasts, counted from when it last answered anybody; one that answers gets
 /// so many attempts, whatever it calls its failures.
 pub(crate) struct Retry {
-    patience: Duration,
+    wait_limit: Duration,
     answered: Mutex<Instant>,
 }
 
 impl Retry {
-    pub(crate) fn new(patience: Duration) -> Self {
-        Self { patience, answered: Mutex::new(Instant::now()) }
+    pub(crate) fn new(wait_limit: Duration) -> Self {
+        Self { wait_limit, answered: Mutex::new(Instant::now()) }
     }
 
     /// How long an absent server is waited for.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    pub(crate) fn wait_limit(&self) -> Duration {
+        self.wait_limit
     }
 
     /// Makes a call until it succeeds, or fails for good.
@@ -51,22 +51,22 @@ impl Retry {
     where
         F: Future<Output = Result<T, Status>>,
     {
-        let mut turn = self.turn();
+        let mut attempts = self.attempts();
         loop {
             match call().await {
                 Ok(answer) => {
                     self.note_answer();
                     return Ok(answer);
                 }
-                Err(status) => turn.failed(status).await?,
+                Err(status) => attempts.failed(status).await?,
             }
         }
     }
 
     /// The attempts at one thing.
-    pub(crate) fn turn(&self) -> Turn<'_> {
+    pub(crate) fn attempts(&self) -> Attempts<'_> {
         let begun = Instant::now();
-        Turn { retry: self, failures: 0, present: 0, begun, last: begun }
+        Attempts { retry: self, failures: 0, present: 0, begun, last: begun }
     }
 
     /// The server answered.
@@ -76,7 +76,7 @@ impl Retry {
 }
 
 /// The attempts at one thing.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Attempts<'a> {
     retry: &'a Retry,
     failures: u32,
     /// Failures between which the server answered somebody.
@@ -85,7 +85,7 @@ pub(crate) struct Turn<'a> {
     last: Instant,
 }
 
-impl Turn<'_> {
+impl Attempts<'_> {
     /// Whether it is the server that is absent, rather than one thing that it
     /// can't do.
     pub(crate) fn is_absence(&self, status: &Status) -> bool {
@@ -103,7 +103,7 @@ impl Turn<'_> {
         self.present += u32::from(answered > self.last);
         self.last = Instant::now();
         let again = if is_absence(code) {
-            absent < self.retry.patience && self.present < MOST_ABSENCES
+            absent < self.retry.wait_limit && self.present < MOST_ABSENCES
         } else {
             is_passing(code) && self.failures < ATTEMPTS
         };
@@ -130,10 +130,10 @@ mod tests {
 
     use super::*;
 
-    fn calls(patience: Duration, code: Code, until: u32) -> (u32, bool) {
+    fn calls(wait_limit: Duration, code: Code, until: u32) -> (u32, bool) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let count = Cell::new(0);
-        let answer = runtime.block_on(Retry::new(patience).call(|| {
+        let answer = runtime.block_on(Retry::new(wait_limit).call(|| {
             count.set(count.get() + 1);
             let done = count.get() == until;
             async move { if done { Ok(()) } else { Err(Status::new(code, "no")) } }

@@ -73,7 +73,7 @@ pub(crate) async fn run(
     if service.options.cache_only {
         return Err(RemoteError::NotCached(action.name.clone()));
     }
-    let mut turn = service.connection.retry.turn();
+    let mut attempts = service.connection.retry.attempts();
     loop {
         let failed = match attempt(service, &ask, &tree, skip_cache, running).await {
             Ok(End::TimedOut) => return Err(RemoteError::TimedOut(action.name.clone())),
@@ -113,9 +113,9 @@ pub(crate) async fn run(
             code if is_passing(code) => failed,
             _ => return Err(lost(&failed)),
         };
-        if let Err(status) = turn.failed(status).await {
+        if let Err(status) = attempts.failed(status).await {
             // An absent server is everybody's trouble, any other this action's.
-            return Err(if turn.is_absence(&status) {
+            return Err(if attempts.is_absence(&status) {
                 service.connection.failed(&status)
             } else {
                 lost(&status)
@@ -175,7 +175,7 @@ async fn attempt(
     let request = connection.open_ended(request, &ask.purpose);
     let stream = connection.execution().execute(request).await?.into_inner();
     connection.retry.note_answer();
-    let mut turn = connection.retry.turn();
+    let mut attempts = connection.retry.attempts();
     let mut lost = match follow(connection, stream, running).await {
         Ok(end) => return Ok(end),
         Err(status) => status,
@@ -186,7 +186,7 @@ async fn attempt(
         if name.is_empty() || !is_absence(lost.code()) {
             return Err(lost);
         }
-        turn.failed(lost).await?;
+        attempts.failed(lost).await?;
         let request = api::WaitExecutionRequest { name };
         let request = connection.open_ended(request, &ask.purpose);
         let waited = match connection.execution().wait_execution(request).await {

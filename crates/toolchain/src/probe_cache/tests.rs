@@ -7,7 +7,7 @@ use gfxpack_process::{Cancel, write_atomic};
 use super::*;
 
 /// Long after the files of a test were made.
-const LATER: Moment = Moment::at(u64::MAX);
+const LATER: Timestamp = Timestamp::at(u64::MAX);
 
 /// A machine of scripts: a hipcc that looks around, and what it names.
 struct Machine {
@@ -103,7 +103,7 @@ exec hipcc-of-this-machine \"$@\"\n"
         then(&Asker::new(&scratch, &self.environment, &cancel))
     }
 
-    fn ask_at(&self, since: Moment) -> Probed {
+    fn ask_at(&self, since: Timestamp) -> Probed {
         self.with_asker(|ask| self.cache().ask(ask, since, true)).unwrap()
     }
 
@@ -192,7 +192,7 @@ fn another_environment_or_candidate_is_asked_itself() {
 #[test]
 fn what_may_have_changed_while_it_was_asked_is_not_kept() {
     let machine = Machine::new();
-    machine.ask_at(Moment::now());
+    machine.ask_at(Timestamp::now());
     assert!(!machine.cache().file.exists());
     // Scripts that do what they were found to do no longer.
     machine.put("bin/more", "echo \": $$\" > \"$0.now\"; mv \"$0.now\" ROOT/bin/more\n");

@@ -77,7 +77,7 @@ impl Tools {
         let include = library().join("include").display().to_string();
         let (_, args) = arguments::arguments(
             Language::Assembly,
-            &arguments::words(Language::Assembly, options)?,
+            &arguments::parse(Language::Assembly, options)?,
             id,
             &facts,
             &main.display().to_string(),

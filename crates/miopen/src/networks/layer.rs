@@ -9,7 +9,7 @@
 /// - `pad 1`, `pad 0x3`, or `same` for half of the filter
 /// - other words with a number, and words alone
 #[derive(Debug, Clone)]
-pub(super) struct Words<'a> {
+pub(super) struct Layer<'a> {
     pub(super) name: &'a str,
     pub(super) out: Option<u64>,
     pub(super) size: Option<[u64; 2]>,
@@ -20,9 +20,9 @@ pub(super) struct Words<'a> {
     flags: Vec<&'a str>,
 }
 
-/// Words that a number follows.
+/// Layer that a number follows.
 const WITH_NUMBER: [&str; 5] = ["dilation", "expand", "end", "time", "context"];
-/// Words alone.
+/// Layer alone.
 const FLAGS: [&str; 15] = [
     "same",
     "bn",
@@ -41,7 +41,7 @@ const FLAGS: [&str; 15] = [
     "unbiased",
 ];
 
-impl<'a> Words<'a> {
+impl<'a> Layer<'a> {
     /// `channels` are those of the input.
     pub(super) fn read(line: &'a str, channels: u64) -> Result<Self, String> {
         let mut words = line.split_ascii_whitespace();

@@ -6,9 +6,9 @@ use crate::file_digest::Identity;
 
 /// Seconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment(u64);
+pub struct Timestamp(u64);
 
-impl Moment {
+impl Timestamp {
     /// So many seconds after 1970.
     #[must_use]
     pub const fn at(seconds: u64) -> Self {
