@@ -17,11 +17,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let small = |index: usize| vec![index as u8; 40];
     // Longer than a page, so that the blob is spread over several.
     let large = |index: usize| (0..6000).map(|i| (i * i * (index + 3) >> 3) as u8).collect();
-    kdb(&dir.join("empty.kdb"), 0, Blob::Auto, small)?;
+    kdb(&dir.join("empty.kdb"), 0, Blob::Smaller, small)?;
     kdb(&dir.join("raw.kdb"), 2, Blob::Raw, small)?;
     kdb(&dir.join("bz2.kdb"), 3, Blob::Bz2, small)?;
-    kdb(&dir.join("large.kdb"), 2, Blob::Auto, large)?;
-    kdb(&dir.join("many.kdb"), 60, Blob::Auto, small)?;
+    kdb(&dir.join("large.kdb"), 2, Blob::Smaller, large)?;
+    kdb(&dir.join("many.kdb"), 60, Blob::Smaller, small)?;
     let mut options = CopyOptions::default();
     options.layout = Some(Layout::Dense);
     convert(&dir.join("many.kdb"), &dir.join("dense.kdb"), &options)?;

@@ -175,14 +175,14 @@ pub(crate) struct Object {
 }
 
 /// A kernel that could not be made.
-pub(crate) struct Refusal {
+pub(crate) struct FailedJob {
     pub(crate) failure: Failure,
     /// What it rests on, as an object does; `None` where it is not to be
     /// kept, since it might be no more the next time.
     pub(crate) rests_on: Option<RestsOn>,
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for FailedJob {
     /// One that is not to be kept.
     fn from(failure: Failure) -> Self {
         Self { failure, rests_on: None }
@@ -200,7 +200,7 @@ pub(crate) fn run(
     index: JobId,
     stage: &Stage,
     scratch: &Path,
-) -> Result<Result<Object, Refusal>, CompileError> {
+) -> Result<Result<Object, FailedJob>, CompileError> {
     let started = Instant::now();
     let mut spent = Usage::default();
     for (at, launcher) in context.launchers.into_iter().enumerate() {
@@ -244,7 +244,7 @@ enum Attempt {
     NotThisWay,
     /// It looked for files that are laid out by now.
     Again,
-    Done(Box<Result<Object, Refusal>>),
+    Done(Box<Result<Object, FailedJob>>),
 }
 
 fn attempt(
@@ -314,7 +314,7 @@ fn ended(
     run: Run,
     rests_on: Result<Option<RestsOn>, FailureKind>,
     place: &Place<'_>,
-) -> Result<Result<Object, Refusal>, CompileError> {
+) -> Result<Result<Object, FailedJob>, CompileError> {
     let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
     let (kind, rests_on) = match (run.end, rests_on) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
@@ -341,7 +341,7 @@ fn ended(
     let failure = Failure { kind, output: run.output, duration, usage, site };
     // The driver's word is the one that is told.
     let keep = run.by_driver && verdict::lasts(&failure.kind, &failure.output);
-    Ok(Err(Refusal { failure, rests_on: rests_on.filter(|_| keep) }))
+    Ok(Err(FailedJob { failure, rests_on: rests_on.filter(|_| keep) }))
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits:

@@ -3,7 +3,7 @@
 use gfxpack_model::JobId;
 
 use crate::error::CompileError;
-use crate::job::{Object, Refusal};
+use crate::job::{FailedJob, Object};
 
 /// Makes the objects of one worker's jobs, one after the other. This is the
 /// one place where it shows whether a job runs here or elsewhere.
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
     /// An object that was made.
     Made(Object),
     /// None could be made.
-    Failed(Refusal),
+    Failed(FailedJob),
     /// It has to be run on this machine; why, if the user should hear that.
     Here(Option<String>),
 }

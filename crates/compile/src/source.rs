@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Digest, Language, SourceId, relative_path};
-use gfxpack_plan::Problem;
+use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored::{SourceTrees, Tree};
@@ -65,8 +65,8 @@ impl SourceDirs {
     /// bytes agree.
     ///
     /// # Errors
-    /// [`Problem::AmbiguousSource`] for several that differ.
-    pub fn find(&self, name: &str) -> Result<Option<&Path>, Problem> {
+    /// [`InputFault::AmbiguousSource`] for several that differ.
+    pub fn find(&self, name: &str) -> Result<Option<&Path>, InputFault> {
         let Some(candidates) = self.by_name.get(name) else { return Ok(None) };
         let contents: Vec<Option<Vec<u8>>> = if candidates.len() > 1 {
             candidates.iter().map(|path| fs::read(path).ok()).collect()
@@ -74,7 +74,7 @@ impl SourceDirs {
             Vec::new()
         };
         if contents.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Err(Problem::AmbiguousSource {
+            return Err(InputFault::AmbiguousSource {
                 name: name.to_owned(),
                 candidates: candidates.iter().map(|path| path.display().to_string()).collect(),
             });
@@ -219,7 +219,7 @@ impl SourceSet {
     /// to the compiler, as its own headers are.
     ///
     /// # Errors
-    /// [`Problem::UnreadableSource`] where a file can't be read, or two files
+    /// [`InputFault::UnreadableSource`] where a file can't be read, or two files
     /// would have one place.
     pub fn load(
         &mut self,
@@ -228,14 +228,14 @@ impl SourceSet {
         language: Language,
         include_dirs: &[PathBuf],
         dirs: Option<&SourceDirs>,
-    ) -> Result<SourceId, Problem> {
+    ) -> Result<SourceId, InputFault> {
         let (from, to) = (real.to_owned(), staged.to_owned());
         let request = (from, to, language, include_dirs.to_vec(), dirs.is_some());
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
         let problem =
-            |reason: String| Problem::UnreadableSource { name: staged.to_owned(), reason };
+            |reason: String| InputFault::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
         let mut queue =
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
@@ -510,7 +510,7 @@ mod tests {
         let nearer = &set.sources()[index.0].files[2];
         assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
         assert_eq!(dirs.find("none.cl").unwrap(), None);
-        assert!(matches!(dirs.find("v.hpp"), Err(Problem::AmbiguousSource { .. })));
+        assert!(matches!(dirs.find("v.hpp"), Err(InputFault::AmbiguousSource { .. })));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::job::{Built, Object, Refusal};
+use crate::job::{Built, FailedJob, Object};
 use crate::local::{Local, LocalContext};
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::RemoteContext;
@@ -195,7 +195,7 @@ impl WorkerPool<'_> {
                 let built = Built { size, duration, usage, site };
                 report(Event::Finished { job: index, run, built }, Some(info));
             }
-            Outcome::Failed(Refusal { failure, rests_on }) => {
+            Outcome::Failed(FailedJob { failure, rests_on }) => {
                 if let Some(rests_on) = rests_on {
                     self.context.toolchains[job.toolchain.0].check_identity(job.language)?;
                     self.store.insert_refusal(job.digest, &failure, &About::of(job), &rests_on)?;

@@ -17,7 +17,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
         output.warn(&format!("left out `{source}`: {reason}"));
     }
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
-    inputs.problems.iter().for_each(|problem| output.warn(&problem.to_string()));
+    inputs.key_errors.iter().for_each(|error| output.warn(&error.to_string()));
     report_shares(&inputs.shares, output);
     report_skipped(&inputs.library.skipped, output);
     report_unbuildable(&inputs.unbuildable, output);

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = Rows::of(Path::new(kdb), count.parse()?)?;
     let started = Instant::now();
     let bytes = match mode.as_str() {
-        "bz2" => assemble(&rows, Path::new(out), Blob::Auto)?,
+        "bz2" => assemble(&rows, Path::new(out), Blob::Smaller)?,
         "raw" => assemble(&rows, Path::new(out), Blob::Raw)?,
         "codec" => {
             let mut bytes = 0;

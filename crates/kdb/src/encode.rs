@@ -10,7 +10,7 @@ use crate::codec::md5_hex;
 pub enum Blob {
     /// bzip2 where that is smaller, as MIOpen stores them.
     #[default]
-    Auto,
+    Smaller,
     /// Raw: the file is larger, and MIOpen reads it about 16 times faster.
     Raw,
     /// bzip2 even where that is larger.
@@ -52,7 +52,7 @@ pub(crate) fn encode_hashed(object: Vec<u8>, hash: String, form: Blob) -> Encode
     let object_bytes = object.len() as u64;
     let compressed = match form {
         Blob::Raw => None,
-        Blob::Auto => compress(&object, object.len().saturating_sub(1)),
+        Blob::Smaller => compress(&object, object.len().saturating_sub(1)),
         // bzip2's own bound on what incompressible data grows to.
         Blob::Bz2 => compress(&object, object.len() + object.len() / 100 + 600),
     };
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn each_form_stores_what_it_says_and_reads_back() {
         let text = vec![7; 5000];
-        round_trip(&text, Blob::Auto, false);
+        round_trip(&text, Blob::Smaller, false);
         round_trip(&text, Blob::Raw, true);
-        round_trip(&noise(5000), Blob::Auto, true);
+        round_trip(&noise(5000), Blob::Smaller, true);
         for len in [1, 10, 1000, 100_000] {
             round_trip(&noise(len), Blob::Bz2, false);
         }
-        round_trip(b"x", Blob::Auto, true);
+        round_trip(b"x", Blob::Smaller, true);
     }
 
     #[test]

@@ -2,40 +2,37 @@
 
 mod asked;
 mod excluded;
+mod key_list;
 mod reader;
+mod text_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_model::{KernelKey, SourceId, Target, ToolchainId, processors, relative_path};
-use gfxpack_plan::expand::{self, KeyList, KeyReader, KeyRequest};
+use gfxpack_plan::expand::{self, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, Location, Problem, arguments, device_wide};
-use rayon::prelude::*;
+use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 
 use crate::ask::Asked;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
-use crate::licence_head::licence_of;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
-use crate::rayon_workers::RayonWorkers;
 use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 use excluded::Excluded;
+use key_list::read_keys;
 pub use reader::LeftOut;
 use reader::Reader;
-
-/// Lines of a key list that are held beside the keys.
-const LINES_AT_ONCE: usize = 32 * 1024;
+use text_file::read_text;
 
 /// What the inputs come to.
 pub struct Read {
@@ -58,13 +55,16 @@ pub struct Inputs {
     /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
     /// What is wrong with those keys, where it stands.
-    pub problems: Vec<InputError>,
+    pub key_errors: Vec<InputError>,
     /// What the user should hear before anything runs.
     pub warnings: Vec<String>,
+    /// Of each target, the kernels that are left out because compilers refuse
+    /// them.
+    pub skipped: BTreeMap<Target, BTreeSet<KernelKey>>,
 }
 
-/// Reads all inputs for all targets; those of which kdbs have every key are
-/// left out of the requests, and all are where lists are empty that may be.
+/// Reads all inputs for all targets. A target whose keys are all in the kdbs of
+/// `missing_from` gets no request; if lists are empty and may be, none does.
 ///
 /// # Errors
 /// Where inputs contradict each other, can't be read, or come to no kernel.
@@ -110,7 +110,7 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
             had: BTreeMap::new(),
             refused: SkipList::read(&inputs.skip_refused)?,
         },
-        problems: Vec::new(),
+        key_errors: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
         files: inputs.manifests.len() + inputs.keys.len(),
@@ -182,76 +182,6 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
     Ok(distinct)
 }
 
-fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
-    error::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
-    as_text(path, bytes, 0)
-}
-
-/// The bytes as text; so many lines stand before them.
-fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let before = &error.as_bytes()[..valid];
-        let line = 1 + lines + before.iter().filter(|&&byte| byte == b'\n').count();
-        error::usage(
-            format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
-            "save the file as UTF-8",
-        )
-    })
-}
-
-/// What a file is that begins so, where it is taken for a key list, and how
-/// its keys are had.
-fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
-    const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ", b"BZh"];
-    if begin.starts_with(b"SQLite format 3\0") {
-        Some(("a kdb", "`gfxpack kdb list --keys FILE` prints a kdb's keys"))
-    } else if PACKED.iter().any(|magic| begin.starts_with(magic)) {
-        Some(("packed", "unpack it, or have `gfxpack harvest FILE -o keys.jsonl` read it"))
-    } else {
-        None
-    }
-}
-
-/// Reads the lines of a key list, part by part.
-fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
-    let file: Box<dyn std::io::Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?)
-    };
-    let mut file = BufReader::with_capacity(1 << 20, file);
-    let begin = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
-    if let Some((what, hint)) = no_key_list(begin) {
-        return Err(error::usage(
-            format!("failed to read keys from `{}`: it is {what}", path.display()),
-            hint,
-        ));
-    }
-    let mut reader = KeyReader::new(name);
-    let mut lines = 0;
-    loop {
-        let mut part = Vec::new();
-        let mut ended = false;
-        for _ in 0..LINES_AT_ONCE {
-            let read = file.read_until(b'\n', &mut part);
-            ended = read.map_err(|error| cannot_read(path, &error))? == 0;
-            if ended {
-                break;
-            }
-        }
-        reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
-        lines += LINES_AT_ONCE;
-        if ended {
-            return Ok(reader);
-        }
-    }
-}
-
 impl Reader {
     fn manifest(&mut self, file: &Path) -> Result<()> {
         let text = read_text(file)?;
@@ -260,14 +190,14 @@ impl Reader {
         let include_dirs: Vec<PathBuf> =
             manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
         if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            let problem = Problem::MissingPath(missing.display().to_string());
+            let problem = InputFault::MissingPath(missing.display().to_string());
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
         let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
-                let problem = Problem::MissingPath(real.display().to_string());
+                let problem = InputFault::MissingPath(real.display().to_string());
                 self.missing.push(kernel.location.error(problem));
                 indices.insert(kernel.source.clone(), None);
                 continue;
@@ -340,104 +270,6 @@ impl Reader {
         }
     }
 
-    fn keys(&mut self, name: &str, list: KeyList, dirs: &SourceDirs) -> Result<()> {
-        let KeyList { requests: keys, refused: none } = list;
-        let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
-        let all = keys.iter().map(|key| &*key.key).chain(none.iter().map(|(key, _)| key));
-        let devices: BTreeSet<&str> =
-            all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
-        // Of many keys this takes as long as reading them.
-        let mut refused: Vec<Option<Problem>> = keys
-            .par_iter()
-            .map(|key| arguments::parse(key.language, key.options()).err())
-            .collect();
-        let mut checked: Vec<Option<Result<SourceId, Reason>>> = vec![None; keys.len()];
-        let mut sources: HashMap<&Path, Result<SourceId, Reason>> = HashMap::new();
-        let mut told = vec![false; none.len()];
-        for position in 0..self.requests.len() {
-            let target = self.requests[position].target.clone();
-            let processor = target.id().processor();
-            let mut found = 0;
-            for ((key, checked), refused) in keys.iter().zip(&mut checked).zip(&mut refused) {
-                if key.key.split_device().is_none_or(|(_, device)| device != processor) {
-                    continue;
-                }
-                found += 1;
-                if self.excluded.has(&target, &key.key) {
-                    continue;
-                }
-                let source = checked.get_or_insert_with(|| match refused.take() {
-                    Some(problem) => Err(self.refuse(key, problem)),
-                    None => self.key_source(key, dirs, &mut sources),
-                });
-                match source {
-                    Ok(index) => self.requests[position].keys.push((Arc::clone(key), *index)),
-                    Err(reason) => self
-                        .unbuildable
-                        .entry(target.clone())
-                        .or_default()
-                        .push(Unbuilt { key: KernelKey::clone(&key.key), reason: reason.clone() }),
-                }
-            }
-            for ((key, error), told) in none.iter().zip(&mut told) {
-                // One that names no processor may be for any.
-                if key.split_device().is_some_and(|(_, device)| device != processor) {
-                    continue;
-                }
-                found += 1;
-                if self.excluded.has(&target, key) {
-                    continue;
-                }
-                if !std::mem::replace(told, true) {
-                    self.problems.push(error.clone());
-                }
-                let unbuilt = Unbuilt { key: key.clone(), reason: Reason::from(&error.problem) };
-                self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
-            }
-            if found == 0 {
-                let devices: Vec<&str> = devices.iter().copied().collect();
-                return Err(error::usage(
-                    format!("failed to find a key for {processor} in `{name}`"),
-                    format!("its keys are for {}: build for that", devices.join(", ")),
-                ));
-            }
-        }
-        let processors: BTreeSet<&str> =
-            self.requests.iter().map(|request| request.target.id().processor()).collect();
-        let foreign = devices.iter().filter(|device| !processors.contains(*device)).count();
-        if foreign > 0 {
-            self.warnings.push(format!(
-                "{name}: keys for {foreign} other devices are left out; only {} is built",
-                processors.into_iter().collect::<Vec<_>>().join(", ")
-            ));
-        }
-        Ok(())
-    }
-
-    /// The source of a key, or why it can't be compiled. Every problem is
-    /// told once, at the first key that has it.
-    fn key_source<'k>(
-        &mut self,
-        key: &'k KeyRequest,
-        dirs: &SourceDirs,
-        sources: &mut HashMap<&'k Path, Result<SourceId, Reason>>,
-    ) -> Result<SourceId, Reason> {
-        if let Some(known) = sources.get(&*key.source) {
-            return known.clone();
-        }
-        let name = key.source.display().to_string();
-        let licences = self.library.licenses.entry(name.clone()).or_default();
-        let mut load = |sources: &mut SourceSet| {
-            let real = dirs.find(&name)?.ok_or_else(|| Problem::MissingSource(name.clone()))?;
-            licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
-            sources.load(real, &name, key.language, &[], Some(dirs))
-        };
-        let loaded = load(&mut self.sources);
-        let loaded = loaded.map_err(|problem: Problem| self.refuse(key, problem));
-        sources.insert(&key.source, loaded.clone());
-        loaded
-    }
-
     /// Drops the keys of sources whose licences the policy refuses.
     fn leave_out(
         &mut self,
@@ -493,7 +325,11 @@ impl Reader {
     /// What is left out as refused, for the packages and the user.
     fn describe_skipped(&mut self) {
         let skipped = &self.excluded.refused;
-        self.library.skipped = skipped.skipped();
+        self.library.skipped = skipped
+            .used()
+            .iter()
+            .map(|(target, keys)| (target.clone(), keys.len() as u64))
+            .collect();
         let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
         let unused = skipped.unused(&targets);
         if unused > 0 {
@@ -522,12 +358,12 @@ impl Reader {
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
                     let problem =
-                        Problem::DuplicateKey { key: key.key.to_string(), first: first.clone() };
+                        InputFault::DuplicateKey { key: key.key.to_string(), first: first.clone() };
                     return Err(key.location.error(problem).into());
                 }
             }
-            if request.keys.is_empty() && !self.problems.is_empty() {
-                return Err(Error::Inputs(self.problems));
+            if request.keys.is_empty() && !self.key_errors.is_empty() {
+                return Err(Error::Inputs(self.key_errors));
             }
             if request.keys.is_empty() {
                 return Err(error::usage(
@@ -543,8 +379,9 @@ impl Reader {
             left_out,
             shares,
             unbuildable: self.unbuildable,
-            problems: self.problems,
+            key_errors: self.key_errors,
             warnings: self.warnings,
+            skipped: self.excluded.refused.into_used(),
         };
         Ok(Read { requests: self.requests, inputs })
     }

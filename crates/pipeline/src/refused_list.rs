@@ -82,9 +82,14 @@ impl SkipList {
         true
     }
 
-    /// How many kernels of the inputs are left out, by target.
-    pub(crate) fn skipped(&self) -> BTreeMap<Target, u64> {
-        self.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect()
+    /// The kernels of the inputs that the list left out, by target.
+    pub(crate) fn used(&self) -> &BTreeMap<Target, BTreeSet<KernelKey>> {
+        &self.used
+    }
+
+    /// The same, when all inputs are read.
+    pub(crate) fn into_used(self) -> BTreeMap<Target, BTreeSet<KernelKey>> {
+        self.used
     }
 
     /// How many lines for these targets name no kernel of the inputs: they are
@@ -178,7 +183,7 @@ mod tests {
         assert!(!list.skips(&new, &key));
         assert!(!list.skips(&old, &KernelKey::for_source("b.s", "", "gfx1030")));
         assert!(list.skips(&old, &key) && list.skips(&old, &key));
-        assert_eq!(list.skipped(), BTreeMap::from([(old.clone(), 1)]));
+        assert_eq!(list.used(), &BTreeMap::from([(old.clone(), BTreeSet::from([key]))]));
         assert_eq!((list.unused(&[&old]), list.unused(&[&new])), (0, 0));
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_plan::Problem;
+use gfxpack_plan::InputFault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -29,10 +29,10 @@ pub struct Reason {
     pub text: String,
 }
 
-impl From<&Problem> for Reason {
-    fn from(problem: &Problem) -> Self {
+impl From<&InputFault> for Reason {
+    fn from(problem: &InputFault) -> Self {
         let no_source =
-            matches!(problem, Problem::MissingSource(_) | Problem::AmbiguousSource { .. });
+            matches!(problem, InputFault::MissingSource(_) | InputFault::AmbiguousSource { .. });
         Self { no_source, text: problem.to_string() }
     }
 }

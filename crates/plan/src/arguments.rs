@@ -8,7 +8,7 @@ use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
 use gfxpack_model::{Language, TargetId, processors};
 
 use crate::clock::Clock;
-use crate::location::Problem;
+use crate::location::InputFault;
 use crate::options;
 
 /// Bytes of a word that a program can be given, one less than what the kernel
@@ -33,18 +33,18 @@ const PLACE_OF_WORD: usize = 16;
 /// the data type twice, which are the same object.
 ///
 /// # Errors
-/// [`Problem::Options`] for an unclosed quote, [`Problem::ForbiddenOption`]
+/// [`InputFault::Options`] for an unclosed quote, [`InputFault::ForbiddenOption`]
 /// for an option that is not one of those that keys may carry,
-/// [`Problem::LongOption`] and [`Problem::LongOptions`] for more than a
+/// [`InputFault::LongOption`] and [`InputFault::LongOptions`] for more than a
 /// program can be given.
-pub fn parse(language: Language, options: &str) -> Result<Args, Problem> {
-    let words = split(options).ok_or_else(|| Problem::Options(options.to_owned()))?;
+pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
+    let words = split(options).ok_or_else(|| InputFault::Options(options.to_owned()))?;
     let all: Vec<&str> = words.iter().collect();
     let mut rest = &all[..];
     while !rest.is_empty() {
         let count = options::known(rest).ok_or_else(|| {
             let named = rest[..options::refused(rest)].join(" ");
-            Problem::ForbiddenOption(shortened(&named))
+            InputFault::ForbiddenOption(shortened(&named))
         })?;
         rest = &rest[count..];
     }
@@ -76,10 +76,10 @@ fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
 
 /// Whether a compiler can be started with the words, in each of the ways in
 /// which it is.
-fn check_length(language: Language, words: &[&str]) -> Result<(), Problem> {
+fn check_length(language: Language, words: &[&str]) -> Result<(), InputFault> {
     if let Some(word) = words.iter().find(|word| word.len() > MAX_WORD) {
         let (option, size) = (shortened(word), word.len());
-        return Err(Problem::LongOption { option, size, limit: MAX_WORD });
+        return Err(InputFault::LongOption { option, size, limit: MAX_WORD });
     }
     // Source: hipcc.pl, which puts a backslash before all other characters.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=+,./".contains(&byte);
@@ -93,7 +93,7 @@ fn check_length(language: Language, words: &[&str]) -> Result<(), Problem> {
             (words.iter().map(|word| word.len() + PLACE_OF_WORD).sum(), MAX_WORDS)
         }
     };
-    if size > limit { Err(Problem::LongOptions { size, limit }) } else { Ok(()) }
+    if size > limit { Err(InputFault::LongOptions { size, limit }) } else { Ok(()) }
 }
 
 /// The beginning of a text that may be of any length.
@@ -110,11 +110,11 @@ fn shortened(text: &str) -> String {
 ///
 /// # Errors
 /// As [`parse`].
-pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Problem> {
+pub(crate) fn check_written(language: Language, options: &str) -> Result<(), InputFault> {
     parse(language, options)?;
     let all = split(options).unwrap_or_default();
     match all.iter().find(|word| word.starts_with("-mcpu")) {
-        Some(word) => Err(Problem::ForbiddenOption(word.to_owned())),
+        Some(word) => Err(InputFault::ForbiddenOption(word.to_owned())),
         None => Ok(()),
     }
 }
@@ -338,12 +338,12 @@ mod tests {
         {
             assert_eq!(
                 parse(options),
-                Err(Problem::ForbiddenOption(named.to_owned())),
+                Err(InputFault::ForbiddenOption(named.to_owned())),
                 "{options}"
             );
         }
-        assert!(matches!(parse("-DA=\"x"), Err(Problem::Options(_))));
-        assert!(matches!(parse("-DA=\"x\" #-DB"), Err(Problem::Options(_))));
+        assert!(matches!(parse("-DA=\"x"), Err(InputFault::Options(_))));
+        assert!(matches!(parse("-DA=\"x\" #-DB"), Err(InputFault::Options(_))));
         assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
         let all: Vec<&str> = taken.split_whitespace().collect();
@@ -356,7 +356,7 @@ mod tests {
         let check = |language, options: &str| parse(language, options).map(|args| args.len());
         let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err();
         assert!(
-            matches!(&long, Problem::LongOption { option, size, .. }
+            matches!(&long, InputFault::LongOption { option, size, .. }
                 if option.starts_with("-DA=xx") && option.len() < 1000 && *size == MAX_WORD + 1),
             "{long}"
         );
@@ -366,13 +366,13 @@ mod tests {
         };
         assert_eq!(check(Language::Assembly, " -DA=x -UA"), Ok(2));
         assert_eq!(check(Language::OpenclC, &many(5)), Ok(5));
-        assert!(matches!(check(Language::OpenclC, &many(6)), Err(Problem::LongOptions { .. })));
+        assert!(matches!(check(Language::OpenclC, &many(6)), Err(InputFault::LongOptions { .. })));
         assert_eq!(check(Language::Hip, &many(1)), Ok(1));
-        assert!(matches!(check(Language::Hip, &many(2)), Err(Problem::LongOptions { .. })));
+        assert!(matches!(check(Language::Hip, &many(2)), Err(InputFault::LongOptions { .. })));
         // hipcc puts a backslash before each of them.
         let escaped = check(Language::Hip, &define("(", 80_000));
-        assert!(matches!(escaped, Err(Problem::LongOptions { .. })));
+        assert!(matches!(escaped, Err(InputFault::LongOptions { .. })));
         let short = check(Language::OpenclC, &" -D1".repeat(100_000));
-        assert!(matches!(short, Err(Problem::ForbiddenOption(_))));
+        assert!(matches!(short, Err(InputFault::ForbiddenOption(_))));
     }
 }

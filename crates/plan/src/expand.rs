@@ -8,7 +8,7 @@ use gfxpack_model::key_record::KeyRecord;
 use gfxpack_model::{KernelKey, Language};
 
 use crate::arguments;
-use crate::location::{InputError, Location, Problem};
+use crate::location::{InputError, InputFault, Location};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
 use crate::plan::KEYS_AT_ONCE;
 use crate::workers::{InTurn, Workers};
@@ -48,7 +48,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         if let Some(other) = by_name.insert(&kernel.source_name, kernel)
             && other.source != kernel.source
         {
-            return Err(kernel.location.error(Problem::SameName {
+            return Err(kernel.location.error(InputFault::SameName {
                 source_path: kernel.source.display().to_string(),
                 other: other.source.display().to_string(),
             }));
@@ -65,7 +65,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
             }
             if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
                 let key = key.to_string();
-                return Err(location.error(Problem::DuplicateKey { key, first }));
+                return Err(location.error(InputFault::DuplicateKey { key, first }));
             }
             requests.push(KeyRequest {
                 key,
@@ -90,7 +90,7 @@ fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, InputError> {
         let matrix = combinations(variant, kernel.language);
         if matrix.is_empty() {
             let name = kernel.source_name.clone();
-            return Err(variant.location.error(Problem::EmptyExpansion(name)));
+            return Err(variant.location.error(InputFault::EmptyExpansion(name)));
         }
         let none = [String::new()];
         let literal = if variant.options.is_empty() { &none[..] } else { &variant.options };
@@ -159,7 +159,7 @@ pub struct KeyList {
     /// Keys that no compiler can be asked for, or that MIOpen could never
     /// find, with the reason and the line: MIOpen writes such keys too, and
     /// the others of the list are worth it.
-    pub refused: Vec<(KernelKey, InputError)>,
+    pub unusable: Vec<(KernelKey, InputError)>,
 }
 
 /// The keys of a JSON Lines list: one object with `kernel_name` and
@@ -197,7 +197,7 @@ impl KeyReader {
             lines: 0,
             seen: HashMap::new(),
             sources: HashMap::new(),
-            list: KeyList { requests: Vec::new(), refused: Vec::new() },
+            list: KeyList { requests: Vec::new(), unusable: Vec::new() },
         }
     }
 
@@ -226,19 +226,19 @@ impl KeyReader {
 
     fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
-        let key = key.map_err(|error| location.error(Problem::Syntax(in_its_line(&error))))?;
+        let key = key.map_err(|error| location.error(InputFault::Syntax(in_its_line(&error))))?;
         let key = Arc::new(key);
         if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
             let first = Location { file: Arc::clone(&self.file), line };
-            return Err(location.error(Problem::DuplicateKey { key: key.to_string(), first }));
+            return Err(location.error(InputFault::DuplicateKey { key: key.to_string(), first }));
         }
         if let Err(error) = key.check() {
-            self.list.refused.push((KernelKey::clone(&key), location.error(error.into())));
+            self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
             return Ok(());
         }
         let source_name = key.source_name().unwrap_or_default();
         let language = Language::of_source(source_name)
-            .ok_or_else(|| location.error(Problem::Language(source_name.to_owned())))?;
+            .ok_or_else(|| location.error(InputFault::Language(source_name.to_owned())))?;
         let source = match self.sources.get(source_name) {
             Some(source) => Arc::clone(source),
             None => {
@@ -263,7 +263,7 @@ impl KeyReader {
     /// [`InputError`] where there are none.
     pub fn finish(self) -> Result<KeyList, InputError> {
         if self.is_empty() {
-            return Err(Location::new(&self.file, 1).error(Problem::NoKeys));
+            return Err(Location::new(&self.file, 1).error(InputFault::NoKeys));
         }
         Ok(self.list)
     }
@@ -409,10 +409,10 @@ mod tests {
 {"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
 {"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
 "#;
-        let KeyList { requests, refused } = parse_keys("k.jsonl", text).unwrap();
+        let KeyList { requests, unusable } = parse_keys("k.jsonl", text).unwrap();
         assert_eq!(requests.len(), 1);
-        let lines: Vec<usize> = refused.iter().map(|(_, error)| error.location.line).collect();
+        let lines: Vec<usize> = unusable.iter().map(|(_, error)| error.location.line).collect();
         assert_eq!(lines, [2, 3]);
-        assert!(refused[1].1.to_string().contains("MIOpen could never find it"));
+        assert!(unusable[1].1.to_string().contains("MIOpen could never find it"));
     }
 }

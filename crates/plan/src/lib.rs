@@ -19,4 +19,4 @@ pub mod shard;
 pub mod stored;
 pub mod workers;
 
-pub use location::{InputError, Location, Problem};
+pub use location::{InputError, InputFault, Location};

@@ -32,7 +32,7 @@ impl Location {
 
     /// That `problem` is here.
     #[must_use]
-    pub fn error(&self, problem: Problem) -> InputError {
+    pub fn error(&self, problem: InputFault) -> InputError {
         InputError { location: self.clone(), problem }
     }
 }
@@ -50,13 +50,13 @@ pub struct InputError {
     /// Where.
     pub location: Location,
     /// What.
-    pub problem: Problem,
+    pub problem: InputFault,
 }
 
 /// What can be wrong in a manifest or key list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum InputFault {
     /// Not TOML or JSON, or not of the expected shape.
     #[error("failed to parse: {0}")]
     Syntax(String),
@@ -178,59 +178,59 @@ impl InputError {
     #[must_use]
     pub fn hint(&self) -> String {
         match &self.problem {
-            Problem::Syntax(_) => "the format is described in docs/manifest.md".to_owned(),
-            Problem::Format(_) => "use a gfxpack that knows this format, or write `format = 1`".to_owned(),
-            Problem::NoKernels => "add a [[kernel]] with its source".to_owned(),
-            Problem::NoKeys => {
+            InputFault::Syntax(_) => "the format is described in docs/manifest.md".to_owned(),
+            InputFault::Format(_) => "use a gfxpack that knows this format, or write `format = 1`".to_owned(),
+            InputFault::NoKernels => "add a [[kernel]] with its source".to_owned(),
+            InputFault::NoKeys => {
                 "add a line with a key; if there may be none, --if-empty=ok makes that no error"
                     .to_owned()
             }
-            Problem::Language(_) => {
+            InputFault::Language(_) => {
                 "sources end in .cpp (HIP), .cl (OpenCL C) or .s (AMDGCN assembly)".to_owned()
             }
-            Problem::TargetPattern(_) => {
+            InputFault::TargetPattern(_) => {
                 "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or !gfx90c".to_owned()
             }
-            Problem::License { .. } => license::HINT.to_owned(),
-            Problem::LibraryName(_) => {
+            InputFault::License { .. } => license::HINT.to_owned(),
+            InputFault::LibraryName(_) => {
                 "use lowercase letters, digits, +, - and .; or leave out `reader`".to_owned()
             }
-            Problem::DefineName(_) => "use letters, digits and _".to_owned(),
-            Problem::DefineValue { language: Language::Assembly, .. } => {
+            InputFault::DefineName(_) => "use letters, digits and _".to_owned(),
+            InputFault::DefineValue { language: Language::Assembly, .. } => {
                 "assembly symbols (-defsym) take integers".to_owned()
             }
-            Problem::DefineValue { .. } => {
+            InputFault::DefineValue { .. } => {
                 "values are integers, true, false, or text without blanks and quotes; anything else can stand in `options`".to_owned()
             }
-            Problem::NoValues(_) => "give it values, or take it out".to_owned(),
-            Problem::UnknownDefine(_) => "spell it as in `defines` of the same variant".to_owned(),
-            Problem::EmptyExpansion(_) => "loosen `exclude`, or take the variant out".to_owned(),
-            Problem::DuplicateKey { .. } => "take one of the two out".to_owned(),
-            Problem::SameName { .. } => {
+            InputFault::NoValues(_) => "give it values, or take it out".to_owned(),
+            InputFault::UnknownDefine(_) => "spell it as in `defines` of the same variant".to_owned(),
+            InputFault::EmptyExpansion(_) => "loosen `exclude`, or take the variant out".to_owned(),
+            InputFault::DuplicateKey { .. } => "take one of the two out".to_owned(),
+            InputFault::SameName { .. } => {
                 "rename one: a kernel's name is its source's file name".to_owned()
             }
-            Problem::MissingSource(_) => {
+            InputFault::MissingSource(_) => {
                 "check the path, or give the directory that holds it (--source-dir)".to_owned()
             }
-            Problem::MissingPath(_) => {
+            InputFault::MissingPath(_) => {
                 "check the path: it is relative to the manifest's directory".to_owned()
             }
-            Problem::AmbiguousSource { candidates, .. } => {
+            InputFault::AmbiguousSource { candidates, .. } => {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
             }
-            Problem::UnreadableSource { .. } => {
+            InputFault::UnreadableSource { .. } => {
                 "mend that file; an #include may lead to what lies below the manifest's directory, \
                  its include-dirs, or --source-dir; assembly has to name a file literally, by its path \
                  from the manifest's directory (from the source's, for keys) or an include-dir"
                     .to_owned()
             }
-            Problem::Key(error) => error.hint().to_owned(),
-            Problem::Options(_) => "close the quote; a word can't begin with #".to_owned(),
-            Problem::ForbiddenOption(_) => "take it out: options may set macros, include directories below the source's, warnings and \
+            InputFault::Key(error) => error.hint().to_owned(),
+            InputFault::Options(_) => "close the quote; a word can't begin with #".to_owned(),
+            InputFault::ForbiddenOption(_) => "take it out: options may set macros, include directories below the source's, warnings and \
                  code generation, as docs/options.md lists them; target, output and other files are gfxpack's \
                  to choose"
                     .to_owned(),
-            Problem::LongOption { .. } | Problem::LongOptions { .. } => {
+            InputFault::LongOption { .. } | InputFault::LongOptions { .. } => {
                 "no program can be started with so much; put it into a header".to_owned()
             }
         }

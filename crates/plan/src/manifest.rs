@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::license;
-use crate::location::{InputError, Location, Problem};
+use crate::location::{InputError, InputFault, Location};
 
 /// The manifest format that this version reads.
 pub const FORMAT: i64 = 1;
@@ -217,23 +217,23 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     if let Ok(RawFormat { format }) = toml::from_str(text)
         && *format.get_ref() != FORMAT
     {
-        return Err(at(format.span()).error(Problem::Format(*format.get_ref())));
+        return Err(at(format.span()).error(InputFault::Format(*format.get_ref())));
     }
     let raw: RawManifest = toml::from_str(text).map_err(|error| {
         let location = at(error.span().unwrap_or(0..0));
-        location.error(Problem::Syntax(error.message().trim().replace('\n', ", ")))
+        location.error(InputFault::Syntax(error.message().trim().replace('\n', ", ")))
     })?;
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
     let check_license = |license: &str, at: &Location| {
         license::check(license).map_err(|reason| {
             let license = license.to_owned();
-            at.error(Problem::License { license, reason })
+            at.error(InputFault::License { license, reason })
         })
     };
     check_license(&library.license, &library_at)?;
     if !library.reader.is_miopen() && !names_a_package(&library.name) {
-        return Err(library_at.error(Problem::LibraryName(library.name)));
+        return Err(library_at.error(InputFault::LibraryName(library.name)));
     }
     let kernels = raw
         .kernel
@@ -246,8 +246,9 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
             let source = kernel.source.into_inner();
             let source_name =
                 source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-            let language = Language::of_source(&source_name)
-                .ok_or_else(|| source_at.error(Problem::Language(source.display().to_string())))?;
+            let language = Language::of_source(&source_name).ok_or_else(|| {
+                source_at.error(InputFault::Language(source.display().to_string()))
+            })?;
             let variants = kernel
                 .variant
                 .into_iter()
@@ -271,7 +272,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
         })
         .collect::<Result<Vec<_>, InputError>>()?;
     if kernels.is_empty() {
-        return Err(Location::new(file, 1).error(Problem::NoKernels));
+        return Err(Location::new(file, 1).error(InputFault::NoKernels));
     }
     Ok(Manifest { file: file.to_owned(), library, kernels })
 }
@@ -288,7 +289,7 @@ fn checked_filter(
     for pattern in &patterns {
         let plain = pattern.strip_prefix('!').unwrap_or(pattern);
         if !PROCESSORS.iter().any(|processor| glob(plain, processor.name)) {
-            return Err(location.error(Problem::TargetPattern(pattern.clone())));
+            return Err(location.error(InputFault::TargetPattern(pattern.clone())));
         }
     }
     Ok(TargetFilter(patterns))
@@ -313,7 +314,7 @@ fn checked_variant(
                 .map(|value| checked_value(&name, value, language, &here))
                 .collect::<Result<Vec<_>, _>>()?;
             if values.is_empty() {
-                return Err(here.error(Problem::NoValues(name)));
+                return Err(here.error(InputFault::NoValues(name)));
             }
             defines.push((name, values));
         }
@@ -324,7 +325,7 @@ fn checked_variant(
         let mut pairs = Vec::new();
         for (name, value) in table.into_inner() {
             if !defines.iter().any(|(define, _)| *define == name) {
-                return Err(here.error(Problem::UnknownDefine(name)));
+                return Err(here.error(InputFault::UnknownDefine(name)));
             }
             let value = checked_value(&name, value, language, &here)?;
             pairs.push((name, value));
@@ -349,7 +350,7 @@ fn checked_value(
     let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !identifier {
-        return Err(here.error(Problem::DefineName(name.to_owned())));
+        return Err(here.error(InputFault::DefineName(name.to_owned())));
     }
     match value {
         toml::Value::Integer(number) => Ok(Value::Integer(number)),
@@ -361,6 +362,6 @@ fn checked_value(
         {
             Ok(Value::Text(text))
         }
-        _ => Err(here.error(Problem::DefineValue { name: name.to_owned(), language })),
+        _ => Err(here.error(InputFault::DefineValue { name: name.to_owned(), language })),
     }
 }

@@ -56,7 +56,7 @@ fn child_writes_much() {
     let mut options = WriteOptions::default();
     // Either large on disk, or small there and large in memory.
     let raw = path.ends_with("raw.kdb");
-    options.blob = if raw { Blob::Raw } else { Blob::Auto };
+    options.blob = if raw { Blob::Raw } else { Blob::Smaller };
     let object = |index: usize| {
         let noise = if raw { OBJECT_BYTES } else { 64 };
         let mut object = code_object(GFX906, index as u64, noise, false);

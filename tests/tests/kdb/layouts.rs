@@ -66,7 +66,7 @@ fn both_layouts_answer_miopen_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let (plain, dense) =
         (directory.path().join("gfx906_60.kdb"), directory.path().join("gfx906.kdb"));
-    for blob in [Blob::Auto, Blob::Raw] {
+    for blob in [Blob::Smaller, Blob::Raw] {
         let kernels = shared();
         write_laid_out(&plain, &kernels, blob, Layout::Miopen);
         write_laid_out(&dense, &kernels, blob, Layout::Dense);
@@ -99,7 +99,7 @@ fn tables_of_origins_change_no_answer() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let kernels = shared();
-    write_kernels(&path("plain.kdb"), &kernels, Blob::Auto);
+    write_kernels(&path("plain.kdb"), &kernels, Blob::Smaller);
     write_with_origins(&path("miopen.kdb"), &kernels, Layout::Miopen);
     write_with_origins(&path("dense.kdb"), &kernels, Layout::Dense);
     let keys: Vec<KernelKey> = kernels.iter().map(|(key, _)| key.clone()).collect();

@@ -20,7 +20,7 @@ const JUDGE: &str = env!("CARGO_PKG_VERSION");
 
 /// What stands in the place of an object's bytes.
 #[derive(Serialize, Deserialize)]
-struct Refusal {
+struct KeptRefusal {
     /// The version of gfxpack that judged what it made or said.
     judge: String,
     reason: Reason,
@@ -70,7 +70,7 @@ impl ObjectStore {
     ) -> Result<(), CompileError> {
         let Some(reason) = Reason::of(&failure.kind) else { return Ok(()) };
         let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
-        let refusal = Refusal { judge, reason, output };
+        let refusal = KeptRefusal { judge, reason, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
         let (_, header, about) = ObjectInfo::of(&bytes, about, answers, rests_on.commands);
@@ -89,7 +89,7 @@ impl ObjectStore {
         let file = self.open_file(&refusal_path(job)).ok()?;
         gfxpack_process::note_use(&file);
         let (_, bytes) = read_object(file).ok().flatten()?;
-        let Refusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
+        let KeptRefusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
         if judge != JUDGE {
             return None;
         }
@@ -233,7 +233,7 @@ mod tests {
     fn another_gfxpack_judges_anew() {
         let f = fixture();
         f.insert(FailureKind::Refused(1), &RestsOn::default());
-        let refusal = Refusal {
+        let refusal = KeptRefusal {
             judge: "0.0.0".to_owned(),
             reason: Reason::Refused(1),
             output: "a.cl:1:1: error: no".to_owned(),

@@ -11,7 +11,7 @@ use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
 
 /// The options of [`Inputs`](super::Inputs), which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
-const INPUTS: [&str; 12] = [
+const INPUTS: [&str; 14] = [
     "manifest",
     "keys",
     "if_empty",
@@ -20,6 +20,8 @@ const INPUTS: [&str; 12] = [
     "problems",
     "miopen",
     "miopen_db",
+    "uses",
+    "debian_mirror",
     "source_dir",
     "target",
     "dfsg",

@@ -203,7 +203,7 @@ impl From<KdbLayout> for Layout {
 impl From<BlobArg> for Blob {
     fn from(blob: BlobArg) -> Self {
         match blob {
-            BlobArg::Bz2 => Self::Auto,
+            BlobArg::Bz2 => Self::Smaller,
             // docs/packages.md, "Size", has the measurements.
             BlobArg::Auto | BlobArg::Raw => Self::Raw,
         }

@@ -63,13 +63,14 @@ pub(crate) fn run(
     }
     let built = dist.run(packages, cancel, &reporter)?;
     summarise(&dist, &built, args, output);
+    built.outcome(packaging.is_some())?;
     if check {
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let max_object = args.inputs.max_object;
         let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
         dist.check_kdbs(&built, processes(args.jobs), cancel, &reporter, &mut each)?;
     }
-    Ok(built.outcome(packaging.is_some())?)
+    Ok(())
 }
 
 fn options(

@@ -233,7 +233,7 @@ impl UserKdb {
     ) -> Result<u64, WriteError> {
         self.check(key, code_object)?;
         // Takes longest, so before anything is locked.
-        let encoded = encode(code_object.to_vec(), Blob::Auto);
+        let encoded = encode(code_object.to_vec(), Blob::Smaller);
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
         // Waits for others, but not for who has it in WAL mode.

@@ -43,7 +43,7 @@ pub struct WriteOptions<'a> {
 impl Default for WriteOptions<'_> {
     fn default() -> Self {
         Self {
-            blob: Blob::Auto,
+            blob: Blob::Smaller,
             layout: Layout::Miopen,
             origin: None,
             window_bytes: 64 << 20,
@@ -90,7 +90,7 @@ where
         // Nothing to compress: bytes read further ahead only leave the caches.
         Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
         // Both the bytes and their encoded form are held for a while.
-        Blob::Auto | Blob::Bz2 => (window_bytes, 2),
+        Blob::Smaller | Blob::Bz2 => (window_bytes, 2),
     };
     parallel::in_order(
         window,

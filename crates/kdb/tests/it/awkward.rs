@@ -95,7 +95,7 @@ fn a_key_that_no_kdb_takes_is_told_with_its_file() {
     let sql = "UPDATE kern_db SET kernel_args = ' -DX=''a'' -mcpu=gfx906' WHERE id = 4";
     rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     let other = directory.path().join("other.kdb");
-    write_kernels(&other, &kernels(), Blob::Auto);
+    write_kernels(&other, &kernels(), Blob::Smaller);
     let out = directory.path().join("out.kdb");
     let error =
         merge(&[other, path.clone()], &out, Conflict::First, &CopyOptions::default()).unwrap_err();
@@ -175,7 +175,7 @@ fn only_what_writers_left_is_swept() {
     kept.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
     let swept = name("aB3xY9");
     std::fs::write(&swept, "half a file").unwrap();
-    write_kernels(&path, &kernels(), Blob::Auto);
+    write_kernels(&path, &kernels(), Blob::Smaller);
     assert!(!swept.exists() && std::fs::symlink_metadata(fifo).is_ok());
     assert!(kept.iter().all(|path| path.exists()), "{:?}", listing(directory.path()));
 }

@@ -18,7 +18,7 @@ fn both_layouts_answer_every_key_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let (plain, dense) =
         (directory.path().join("gfx906_60.kdb"), directory.path().join("gfx906.kdb"));
-    for blob in [Blob::Auto, Blob::Raw] {
+    for blob in [Blob::Smaller, Blob::Raw] {
         let kernels = shared();
         write_laid_out(&plain, &kernels, blob, Layout::Miopen);
         write_laid_out(&dense, &kernels, blob, Layout::Dense);
@@ -43,7 +43,7 @@ fn both_layouts_answer_every_key_the_same() {
 fn a_lookup_searches_and_never_scans() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906.kdb");
-    write_laid_out(&path, &shared(), Blob::Auto, Layout::Dense);
+    write_laid_out(&path, &shared(), Blob::Smaller, Layout::Dense);
     let sql = "EXPLAIN QUERY PLAN SELECT kernel_blob, kernel_hash, uncompressed_size FROM kern_db \
                WHERE (kernel_name = 'a') AND (kernel_args = 'b');";
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -60,8 +60,8 @@ fn what_keys_share_is_stored_once() {
     let (plain, dense) =
         (directory.path().join("gfx906_60.kdb"), directory.path().join("gfx906.kdb"));
     let kernels = shared();
-    let of_plain = write_laid_out(&plain, &kernels, Blob::Auto, Layout::Miopen);
-    let of_dense = write_laid_out(&dense, &kernels, Blob::Auto, Layout::Dense);
+    let of_plain = write_laid_out(&plain, &kernels, Blob::Smaller, Layout::Miopen);
+    let of_dense = write_laid_out(&dense, &kernels, Blob::Smaller, Layout::Dense);
     assert_eq!(of_plain.rows, of_dense.rows);
     assert!(of_dense.file_bytes * 2 < of_plain.file_bytes, "{of_dense:?} {of_plain:?}");
     let connection = rusqlite::Connection::open(&dense).unwrap();
@@ -77,7 +77,7 @@ fn what_keys_share_is_stored_once() {
 fn there_and_back_gives_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    for blob in [Blob::Auto, Blob::Raw, Blob::Bz2] {
+    for blob in [Blob::Smaller, Blob::Raw, Blob::Bz2] {
         for (here, there) in [(Layout::Miopen, Layout::Dense), (Layout::Dense, Layout::Miopen)] {
             write_laid_out(&path("a.kdb"), &shared(), blob, here);
             convert(&path("a.kdb"), &path("b.kdb"), &to(there, None)).unwrap();
@@ -91,10 +91,10 @@ fn there_and_back_gives_the_same_bytes() {
             assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("c.kdb")).unwrap());
         }
     }
-    write_kernels(&path("a.kdb"), &shared(), Blob::Auto);
+    write_kernels(&path("a.kdb"), &shared(), Blob::Smaller);
     convert(&path("a.kdb"), &path("raw.kdb"), &to(Layout::Miopen, Some(Blob::Raw))).unwrap();
     assert_eq!(Reader::open(path("raw.kdb")).unwrap().info().unwrap().raw_rows, 24);
-    convert(&path("raw.kdb"), &path("c.kdb"), &to(Layout::Miopen, Some(Blob::Auto))).unwrap();
+    convert(&path("raw.kdb"), &path("c.kdb"), &to(Layout::Miopen, Some(Blob::Smaller))).unwrap();
     assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("c.kdb")).unwrap());
     // Over itself, and laid out as it was.
     convert(&path("raw.kdb"), &path("raw.kdb"), &CopyOptions::default()).unwrap();
@@ -106,7 +106,7 @@ fn verify_sees_through_the_view() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let wrong = |sql: &str| {
-        write_laid_out(&path, &shared(), Blob::Auto, Layout::Dense);
+        write_laid_out(&path, &shared(), Blob::Smaller, Layout::Dense);
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch(sql).unwrap();
         drop(connection);
@@ -139,7 +139,7 @@ fn a_file_of_the_dense_layout_is_described_by_its_own_statements() {
     write_laid_out(
         &path,
         &[(key("a.cl.o", ""), code_object(GFX906, 1, 99, true))],
-        Blob::Auto,
+        Blob::Smaller,
         Layout::Dense,
     );
     let connection = rusqlite::Connection::open(&path).unwrap();

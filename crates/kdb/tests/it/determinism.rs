@@ -26,7 +26,7 @@ fn threads_windows_and_directories_do_not_show() {
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join("file: 100%?mode=ro#ü");
     std::fs::create_dir(&odd).unwrap();
-    for blob in [Blob::Auto, Blob::Raw] {
+    for blob in [Blob::Smaller, Blob::Raw] {
         let mut files = Vec::new();
         for (threads, window_bytes) in [(1, 0), (1, 1 << 30), (2, 100_000), (7, 64 << 20)] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -93,7 +93,7 @@ fn an_empty_kdb_is_still_a_kdb() {
 fn refused(rows: &[Row<'_>], object: impl Fn(usize) -> io::Result<Vec<u8>> + Sync) -> WriteError {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    let [error, of_raw] = [Blob::Auto, Blob::Raw].map(|blob| {
+    let [error, of_raw] = [Blob::Smaller, Blob::Raw].map(|blob| {
         let mut options = WriteOptions::default();
         options.blob = blob;
         let error = write(&path, rows, &options, &object).unwrap_err();

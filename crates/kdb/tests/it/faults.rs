@@ -185,7 +185,7 @@ fn code_for_another_target_is_found() {
     // XNACK on (V4 and later: 3 in bits 8 and 9) for a kdb whose name says off.
     kernels[4].1[49] = 3;
     kernels[5].1[48] = 0xfe;
-    write_kernels(&path, &kernels, gfxpack_kdb::Blob::Auto);
+    write_kernels(&path, &kernels, gfxpack_kdb::Blob::Smaller);
     let found = report(&path);
     let rows: Vec<_> = found.findings.iter().map(|finding| (finding.row, finding.class)).collect();
     let target = FindingClass::Target;

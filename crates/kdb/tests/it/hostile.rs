@@ -74,7 +74,7 @@ fn what_is_computed_is_not_read() {
     assert_refused(&path, "CREATE VIRTUAL TABLE more");
     // The dense layout's view, over other tables than its own.
     let dense = path.with_file_name("gfx906.kdb");
-    write_laid_out(&dense, &kernels(), Blob::Auto, Layout::Dense);
+    write_laid_out(&dense, &kernels(), Blob::Smaller, Layout::Dense);
     let sql = "ALTER TABLE kern_keys ADD COLUMN more";
     rusqlite::Connection::open(&dense).unwrap().execute_batch(sql).unwrap();
     assert_refused(&dense, "CREATE VIEW kern_db");
@@ -363,7 +363,7 @@ fn a_hole_is_not_gone_through() {
     const TIB: u64 = 1 << 40;
     for layout in [Layout::Miopen, Layout::Dense] {
         let (_directory, path) = written();
-        write_laid_out(&path, &kernels(), Blob::Auto, layout);
+        write_laid_out(&path, &kernels(), Blob::Smaller, layout);
         let whole = std::fs::read(&path).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         // As far as a page's number goes.
@@ -404,7 +404,7 @@ fn a_decompression_bomb_is_refused() {
     let mut bomb = code_object(GFX906, 1, 64, true);
     bomb.resize(8 << 20, 0);
     kernels[0].1 = bomb;
-    let written = write_kernels(&path, &kernels, Blob::Auto);
+    let written = write_kernels(&path, &kernels, Blob::Smaller);
     assert!(written.file_bytes < 1 << 20);
     assert!(report(&path).is_sound());
 

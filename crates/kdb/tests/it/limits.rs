@@ -88,7 +88,7 @@ fn what_a_killed_writer_left_goes_and_a_living_ones_stays() {
     let living = std::fs::File::create(temp(".gfx906_60.kdb.living.tmp")).unwrap();
     living.lock().unwrap();
     std::fs::write(temp(".gfx90a.kdb.other.tmp"), "another kdb's").unwrap();
-    write_kernels(&path, &kernels(), Blob::Auto);
+    write_kernels(&path, &kernels(), Blob::Smaller);
     let left = [".gfx906_60.kdb.living.tmp", ".gfx90a.kdb.other.tmp", "gfx906_60.kdb"];
     assert_eq!(listing(directory.path()), left);
 }
@@ -98,7 +98,7 @@ fn an_older_file_is_replaced_whole() {
     let (directory, path) = written();
     let reader = gfxpack_kdb::Reader::open(&path).unwrap();
     let newer = large(3, 500);
-    write_kernels(&path, &newer, Blob::Auto);
+    write_kernels(&path, &newer, Blob::Smaller);
     let (old_key, old_object) = kernels().remove(0);
     assert_eq!(reader.get(&old_key).unwrap(), Some(old_object), "an open reader keeps its file");
     let reader = gfxpack_kdb::Reader::open(&path).unwrap();

@@ -62,7 +62,7 @@ impl File {
 fn file(builds: u8) -> impl Strategy<Value = File> {
     (
         btree_map(0..20_u8, 0..builds, 0..15),
-        prop_oneof![Just(Blob::Auto), Just(Blob::Raw)],
+        prop_oneof![Just(Blob::Smaller), Just(Blob::Raw)],
         prop_oneof![Just(Layout::Miopen), Just(Layout::Dense)],
         1_000_000..1_000_003_u64,
         prop::option::of(0..2_u8),
@@ -143,7 +143,7 @@ fn contradiction() -> (tempfile::TempDir, [PathBuf; 2]) {
     for (build, path) in paths.iter().enumerate() {
         let file = File {
             kernels: vec![(1, 0), (2, build as u8)],
-            blob: Blob::Auto,
+            blob: Blob::Smaller,
             layout: Layout::Miopen,
             modified: 1_000_000 + build as u64,
             origin: None,
@@ -180,7 +180,7 @@ fn the_policy_decides_and_is_told() {
 fn a_users_kdb_in_wal_mode_is_merged_once_its_log_is_empty() {
     let (directory, [a, _]) = contradiction();
     let user = directory.path().join("gfx906_60.ukdb");
-    write_kernels(&user, &kernels(), Blob::Auto);
+    write_kernels(&user, &kernels(), Blob::Smaller);
     to_wal_mode(&user);
     let out = directory.path().join("out.kdb");
     let inputs = [a, user.clone()];

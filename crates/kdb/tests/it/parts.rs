@@ -86,7 +86,7 @@ fn parts_merge_back_into_the_same_bytes() {
 fn a_row_larger_than_a_part_has_one_to_itself() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
-    write_kernels(&path, &kernels(), Blob::Auto);
+    write_kernels(&path, &kernels(), Blob::Smaller);
     let dir = directory.path().join("parts");
     assert_eq!(parts_of(&path, &dir, SplitBy::Size(1)).len(), 9);
     assert_eq!(listing(&dir), ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
@@ -124,7 +124,7 @@ fn origins_go_where_their_rows_go() {
     }
 
     // A file without origins has none, and takes no side table.
-    write_kernels(&path("plain.kdb"), &kernels, Blob::Auto);
+    write_kernels(&path("plain.kdb"), &kernels, Blob::Smaller);
     assert!(read(&path("plain.kdb")).values().all(Option::is_none));
     let with = path("a.kdb").metadata().unwrap().len();
     let without = path("plain.kdb").metadata().unwrap().len();
@@ -136,7 +136,7 @@ fn every_difference_is_told_once() {
     let directory = tempfile::tempdir().unwrap();
     let (a, b) = (directory.path().join("a.kdb"), directory.path().join("b.kdb"));
     let mut kernels = kernels();
-    write_laid_out(&a, &kernels, Blob::Auto, Layout::Miopen);
+    write_laid_out(&a, &kernels, Blob::Smaller, Layout::Miopen);
     let compare = || {
         let mut told = Vec::new();
         let found = diff(&a, &b, MAX_OBJECT_BYTES, |change| {
@@ -155,7 +155,7 @@ fn every_difference_is_told_once() {
         });
         (found.unwrap(), told)
     };
-    write_laid_out(&b, &kernels, Blob::Auto, Layout::Dense);
+    write_laid_out(&b, &kernels, Blob::Smaller, Layout::Dense);
     let (found, told) = compare();
     assert!(found.is_none() && told.is_empty(), "the layout is no difference: {told:?}");
     assert_eq!(found.same, 9);
@@ -168,7 +168,7 @@ fn every_difference_is_told_once() {
     let (first, _) = kernels.remove(0);
     kernels[3].1.push(0);
     kernels.push((key("zz.cl.o", " -mcpu=gfx906"), vec![1]));
-    write_laid_out(&b, &kernels, Blob::Auto, Layout::Miopen);
+    write_laid_out(&b, &kernels, Blob::Smaller, Layout::Miopen);
     let (found, told) = compare();
     assert!(!found.is_none());
     let Differences { same, added, removed, changed, .. } = found;
@@ -187,7 +187,7 @@ fn statistics_add_up() {
     let path = directory.path().join("gfx906_60.kdb");
     for layout in [Layout::Miopen, Layout::Dense] {
         let kernels = many();
-        let written = write_laid_out(&path, &kernels, Blob::Auto, layout);
+        let written = write_laid_out(&path, &kernels, Blob::Smaller, layout);
         let stats = Reader::open(&path).unwrap().stats(None).unwrap();
         assert_eq!(stats.layout, layout);
         assert_eq!(stats.file_bytes, written.file_bytes);

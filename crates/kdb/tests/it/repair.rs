@@ -190,7 +190,7 @@ proptest! {
         let path = directory.path().join("gfx906_60.kdb");
         let layout = if dense { Layout::Dense } else { Layout::Miopen };
         let kernels = many();
-        write_laid_out(&path, &kernels, if raw { Blob::Raw } else { Blob::Auto }, layout);
+        write_laid_out(&path, &kernels, if raw { Blob::Raw } else { Blob::Smaller }, layout);
         let size = if dense { 1024 } else { 4096 };
         let needed = pages_of_rows(&path);
         let mut bytes = std::fs::read(&path).unwrap();
@@ -287,7 +287,7 @@ fn a_file_without_its_header_is_repaired() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     for layout in [Layout::Miopen, Layout::Dense] {
-        write_laid_out(&path, &many(), Blob::Auto, layout);
+        write_laid_out(&path, &many(), Blob::Smaller, layout);
         let whole = std::fs::read(&path).unwrap();
         let mut bytes = whole.clone();
         bytes[..100].fill(0x5a);
@@ -392,7 +392,7 @@ fn what_is_no_kdb_is_told() {
     assert!(matches!(attempt(&path), CopyError::Read(ReadError::TooSmall { .. })));
     assert!(matches!(attempt(directory.path()), CopyError::Read(ReadError::NotAFile { .. })));
     // SQLite's, with nothing in it that a kdb has.
-    write_kernels(&path, &kernels(), Blob::Auto);
+    write_kernels(&path, &kernels(), Blob::Smaller);
     rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TABLE kern_db; VACUUM").unwrap();
     let nothing = || {
         let repaired = repair(&path, &out, &CopyOptions::default(), |_| {}).unwrap();
@@ -427,7 +427,7 @@ fn no_row_is_lost_in_silence() {
     }
     kernels.sort();
     for layout in [Layout::Miopen, Layout::Dense] {
-        write_laid_out(&path, &kernels, Blob::Auto, layout);
+        write_laid_out(&path, &kernels, Blob::Smaller, layout);
         let size = if layout == Layout::Dense { 1024 } else { 4096 };
         let whole = std::fs::read(&path).unwrap();
         let (mut losses, mut unnamed) = (0, 0);
@@ -537,7 +537,7 @@ fn utf16_is_read_by_repair_and_told_by_others() {
     let directory = tempfile::tempdir().unwrap();
     let plain = directory.path().join("gfx906_60.kdb");
     let kernels = many();
-    write_kernels(&plain, &kernels, Blob::Auto);
+    write_kernels(&plain, &kernels, Blob::Smaller);
     for encoding in ["UTF-16le", "UTF-16be"] {
         let path = directory.path().join(format!("{encoding}.kdb"));
         recode(&plain, &path, encoding);

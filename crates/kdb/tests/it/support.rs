@@ -155,7 +155,7 @@ pub(crate) fn write_with_origins(path: &Path, kernels: &[(KernelKey, Vec<u8>)], 
 pub(crate) fn written() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
-    write_kernels(&path, &kernels(), Blob::Auto);
+    write_kernels(&path, &kernels(), Blob::Smaller);
     (directory, path)
 }
 

@@ -8,7 +8,7 @@ use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_miopen::{Sources, is_left_out_by_debian};
 use gfxpack_model::{KernelKey, Language, SourceId};
 use gfxpack_plan::expand::KeyRequest;
-use gfxpack_plan::{Location, Problem, arguments};
+use gfxpack_plan::{InputFault, Location, arguments};
 
 use super::reader::Reader;
 use crate::ask::Asked;
@@ -87,7 +87,7 @@ impl Reader {
                         }
                     }
                     Err(problem) => {
-                        self.problems.push(location.error(problem.clone()));
+                        self.key_errors.push(location.error(problem.clone()));
                         Place::Refused(Reason::from(problem))
                     }
                 };
@@ -128,7 +128,7 @@ impl Reader {
                     break;
                 }
                 Ok(None) => {}
-                Err(problem) => return Ok(Place::Refused(self.refuse(request, problem))),
+                Err(problem) => return Ok(Place::Refused(self.note_unusable(request, problem))),
             }
         }
         let Some((path, dirs)) = found else { return Ok(Place::Absent) };
@@ -143,7 +143,7 @@ impl Reader {
             |sources: &mut SourceSet| sources.load(path, name, request.language, &[], Some(dirs));
         Ok(match load(&mut self.sources) {
             Ok(index) => Place::Loaded(index),
-            Err(problem) => Place::Refused(self.refuse(request, problem)),
+            Err(problem) => Place::Refused(self.note_unusable(request, problem)),
         })
     }
 }
@@ -154,10 +154,11 @@ fn licence(path: &Path) -> Result<Option<gfxpack_plan::kernel_package::SourceLic
 }
 
 /// The key as an input names it.
-fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, Problem> {
+fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
     key.check()?;
     let name = key.source_name().unwrap_or_default();
-    let language = Language::of_source(name).ok_or_else(|| Problem::Language(name.to_owned()))?;
+    let language =
+        Language::of_source(name).ok_or_else(|| InputFault::Language(name.to_owned()))?;
     let source: Arc<Path> = Path::new(name).into();
     Ok(KeyRequest { language, source, location, key: Arc::new(key.clone()) })
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gfxpack_compile::SourceSet;
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, Problem};
+use gfxpack_plan::{InputError, InputFault};
 
 use super::excluded::Excluded;
 use crate::library::Library;
@@ -24,7 +24,7 @@ pub(super) struct Reader {
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     pub(super) missing: Vec<InputError>,
     /// Of key lists: machines write those, and the other keys are worth it.
-    pub(super) problems: Vec<InputError>,
+    pub(super) key_errors: Vec<InputError>,
     pub(super) unbuildable: Unbuildable,
     pub(super) warnings: Vec<String>,
     /// Manifests and key lists.
@@ -39,9 +39,9 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Notes what is wrong with a key.
-    pub(super) fn refuse(&mut self, key: &KeyRequest, problem: Problem) -> Reason {
-        let reason = Reason::from(&problem);
-        self.problems.push(key.location.error(problem));
+    pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Reason {
+        let reason = Reason::from(&fault);
+        self.key_errors.push(key.location.error(fault));
         reason
     }
 }

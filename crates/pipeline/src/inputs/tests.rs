@@ -28,7 +28,7 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
             had: BTreeMap::new(),
             refused: SkipList::default(),
         },
-        problems: Vec::new(),
+        key_errors: Vec::new(),
         unbuildable: Unbuildable::new(),
         warnings: Vec::new(),
         files: 0,

@@ -30,7 +30,7 @@ pub fn read_costs(path: &Path) -> Result<KnownCosts> {
     if costs.count() == 0 {
         return Err(error::usage(
             format!("failed to find a kernel's cost in `{}`", path.display()),
-            "give what `gfxpack build --message-format json` printed, or a cache's v2/costs.jsonl",
+            "give what `gfxpack build --message-format json` printed, or a cache's costs.jsonl",
         ));
     }
     Ok(costs)

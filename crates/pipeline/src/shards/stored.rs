@@ -234,8 +234,9 @@ impl Stored {
             left_out,
             shares: Vec::new(),
             unbuildable,
-            problems: Vec::new(),
+            key_errors: Vec::new(),
             warnings,
+            skipped: BTreeMap::new(),
         };
         Ok(Prepared { plan, inputs, toolchains, cache, asked: None })
     }

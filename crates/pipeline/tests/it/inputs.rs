@@ -13,7 +13,7 @@ fn a_key_with_its_source_is_a_request() {
     assert_eq!(request.target.to_string(), "gfx906@60");
     let keys: Vec<_> = request.keys.iter().map(|(request, _)| (*request.key).clone()).collect();
     assert_eq!(keys, [key("conv.s")]);
-    assert!(read.inputs.problems.is_empty() && read.inputs.unbuildable.is_empty());
+    assert!(read.inputs.key_errors.is_empty() && read.inputs.unbuildable.is_empty());
 }
 
 #[test]

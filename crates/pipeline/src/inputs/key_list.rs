@@ -1,0 +1,243 @@
+//! Lists of keys: read part by part, checked, and divided among the targets.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use gfxpack_compile::{SourceDirs, SourceSet};
+use gfxpack_model::{KernelKey, SourceId, Target};
+use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
+use gfxpack_plan::{InputError, InputFault, arguments};
+use rayon::prelude::*;
+
+use super::reader::Reader;
+use super::text_file::{as_text, cannot_read};
+use crate::error::{self, Error, Result};
+use crate::licence_head::licence_of;
+use crate::rayon_workers::RayonWorkers;
+use crate::unbuildable::{Reason, Unbuilt};
+
+/// Lines of a key list that are held beside the keys.
+const LINES_AT_ONCE: usize = 32 * 1024;
+
+/// What a file is that begins so, where it is taken for a key list, and how
+/// its keys are had.
+fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
+    const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ", b"BZh"];
+    if begin.starts_with(b"SQLite format 3\0") {
+        Some(("a kdb", "`gfxpack kdb list --keys FILE` prints a kdb's keys"))
+    } else if PACKED.iter().any(|magic| begin.starts_with(magic)) {
+        Some(("packed", "unpack it, or have `gfxpack harvest FILE -o keys.jsonl` read it"))
+    } else {
+        None
+    }
+}
+
+/// Reads the lines of a key list, part by part.
+pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
+    let file: Box<dyn std::io::Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?)
+    };
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let begin = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
+    if let Some((what, hint)) = no_key_list(begin) {
+        return Err(error::usage(
+            format!("failed to read keys from `{}`: it is {what}", path.display()),
+            hint,
+        ));
+    }
+    let mut reader = KeyReader::new(name);
+    let mut lines = 0;
+    loop {
+        let mut part = Vec::new();
+        let mut ended = false;
+        for _ in 0..LINES_AT_ONCE {
+            let read = file.read_until(b'\n', &mut part);
+            ended = read.map_err(|error| cannot_read(path, &error))? == 0;
+            if ended {
+                break;
+            }
+        }
+        reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
+        lines += LINES_AT_ONCE;
+        if ended {
+            return Ok(reader);
+        }
+    }
+}
+
+/// What is known of a list's keys while its targets are gone through.
+struct KeyChecks<'k> {
+    /// What is wrong with the options, by key.
+    bad_options: Vec<Option<InputFault>>,
+    /// The source of each key that was checked.
+    checked: Vec<Option<Result<SourceId, Reason>>>,
+    /// Those that were looked up, by name.
+    sources: HashMap<&'k Path, Result<SourceId, Reason>>,
+}
+
+impl<'k> KeyChecks<'k> {
+    fn of(keys: &'k [Arc<KeyRequest>]) -> Self {
+        // Of many keys this takes as long as reading them.
+        let bad_options = keys
+            .par_iter()
+            .map(|key| arguments::parse(key.language, key.options()).err())
+            .collect();
+        Self { bad_options, checked: vec![None; keys.len()], sources: HashMap::new() }
+    }
+}
+
+fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
+    let devices: Vec<&str> = devices.iter().copied().collect();
+    error::usage(
+        format!("failed to find a key for {processor} in `{name}`"),
+        format!(
+            "its keys are for {}: give that as --target, or rewrite the list with `gfxpack harvest \
+             --retarget {processor}`; each list needs a key for every target",
+            devices.join(", ")
+        ),
+    )
+}
+
+impl Reader {
+    /// Adds the keys of a list for all targets.
+    ///
+    /// # Errors
+    /// Where a target has none in it.
+    pub(super) fn keys(&mut self, name: &str, list: KeyList, dirs: &SourceDirs) -> Result<()> {
+        let KeyList { requests, unusable } = list;
+        let keys: Vec<Arc<KeyRequest>> = requests.into_iter().map(Arc::new).collect();
+        let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
+        let devices: BTreeSet<&str> =
+            all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
+        let mut checks = KeyChecks::of(&keys);
+        let mut reported = vec![false; unusable.len()];
+        for position in 0..self.requests.len() {
+            let found = self.keys_of_target(position, &keys, &mut checks, dirs)
+                + self.unusable_keys_of_target(position, &unusable, &mut reported);
+            if found == 0 {
+                let processor = self.requests[position].target.id().processor();
+                return Err(no_key_for(processor, name, &devices));
+            }
+        }
+        self.warn_of_other_devices(name, &devices);
+        Ok(())
+    }
+
+    /// Adds a list's keys for one target, and gives how many are for it.
+    fn keys_of_target<'k>(
+        &mut self,
+        position: usize,
+        keys: &'k [Arc<KeyRequest>],
+        checks: &mut KeyChecks<'k>,
+        dirs: &SourceDirs,
+    ) -> usize {
+        let target = self.requests[position].target.clone();
+        let processor = target.id().processor();
+        let mut found = 0;
+        for (number, key) in keys.iter().enumerate() {
+            if key.key.split_device().is_none_or(|(_, device)| device != processor) {
+                continue;
+            }
+            found += 1;
+            if self.excluded.has(&target, &key.key) {
+                continue;
+            }
+            match self.check_key(number, key, checks, dirs) {
+                Ok(source) => self.requests[position].keys.push((Arc::clone(key), source)),
+                Err(reason) => self.add_unbuildable(&target, &key.key, reason),
+            }
+        }
+        found
+    }
+
+    /// The same for keys that no compiler can be asked for.
+    fn unusable_keys_of_target(
+        &mut self,
+        position: usize,
+        unusable: &[(KernelKey, InputError)],
+        reported: &mut [bool],
+    ) -> usize {
+        let target = self.requests[position].target.clone();
+        let mut found = 0;
+        for ((key, error), reported) in unusable.iter().zip(reported) {
+            // One that names no processor may be for any.
+            if key.split_device().is_some_and(|(_, device)| device != target.id().processor()) {
+                continue;
+            }
+            found += 1;
+            if self.excluded.has(&target, key) {
+                continue;
+            }
+            if !std::mem::replace(reported, true) {
+                self.key_errors.push(error.clone());
+            }
+            self.add_unbuildable(&target, key, Reason::from(&error.problem));
+        }
+        found
+    }
+
+    fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
+    }
+
+    fn warn_of_other_devices(&mut self, name: &str, devices: &BTreeSet<&str>) {
+        let processors: BTreeSet<&str> =
+            self.requests.iter().map(|request| request.target.id().processor()).collect();
+        let others = devices.iter().filter(|device| !processors.contains(*device)).count();
+        if others > 0 {
+            self.warnings.push(format!(
+                "{name}: keys for {others} other devices are left out; only {} is built",
+                processors.into_iter().collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+
+    /// The source of a list's key, or why it can't be compiled; each key is
+    /// checked once for all targets.
+    fn check_key<'k>(
+        &mut self,
+        number: usize,
+        key: &'k KeyRequest,
+        checks: &mut KeyChecks<'k>,
+        dirs: &SourceDirs,
+    ) -> Result<SourceId, Reason> {
+        if let Some(checked) = &checks.checked[number] {
+            return checked.clone();
+        }
+        let checked = match checks.bad_options[number].take() {
+            Some(fault) => Err(self.note_unusable(key, fault)),
+            None => self.key_source(key, dirs, &mut checks.sources),
+        };
+        checks.checked[number] = Some(checked.clone());
+        checked
+    }
+
+    /// The source of a key, or why it can't be compiled. Every problem is
+    /// told once, at the first key that has it.
+    fn key_source<'k>(
+        &mut self,
+        key: &'k KeyRequest,
+        dirs: &SourceDirs,
+        sources: &mut HashMap<&'k Path, Result<SourceId, Reason>>,
+    ) -> Result<SourceId, Reason> {
+        if let Some(known) = sources.get(&*key.source) {
+            return known.clone();
+        }
+        let name = key.source.display().to_string();
+        let licences = self.library.licenses.entry(name.clone()).or_default();
+        let mut load = |sources: &mut SourceSet| {
+            let real = dirs.find(&name)?.ok_or_else(|| InputFault::MissingSource(name.clone()))?;
+            licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
+            sources.load(real, &name, key.language, &[], Some(dirs))
+        };
+        let loaded = load(&mut self.sources);
+        let loaded = loaded.map_err(|fault: InputFault| self.note_unusable(key, fault));
+        sources.insert(&key.source, loaded.clone());
+        loaded
+    }
+}
