@@ -1,5 +1,6 @@
-//! Rules for README.md and ARCHITECTURE.md: the code map is true, and the two
-//! commands that everyone needs are there.
+//! Rules for README.md, ARCHITECTURE.md and CONTRIBUTING.md: the code map is
+//! true, the two commands that everyone needs are there, and the stops of the
+//! walks through the code exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,6 +24,7 @@ pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
     for (path, check) in [
         ("README.md", check_readme as fn(&str, &BTreeSet<&str>) -> Vec<String>),
         ("ARCHITECTURE.md", check_architecture),
+        ("CONTRIBUTING.md", |_, _| Vec::new()),
     ] {
         let Some(text) = tree.text(path) else {
             findings.push(Finding::new(path.as_ref(), 0, "is missing"));
@@ -38,7 +40,30 @@ pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
             }
         }
     }
+    let walks = tree.text("CONTRIBUTING.md").unwrap_or_default();
+    for (file, function) in stops(walks) {
+        let names_it = |text: &str| {
+            let name = function.rsplit("::").next().unwrap_or(function);
+            text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
+        };
+        if !tree.text(file).is_some_and(names_it) {
+            let what = format!("`{file}` has no function `{function}`, a stop of a walk");
+            findings.push(Finding::new("CONTRIBUTING.md".as_ref(), 0, what));
+        }
+    }
     findings
+}
+
+/// The stops of walks, rows of tables with a source file and its functions:
+/// `` | `crates/a/src/b.rs` | `f`, `T::g` | … | ``.
+fn stops(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().flat_map(|line| {
+        let mut cells = line.split('|').skip(1).map(str::trim);
+        let file = cells.next().and_then(|cell| cell.strip_prefix('`')?.strip_suffix('`'));
+        let file = file.filter(|file| file.ends_with(".rs"));
+        let functions = cells.next().unwrap_or_default().split('`').skip(1).step_by(2);
+        file.into_iter().flat_map(move |file| functions.clone().map(move |name| (file, name)))
+    })
 }
 
 fn check_readme(text: &str, _: &BTreeSet<&str>) -> Vec<String> {
@@ -72,6 +97,14 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stops_of_a_walk_are_files_with_functions() {
+        let text = "| file | function | what |\n| --- | --- | --- |\n\
+                    | `crates/a/src/b.rs` | `read`, then `T::keys` | reads `x` |\n| `a` | `b` | c |\n";
+        let stops: Vec<_> = super::stops(text).collect();
+        assert_eq!(stops, [("crates/a/src/b.rs", "read"), ("crates/a/src/b.rs", "T::keys")]);
+    }
 
     #[test]
     fn the_code_map_names_every_crate() {
