@@ -124,7 +124,7 @@ impl AskError {
                 .to_owned()
             }
             Self::Load { .. } => {
-                "check that it is a whole libMIOpen for this machine, and that the libraries it \
+                "check that it is an undamaged libMIOpen for this machine, and that the libraries it \
                  needs are there (`ldd` lists them)"
                     .to_owned()
             }
@@ -139,7 +139,7 @@ impl AskError {
                     .to_owned()
             }
             Self::Database { .. } => {
-                "check that the file is there, is whole and may be read by this user".to_owned()
+                "check that it is undamaged, and that this user may read it".to_owned()
             }
             Self::NoKernelDatabase { target } => {
                 let exact = target.kdb_file_name();

@@ -359,7 +359,8 @@ impl Error {
             Self::Keyring(_) => "please report it: the keys are a part of gfxpack".to_owned(),
             Self::Sources(SourcesError::Write { source, .. }) => io_hint(source).to_owned(),
             Self::Sources(_) | Self::Elf(_) => {
-                "check that the libMIOpen is whole and may be read, or fetch it again".to_owned()
+                "check that the libMIOpen is undamaged and may be read, or fetch it again"
+                    .to_owned()
             }
             Self::PlanWrite(PlanWriteError::Input(error)) => error.hint(),
             Self::PlanWrite(PlanWriteError::Io(source)) => io_hint(source).to_owned(),

@@ -113,7 +113,7 @@ pub(crate) enum TuneMode {
     /// (MIOPEN_FIND_ENFORCE=3).
     #[default]
     Incremental,
-    /// Everything anew, which takes long (MIOPEN_FIND_ENFORCE=4).
+    /// Everything again, which takes long (MIOPEN_FIND_ENFORCE=4).
     Exhaustive,
 }
 
