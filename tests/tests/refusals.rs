@@ -109,8 +109,9 @@ fn people_hear_the_same_and_ask_again_if_they_want() {
             .stderr
             .lines()
             .filter(|line| {
-                let parts = ["failed to compile", "failed to build", "hint:"];
-                parts.iter().any(|part| line.contains(part))
+                line.contains("failed to compile")
+                    || line.contains("failed to build")
+                    || line.starts_with("hint:")
             })
             .map(str::to_owned)
             .collect();
