@@ -66,7 +66,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     with(
         "src/add.cpp",
         "src/gone.cpp",
-        &["kernels.toml:12: failed to find source `./src/gone.cpp`", "relative to the manifest"],
+        &["kernels.toml:12: failed to find `./src/gone.cpp`", "relative to the manifest"],
     );
     with("\"MIT\"", "\"foo bar\"", &["kernels.toml:4: failed to accept licence `foo bar`"]);
     with("-DGROUP=64", "-mcpu=gfx900", &["failed to accept option `-mcpu=gfx900`"]);
@@ -74,7 +74,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     with("-DFACTOR=3", "-DFACTOR=2", &["kernels.toml:", "stands at kernels.toml:"]);
     with("-DGROUP=64", "-DGROUP='64'", &["MIOpen could never find it"]);
     with("-DGROUP=64", "-o /etc/passwd", &["kernels.toml:", "failed to accept option `-o`"]);
-    with("\"include\"", "\"none\"", &["failed to find source `./none`"]);
+    with("\"include\"", "\"none\"", &["failed to find `./none`"]);
     with("{ VALUE = 7 }", "{ VALUE = 7 }\nexclude = [{ VALUE = 7 }]", &["no combination is left"]);
     project.write("kernels.toml", &good);
     project.write("below/kernels.toml", &good.replace("src/scale.cl", "scale.cl"));

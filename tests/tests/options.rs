@@ -227,7 +227,7 @@ fn what_a_compiler_makes_that_cant_be_watched_is_for_one_build_and_that_is_said_
             assert_eq!(warnings.len(), 1, "{warnings:?}");
             let told = warnings[0]["message"].as_str().unwrap();
             assert!(
-                told.contains("2 kernels") && told.contains("the next build makes again"),
+                told.contains("2 kernels") && told.contains("the next build compiles them again"),
                 "{told}"
             );
             trees.push(project.tree("o/kdb"));

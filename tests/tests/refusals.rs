@@ -108,7 +108,11 @@ fn people_hear_the_same_and_ask_again_if_they_want() {
         let mut lines: Vec<String> = run
             .stderr
             .lines()
-            .filter(|line| line.contains("failed to compile") || line.starts_with("hint:"))
+            .filter(|line| {
+                line.contains("failed to compile")
+                    || line.contains("failed to build")
+                    || line.starts_with("hint:")
+            })
             .map(str::to_owned)
             .collect();
         lines.sort();

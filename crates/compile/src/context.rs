@@ -69,13 +69,16 @@ impl BuildContext<'_> {
     /// What the user should hear of compilers that could not be watched.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
-        let what = match count {
-            1 => "1 kernel was made of, which".to_owned(),
-            _ => format!("{count} kernels were made of, which"),
+        let (kernels, they_were, them) = match count {
+            1 => ("1 kernel".to_owned(), "it was", "it"),
+            _ => (format!("{count} kernels"), "they were", "them"),
         };
-        reason
-            .as_ref()
-            .map(|reason| format!("cannot tell what {what} the next build makes again: {reason}"))
+        reason.as_ref().map(|reason| {
+            format!(
+                "{kernels} could not be watched while {they_were} compiled, so the next build \
+                 compiles {them} again: {reason}"
+            )
+        })
     }
 }
 

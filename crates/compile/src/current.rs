@@ -1,4 +1,5 @@
-//! What is asked again before what a store has of a job counts.
+//! Whether a stored object is still valid: the file system, the sources and the
+//! drivers, each asked once per build.
 
 use gfxpack_launch::Drivers;
 use gfxpack_plan::plan::Job;

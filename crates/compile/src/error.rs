@@ -43,7 +43,7 @@ pub enum CompileError {
     Remote(RemoteError),
     /// A source file that came with a plan is not the one that was planned
     /// with.
-    #[error("failed to trust source `{0}`: it is not the one that the plan was made with")]
+    #[error("source `{0}` is not the one that the plan was made with")]
     ForeignSource(String),
     /// A command can't be run for another reason.
     #[error(transparent)]

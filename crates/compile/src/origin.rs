@@ -1,6 +1,6 @@
-//! Where the files of a source come from, for what a compiler asks for that its
-//! text does not name: directories of this machine, or what a stored plan
-//! tells of those of another.
+//! Files near a source that a compiler may look for although no #include names
+//! them: found in directories of this machine, or in a stored plan's list of
+//! those of another.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

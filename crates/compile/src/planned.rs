@@ -1,4 +1,4 @@
-//! What a plan needs to know of a toolchain.
+//! From a probed toolchain to the facts of it that a plan is made with.
 
 use gfxpack_model::Language;
 use gfxpack_plan::plan::PlanToolchain;

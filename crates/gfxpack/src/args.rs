@@ -45,10 +45,18 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    3 no such kernel (lookup, kdb get), no package (install) or no GPU (install, detect), 42 a shard is done and has refused kernels, 100 kernels that could not be compiled, \
-    101 verification failed, rows were lost to `kdb repair`, \
-    `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+    3 no such kernel (lookup, kdb get, disasm and symbols), no package (install) or no GPU \
+    (install, detect), 42 a shard is done and has refused kernels, \
+    100 kernels are missing that could not be compiled or found, MIOpen failed on problems, or \
+    layers of a model are not resolved, 101 verification failed, `kdb repair` lost rows, \
+    `kdb diff --exit-code` found differences, `doctor` found something wrong, or `cache verify` \
+    found damaged objects, 130 interrupted.\n\
+    Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
+    (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
+    GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
+    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), SOURCE_DATE_EPOCH \
+    (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
+    (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -69,7 +77,7 @@ pub(crate) struct Common {
     /// Say more; twice for diagnostics
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Progress bars
+    /// Show progress: bars on a terminal, lines elsewhere, or never bars
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) progress: When,
 }
@@ -83,12 +91,12 @@ pub(crate) enum MessageFormat {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// Where a terminal can show them; lines elsewhere.
+    /// Bars where a terminal can show them; lines elsewhere.
     #[default]
     Auto,
-    /// The same: what can't show bars gets lines.
+    /// The same as auto; accepted for scripts that give it.
     Always,
-    /// Lines.
+    /// Only lines.
     Never,
 }
 
@@ -189,7 +197,7 @@ pub(crate) struct Dist {
     pub(crate) build: Build,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
-    /// Have the libMIOpen that was asked look for every kernel in what was
+    /// Check that the libMIOpen that was asked finds every kernel in the kdbs
     /// made, as `gfxpack kdb check` does
     #[arg(long, requires = "problems", help_heading = "MIOpen")]
     pub(crate) check: bool,
@@ -218,8 +226,8 @@ pub(crate) struct PlanCommand {
     /// `build --plan DIR`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands"])]
     pub(crate) out: Option<PathBuf>,
-    /// Bytes of files that lie beside the sources and that none of them names,
-    /// to be stored with the plan; the smallest first
+    /// Also store files near the sources that no #include names, smallest
+    /// first, up to SIZE in all; a kernel that needs one that is not stored fails
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MB", requires = "out")]
     pub(crate) carry: u64,
 }
@@ -257,7 +265,8 @@ pub(crate) struct Build {
     /// and what failed
     #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
     pub(crate) report: Option<PathBuf>,
-    /// What runs the jobs; the bytes are the same
+    /// How compilers are started, for finding faults: every way gives the same
+    /// objects
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
     /// A shortcut not to take: direct, fork-server or precompiled-header;
@@ -268,7 +277,7 @@ pub(crate) struct Build {
     /// there is digested; repeatable
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) allow_read: Vec<PathBuf>,
-    /// Compile kernels again that an earlier run saw refused
+    /// Compile kernels again that compilers refused in an earlier run
     #[arg(long, help_heading = "Build")]
     pub(crate) retry_refused: bool,
     /// Write the kernels that compilers refused to FILE, one a line with target
@@ -281,7 +290,7 @@ pub(crate) struct Build {
     pub(crate) dry_run: bool,
 }
 
-/// What runs the jobs.
+/// How compilers are started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Via {
     /// The compiler itself, with every shortcut that gives the same bytes.
@@ -323,10 +332,11 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
     /// Kernel keys, one JSON object with kernel_name and kernel_args a line;
-    /// their sources are looked up by name below --source-dir; - reads stdin
+    /// needs --source-dir, below which sources are looked up by name; - reads
+    /// stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
-    /// What a list without any key is: an error, or nothing to do
+    /// What to do if a key list is empty: fail, or do nothing and exit with 0
     #[arg(long, value_enum, default_value_t, value_name = "HOW", requires = "keys")]
     pub(crate) if_empty: IfEmpty,
     /// Build only what this kdb lacks; repeatable
@@ -341,7 +351,7 @@ pub(crate) struct Inputs {
     #[command(flatten)]
     pub(crate) asking: Asking,
     /// Where sources and includes of keys are looked up, sub-directories too;
-    /// with --problems, what the libMIOpen itself does not hold
+    /// with --problems, for sources that libMIOpen does not contain
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
@@ -357,25 +367,26 @@ pub(crate) struct Inputs {
     pub(crate) license_allow: Vec<Allowed>,
 }
 
-/// What a list without any key is.
+/// What to do if a key list is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IfEmpty {
-    /// Something is wrong with the list.
+    /// Fail: something is wrong with the list.
     #[default]
     Error,
-    /// Nothing to do, with exit code 0.
+    /// Do nothing, and exit with 0.
     Ok,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
-    /// A hipcc to use, and no other toolchain than those named; repeatable, and
-    /// each target is built by the first that can [default: what is found in
-    /// HIPCC, /opt/rocm*, and PATH]
+    /// A hipcc to use; gfxpack then searches for no other toolchain.
+    /// Repeatable: each target is built by the first that can [default: what is
+    /// found in HIPCC, /opt/rocm*, and PATH]
     #[arg(long, value_name = "PATH")]
     pub(crate) hipcc: Vec<PathBuf>,
-    /// A clang to use without hipcc, likewise
+    /// A clang to use without hipcc; gfxpack then searches for no other
+    /// toolchain; repeatable
     #[arg(long, value_name = "PATH")]
     pub(crate) clang: Vec<PathBuf>,
     /// The directory of the device libraries' bitcode; repeatable
@@ -458,8 +469,8 @@ pub(crate) struct Targets {
 pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
         if path == Path::new("-") {
-            return Err("it is written as a whole, not to stdout\nhint: name a file; ./- is one \
-                        of that name");
+            return Err("standard output can't take it\nhint: give the name of a file; ./- is a \
+                        file called -");
         }
         Ok(path)
     })

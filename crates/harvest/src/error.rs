@@ -40,7 +40,7 @@ pub enum HarvestError {
     #[error("failed to read `{}`: it is neither a file nor a directory", .0.display())]
     NoFile(PathBuf),
     /// The standard input was named more than once.
-    #[error("failed to read the standard input twice")]
+    #[error("`-` is given twice")]
     StdinTwice,
     /// Keys that do not fit the memory can't be put aside.
     #[error("failed to use a temporary file in `{}`", .directory.display())]
@@ -51,7 +51,7 @@ pub enum HarvestError {
         source: io::Error,
     },
     /// The caller asked to stop.
-    #[error("failed to go on: interrupted")]
+    #[error("interrupted")]
     Interrupted,
 }
 
@@ -60,11 +60,14 @@ impl HarvestError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "check the permissions of the file and of the directories above it"
+            }
             Self::Read { .. } | Self::NoFile(_) => "check the path",
             Self::Damaged { .. } => "get the file again; --keep-going takes what can be read of it",
             Self::Kdb(error) => error.hint(),
             Self::PackedKdb { .. } => "unpack it, and name the file",
-            Self::StdinTwice => "name `-` once",
+            Self::StdinTwice => "name `-` once: the standard input can only be read once",
             Self::Temporary { .. } => "make room there, or choose another directory with TMPDIR",
             Self::Interrupted => "start it again",
         }

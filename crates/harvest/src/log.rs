@@ -99,7 +99,9 @@ pub enum LogError {
     #[error("failed to find the kernel's arguments")]
     Args,
     /// What follows `MIOpenDriver` is no command of its.
-    #[error("failed to read the driver's command: it has more than words and options")]
+    #[error(
+        "failed to read the driver's command: it has shell syntax, as quotes, pipes or redirections"
+    )]
     Command,
     /// The arguments end in no device: the line was cut.
     #[error("failed to find ` -mcpu=<device>` at the end of the arguments: the line is cut short")]

@@ -1,4 +1,4 @@
-//! One row's bytes: bzip2 or raw, the MD5 beside it, and what can be wrong.
+//! Decoding a row: its blob (bzip2 or raw) unpacked within bounds, its MD5 checked.
 
 use std::borrow::Cow;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! A code object in the form a row stores: bzip2 or raw, the MD5 beside it.
+//! Encoding a row: a code object as bzip2 or raw, and its MD5.
 
 use bzip2::{Action, Compress, Compression, Status};
 

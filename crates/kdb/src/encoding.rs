@@ -1,4 +1,4 @@
-//! How the text of an SQLite file is stored.
+//! The text encoding of an SQLite file: UTF-8 or UTF-16.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! The round trip: the library, the real SQLite, kernel databases, and
-//! compilers that refuse.
+//! The round trip: the library and the real SQLite look kernels up in kernel
+//! databases, with compilers disabled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

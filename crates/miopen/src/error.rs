@@ -12,7 +12,7 @@ use crate::elf::ElfError;
 #[non_exhaustive]
 pub enum AskError {
     /// Kernels depend on the number of compute units, and it is not given.
-    #[error("failed to claim a device of `{0}`: it has no compute-unit count")]
+    #[error("failed to ask for `{0}`: it has no compute-unit count")]
     ComputeUnits(Target),
     /// The library can't be read.
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum AskError {
         sonames: Vec<String>,
     },
     /// The library wants functions that no stand-in has.
-    #[error("failed to stand in for all that libMIOpen wants: {}", .symbols.join(", "))]
+    #[error("this libMIOpen needs functions that gfxpack can't replace: {}", .symbols.join(", "))]
     MissingSymbols {
         /// Their names.
         symbols: Vec<String>,
@@ -123,12 +123,40 @@ impl AskError {
                  too"
                 .to_owned()
             }
-            Self::NoKernelDatabase { target } => format!(
-                "MIOpen reads {} on such a device, and only where that is missing {}.kdb",
-                target.kdb_file_name(),
-                target.id().db_id()
-            ),
-            _ => return None,
+            Self::Load { .. } => {
+                "check that it is an undamaged libMIOpen for this machine, and that the libraries it \
+                 needs are there (`ldd` lists them)"
+                    .to_owned()
+            }
+            Self::Unstable(_) => {
+                "try again with fewer --jobs, as memory may be short; if that changes nothing, use \
+                 another libMIOpen"
+                    .to_owned()
+            }
+            Self::Scratch { .. } => {
+                "make room on that disk, or choose a directory that you may write to with \
+                 --cache-dir"
+                    .to_owned()
+            }
+            Self::Database { .. } => {
+                "check that it is undamaged, and that this user may read it".to_owned()
+            }
+            Self::NoKernelDatabase { target } => {
+                let exact = target.kdb_file_name();
+                let device_wide = format!("{}.kdb", target.id().db_id());
+                if exact == device_wide {
+                    format!("give a kdb called {exact}, as MIOpen looks for it")
+                } else {
+                    format!(
+                        "give a kdb called {exact}, as MIOpen looks for it, or {device_wide}, which \
+                         it reads if there is no {exact}"
+                    )
+                }
+            }
+            Self::Elf(_) => {
+                "give a libMIOpen.so, or the directory of a ROCm, as /opt/rocm".to_owned()
+            }
+            Self::Cancelled => return None,
         })
     }
 }

@@ -136,6 +136,9 @@ impl LibraryError {
             Self::NotInDirectory { .. } => {
                 "give the libMIOpen.so itself, or the directory of a ROCm, as /opt/rocm"
             }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "check the permissions of the file and of the directories above it"
+            }
             Self::Io { .. } => "check the path",
             Self::Elf(_) | Self::NotMiopen { .. } => {
                 "give a libMIOpen.so, or the directory of a ROCm, as /opt/rocm"

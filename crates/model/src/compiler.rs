@@ -1,4 +1,5 @@
-//! What is said of a compiler where nothing of its files is known.
+//! What plans say of compilers: placeholders for their directories, and macros
+//! that ask for the time.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};

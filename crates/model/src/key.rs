@@ -89,8 +89,13 @@ impl fmt::Display for Language {
 }
 
 impl KernelKey {
-    /// The key under which MIOpen will ask for `source` built with `options`
-    /// on `processor`.
+    /// The key under which MIOpen will ask for a source file built with
+    /// `options` on `processor`.
+    ///
+    /// Options begin with a blank, as MIOpen writes them: keys are compared byte
+    /// for byte. ` -mcpu=` with the processor is added here. So
+    /// `("conv.cl", " -DX=1", "gfx90a")` gives the kernel `conv.cl.o` with the
+    /// arguments ` -DX=1 -mcpu=gfx90a`.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary`/`SaveBinary` in binary_cache.cpp.
     #[must_use]

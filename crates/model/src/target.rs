@@ -54,9 +54,7 @@ pub enum TargetError {
         count: String,
     },
     /// `_` before a count that MIOpen writes in hexadecimal.
-    #[error(
-        "failed to parse target `{target}`: above 64, `_` is followed by no compute-unit count"
-    )]
+    #[error("failed to parse target `{target}`: `_` takes a compute-unit count up to 64")]
     Underscore {
         /// The whole text.
         target: String,
@@ -65,6 +63,9 @@ pub enum TargetError {
         /// The count.
         count: u32,
     },
+    /// A compute-unit count where none belongs: compilers know nothing of it.
+    #[error("failed to parse target ID `{0}`: it has a compute-unit count")]
+    Counted(String),
 }
 
 impl TargetError {
@@ -98,6 +99,7 @@ impl TargetError {
                  decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)"
                     .to_owned()
             }
+            Self::Counted(_) => "leave the count out, as in gfx90a:xnack+".to_owned(),
         }
     }
 }
@@ -185,7 +187,7 @@ impl FromStr for TargetId {
         let target: Target = text.parse()?;
         match target.compute_units {
             None => Ok(target.id),
-            Some(_) => Err(TargetError::Processor(text.to_owned())),
+            Some(_) => Err(TargetError::Counted(text.to_owned())),
         }
     }
 }
@@ -440,6 +442,13 @@ mod tests {
             let error = text.parse::<Target>().expect_err(text);
             assert!(!error.hint().is_empty());
         }
+    }
+
+    #[test]
+    fn a_target_id_has_no_count() {
+        let error = "gfx90a@104".parse::<TargetId>().expect_err("it has a count");
+        assert_eq!(error, TargetError::Counted("gfx90a@104".to_owned()));
+        assert!(!error.hint().is_empty());
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub enum Error {
         second: String,
     },
     /// The time stamp doesn't fit the formats.
-    #[error("failed to stamp a package with `{seconds}` seconds since the epoch")]
+    #[error("`{seconds}` seconds since the epoch do not fit into a package's time stamp")]
     TimeStamp {
         /// The value asked for.
         seconds: u64,

@@ -14,8 +14,8 @@ use gfxpack_package::signing::SigningError;
 use gfxpack_package::verify::VerifyError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::shard::Shard;
-use gfxpack_plan::stored::StoredError;
-use gfxpack_process::FileError;
+use gfxpack_plan::stored::{StoredError, WriteError as PlanWriteError};
+use gfxpack_process::{FileError, io_hint};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::merge_error::MergeError;
@@ -31,7 +31,8 @@ pub enum ErrorKind {
     Usage,
     /// A file does not have the kernel that was asked for.
     NotFound,
-    /// Kernels could not be compiled.
+    /// Kernels are missing that could not be compiled or found, or MIOpen failed on
+    /// problems.
     Refused,
     /// A shard is done, and has kernels that could not be compiled.
     ShardRefused,
@@ -66,8 +67,8 @@ pub enum Error {
     /// Several things are wrong in the input.
     #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
     Inputs(Vec<InputError>),
-    /// Kernels could not be compiled, and the user did not allow that.
-    #[error("failed to compile {failed} of {}{}", counted(*total, "kernel"), if *packages { "; no package was made" } else { "" })]
+    /// Kernels could not be compiled or found, and the user did not allow that.
+    #[error("failed to build {failed} of {}{}", counted(*total, "kernel"), if *packages { "; no package was made" } else { "" })]
     Refused {
         /// Kernels without an object.
         failed: usize,
@@ -107,7 +108,7 @@ pub enum Error {
         lost: usize,
     },
     /// A kdb is known to lack kernels, and the user did not allow that.
-    #[error("failed to package `{file}`: {missing} of its kernels could not be compiled")]
+    #[error("failed to package `{file}`: it lacks {}", counted(*missing, "kernel"))]
     Partial {
         /// The kdb.
         file: String,
@@ -154,7 +155,7 @@ pub enum Error {
     Sources(#[from] SourcesError),
     /// A plan could not be stored.
     #[error(transparent)]
-    PlanWrite(#[from] gfxpack_plan::stored::WriteError),
+    PlanWrite(#[from] PlanWriteError),
     /// Shards do not fit together.
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -355,14 +356,20 @@ impl Error {
             Self::TuningMerge(error) => error.hint(),
             Self::Repository(error) => error.hint(),
             Self::Verify(error) => error.hint(),
-            Self::Keyring(_)
-            | Self::Sources(_)
-            | Self::PlanWrite(_)
-            | Self::Script(_)
-            | Self::Debian(_)
-            | Self::Elf(_)
-            | Self::Problem(_)
-            | Self::Json(_) => return None,
+            Self::Keyring(_) => "please report it: the keys are a part of gfxpack".to_owned(),
+            Self::Sources(SourcesError::Write { source, .. }) => io_hint(source).to_owned(),
+            Self::Sources(_) | Self::Elf(_) => {
+                "check that the libMIOpen is undamaged and may be read, or fetch it again"
+                    .to_owned()
+            }
+            Self::PlanWrite(PlanWriteError::Input(error)) => error.hint(),
+            Self::PlanWrite(PlanWriteError::Io(source)) => io_hint(source).to_owned(),
+            Self::Script(_) => {
+                "a shell script can't hold a NUL byte: take it out of the options".to_owned()
+            }
+            Self::Debian(error) => error.hint().to_owned(),
+            Self::Problem(error) => error.hint().to_owned(),
+            Self::PlanWrite(_) | Self::Json(_) => return None,
         };
         Some(hint)
     }

@@ -1,5 +1,5 @@
 //! Whether the real libMIOpen finds its kernels in kdbs, with the real SQLite
-//! and compilers that refuse.
+//! and compilers disabled.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -48,7 +48,7 @@ impl SkipList {
             let text = std::fs::read_to_string(file).map_err(|error| {
                 error::usage(
                     format!("failed to read `{}`: {error}", file.display()),
-                    "check the path",
+                    gfxpack_process::io_hint(&error),
                 )
             })?;
             for (number, line) in (1..).zip(text.lines()) {

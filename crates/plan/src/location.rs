@@ -84,7 +84,7 @@ pub enum InputFault {
         reason: String,
     },
     /// A library that MIOpen does not read, whose name no package can have.
-    #[error("failed to accept the library's name `{0}`: its packages and its directory bear it")]
+    #[error("failed to accept the library's name `{0}`: it can't be part of a package's name")]
     LibraryName(String),
     /// A define's name is no identifier.
     #[error("failed to accept define `{0}`: it is no identifier")]
@@ -126,7 +126,7 @@ pub enum InputFault {
     #[error("failed to find source `{0}`")]
     MissingSource(String),
     /// A source or include directory that a manifest names does not exist.
-    #[error("failed to find source `{0}`")]
+    #[error("failed to find `{0}`")]
     MissingPath(String),
     /// Several different files could be the source.
     #[error("failed to choose a source for `{name}`: {} different files have that name", .candidates.len())]
@@ -213,7 +213,8 @@ impl InputError {
                 "check the path, or give the directory that holds it (--source-dir)".to_owned()
             }
             InputFault::MissingPath(_) => {
-                "check the path: it is relative to the manifest's directory".to_owned()
+                "check the path: sources and include-dirs are relative to the manifest's directory"
+                    .to_owned()
             }
             InputFault::AmbiguousSource { candidates, .. } => {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))

@@ -68,10 +68,11 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of warnings.
     pub warnings: WarningSink,
-    /// At 1 to 3 nobody is.
+    /// MIOPEN_LOG_LEVEL: at 1 to 3, no warning is given.
     pub log_level: LogLevel,
     /// Whether a code object's gfx target is held against the device before
-    /// the bytes are handed out or stored. Without it any bytes will do.
+    /// the bytes are handed out or stored. If false, any bytes are returned and
+    /// stored unchecked.
     pub verify_target: bool,
     /// Whether hits are kept in memory, so that asking again reads no file.
     pub keep_hits: bool,

@@ -17,8 +17,18 @@
 //! warning: nothing here fails or panics because of a cache. The one error
 //! there is comes from the caller's own compiler.
 //!
-//! [`Environment`] knows the variables, [`Places`] the directories,
-//! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
+//! - A *kdb* is a database of compiled kernels: an SQLite file as MIOpen reads it.
+//! - A *system* kdb comes with an installed package; nothing writes to it.
+//! - A *ukdb* is the user's own kdb, to which compiled kernels are added.
+//! - A *layer* is one of the places asked in turn: this process's memory, system
+//!   kdbs, the ukdb ([`Layer`]).
+//! - A *miss* says why a file did not give the kernel ([`Miss`]).
+//!
+//! [`Environment`] reads the variables, [`Places`] finds the directories, and
+//! [`KernelCache`] asks the layers in order. [`device`] finds out which GPUs the
+//! machine has, [`hip`] loads a code object into one, [`places`] says where kdbs
+//! are looked for, and [`explain`] why a kernel is not found. `docs/runtime.md` in
+//! gfxpack's repository describes the rules and all variables.
 
 mod cache;
 mod cache_version;

@@ -100,7 +100,7 @@ impl MissReason {
             Self::Unreadable(error) => error.hint(),
             Self::Damaged(error) => error.hint(),
             Self::MovedAside { .. } => {
-                "nothing need be done; remove the old file when you have no use for it"
+                "no action needed; remove the old file when you have no use for it"
             }
             Self::Untrusted(error) => error.hint(),
             Self::NoCodeObject(_) | Self::OtherTarget(_) => {

@@ -102,7 +102,9 @@ impl ToolchainError {
                  AMD's packages: hip-dev, in /opt/rocm), or give its path with --hipcc, or a clang \
                  with --clang"
             }
-            Self::NoProgram(_) => "check the path",
+            Self::NoProgram(_) => {
+                "check the path, and that the program is installed and may be run"
+            }
             Self::NoPreferredHipcc(_) => "correct HIPCC, or unset it",
             Self::NoRocm(_) => {
                 "give --rocm-path the directory that holds bin, include and lib: /opt/rocm"

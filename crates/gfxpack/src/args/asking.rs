@@ -29,7 +29,7 @@ pub(crate) struct MiopenCommand {
     /// Write the kernel sources that it carries into DIR
     #[arg(long, value_name = "DIR")]
     pub(crate) sources: Option<PathBuf>,
-    /// Pin the packages of Debian's that it is made of in FILE, for
+    /// Write the versions and digests of its Debian packages to FILE, for
     /// --miopen lock:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) lock: Option<PathBuf>,
@@ -45,16 +45,17 @@ pub(crate) struct LibraryArgs {
     /// debian:experimental, or lock:FILE [default: the installed one]
     #[arg(long, value_name = "LIBRARY")]
     pub(crate) miopen: Option<LibrarySource>,
-    /// A directory of performance and find databases to ask with, beside
-    /// asking without any; repeatable [default: those of the library's packages]
+    /// A directory of performance and find databases; repeatable: MIOpen is
+    /// asked once without databases, and once with each of these directories
+    /// [default: those of the library's packages]
     #[arg(long, value_name = "DIR")]
     pub(crate) miopen_db: Vec<PathBuf>,
     /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
     #[arg(long, value_name = "URL")]
     pub(crate) debian_mirror: Option<String>,
-    /// Whose kernels: of programs that search (all that apply), that find
-    /// their problem in a find database (the winner's), or that use immediate
-    /// mode; with commas: search,hit,immediate [default: all]
+    /// Which kernels: `search` those of all solvers that apply, `hit` those of
+    /// the find database's winner, `immediate` those of immediate mode; with
+    /// commas: search,hit,immediate [default: all]
     #[arg(long, value_name = "USES", value_parser = parse_uses)]
     pub(crate) uses: Option<Uses>,
 }

@@ -32,16 +32,17 @@ const INPUTS: [&str; 14] = [
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Stored plan")]
 pub(crate) struct FromPlan {
-    /// Run the plan that `gfxpack plan --out DIR` stored
+    /// Run the plan that `gfxpack plan --out DIR` stored, in place of all
+    /// options under Input and MIOpen
     #[arg(long, value_name = "DIR", conflicts_with_all = INPUTS)]
     pub(crate) plan: Option<PathBuf>,
     /// Run a part of it, as 3/8, and leave its objects and a manifest in
     /// --out for `gfxpack merge`
     #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, conflicts_with = "dry_run")]
     pub(crate) shard: Option<Shard>,
-    /// Part the jobs so that every shard takes as long, by what an earlier
-    /// build printed with --message-format json, or its cache's costs.jsonl;
-    /// the same file for every shard
+    /// Balance the shards by the times in FILE: what an earlier build printed
+    /// with --message-format json, or its cache's costs.jsonl; give every shard
+    /// the same file
     #[arg(long, value_name = "FILE", requires = "shard")]
     pub(crate) costs: Option<PathBuf>,
 }
@@ -72,8 +73,8 @@ pub(crate) struct Merge {
     /// Where to put what is made; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Merge what is there although shards or kernels are missing; what is
-    /// made says so, and is not packaged without leave
+    /// Merge what is there although shards or kernels are missing; the kdbs'
+    /// manifest says so, and `package` needs --allow-partial for them
     #[arg(long)]
     pub(crate) allow_partial: bool,
     #[command(flatten)]
@@ -128,16 +129,17 @@ pub(crate) struct SlurmArgs {
     /// The stored plan, in a directory that every node sees
     #[arg(long, value_name = "DIR")]
     pub(crate) plan: PathBuf,
-    /// Where shards are built into, likewise; the script is DIR/slurm/shards.sbatch
+    /// Where shards are built into, in a directory that every node sees; the
+    /// script is DIR/slurm/shards.sbatch
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How many shards: 8 to 16 for each node even slow nodes out
+    /// How many shards; 8 to 16 per node, so that slow nodes run fewer
     #[arg(long, value_name = "N")]
     pub(crate) shards: NonZeroU32,
     /// Processors for each shard
     #[arg(long, value_name = "N", default_value = "4")]
     pub(crate) cpus: NonZeroU32,
-    /// Part the jobs by their costs, as `build --costs` does
+    /// Balance the shards by the times in FILE, as `build --costs` does
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
     /// How long one kernel may take, in seconds

@@ -54,9 +54,9 @@ pub(crate) struct HarvestCommands {
 /// What is read.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Sources {
-    /// MIOpen's logs, packed by gzip, zstd or xz too, and directories; for keys
-    /// also kdbs, users' kdbs and earlier harvests, for commands also scripts of
-    /// them; `-` is the standard input [default: -]
+    /// MIOpen's logs, also packed by gzip, zstd or xz, and directories; to gather
+    /// keys also kdbs, users' kdbs and earlier harvests, to gather commands also
+    /// scripts of commands; `-` is the standard input [default: -]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Take what can be read where files are damaged
@@ -84,7 +84,7 @@ pub(crate) struct TunePlan {
     /// What is searched for
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub(crate) mode: TuneMode,
-    /// Run commands too of which MIOpen has nothing to tune
+    /// Also run commands that MIOpen can't tune
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -113,7 +113,7 @@ pub(crate) enum TuneMode {
     /// (MIOPEN_FIND_ENFORCE=3).
     #[default]
     Incremental,
-    /// Everything anew, which takes long (MIOPEN_FIND_ENFORCE=4).
+    /// Everything again, which takes long (MIOPEN_FIND_ENFORCE=4).
     Exhaustive,
 }
 

@@ -12,7 +12,8 @@ use crate::quantity::parse_size;
 /// How much is believed of a kdb.
 #[derive(Debug, Clone, std::marker::Copy, ClapArgs)]
 pub(crate) struct MaxObject {
-    /// Largest code object to take from a kdb: what claims more is a fault
+    /// Largest code object to accept from a kdb that is read; larger ones count
+    /// as damaged
     #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
           default_value = "256MiB")]
     pub(crate) bytes: u64,
@@ -34,8 +35,8 @@ pub(crate) struct CheckKdb {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// The device to claim [default: as the kdbs' names say, with every known
-    /// count of compute units]; repeatable, or with commas
+    /// The GPU that MIOpen is told it runs on; repeatable, or with commas
+    /// [default: as the kdbs' names say, with every known compute-unit count]
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Processes at once [default: one per processor]
@@ -56,8 +57,8 @@ pub(crate) enum Kdb {
         #[arg(long, short, value_parser = parse_target)]
         target: Option<Target>,
     },
-    /// Run the real libMIOpen with the kdbs and compilers that refuse: whether
-    /// it finds every kernel that problems want
+    /// Run the real libMIOpen on kdbs, with compilers disabled, and report
+    /// kernels that problems want and it does not find
     Check(Box<CheckKdb>),
     /// Summarise what is in a kdb
     Info {
@@ -84,7 +85,8 @@ pub(crate) enum Kdb {
         file: PathBuf,
         /// The kernel's name: MIOpenConvDirUni.cl.o
         name: String,
-        /// Its arguments, byte for byte, with ` -mcpu=` at the end
+        /// Its arguments exactly as in a log or kdb, with the leading blank and the
+        /// ` -mcpu=gfx…` at the end
         #[arg(allow_hyphen_values = true)]
         args: String,
         /// Where to write it [default: stdout]
@@ -131,7 +133,7 @@ pub(crate) enum Kdb {
         #[command(flatten)]
         copy: Copy,
     },
-    /// Write a kdb anew, with code objects stored or rows laid out otherwise
+    /// Rewrite a kdb with another storage of code objects or layout of rows
     Convert {
         /// The kdb
         #[arg(value_name = "KDB")]
@@ -142,7 +144,7 @@ pub(crate) enum Kdb {
         #[command(flatten)]
         copy: Copy,
     },
-    /// Say what the bytes of a kdb go to
+    /// Show what takes the space in a kdb
     Stats {
         /// The kdb
         #[arg(value_name = "KDB")]
@@ -155,7 +157,7 @@ pub(crate) enum Kdb {
         #[arg(long, value_name = "N", default_value_t = 20)]
         top: usize,
     },
-    /// Save the whole rows of a damaged kdb, and list the lost
+    /// Copy all undamaged rows of a damaged kdb, and list the lost ones
     Repair {
         /// The damaged kdb, which is left as it is
         #[arg(value_name = "KDB")]
@@ -204,7 +206,8 @@ impl From<BlobArg> for Blob {
     fn from(blob: BlobArg) -> Self {
         match blob {
             BlobArg::Bz2 => Self::Smaller,
-            // docs/packages.md, "Size", has the measurements.
+            // What gives the smallest packages is raw: docs/packages.md, "Size",
+            // has the measurements.
             BlobArg::Auto | BlobArg::Raw => Self::Raw,
         }
     }
@@ -260,7 +263,8 @@ pub(crate) struct SelectObject {
     pub(crate) file: PathBuf,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    /// Its arguments exactly as in a log or kdb, with the leading blank and the
+    /// ` -mcpu=gfx…` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
 }

@@ -41,23 +41,25 @@ pub(crate) struct Packaging {
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
     /// ROCm's version, for the layouts rocm (/opt/rocm-VERSION) and therock
-    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and another
-    /// package without it brings the newest
+    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and for each
+    /// a metapackage without it in its name is made, which depends on the newest
     #[arg(long, value_name = "VERSION")]
     pub(crate) rocm_version: Option<String>,
-    /// Version of the packages [default: the manifest's, or MIOpen's where it is asked or its source tree is built]
+    /// Version of the packages [default: the manifest's, or MIOpen's where it is
+    /// asked or its source tree is built]
     #[arg(long, value_name = "VERSION")]
     pub(crate) package_version: Option<String>,
     /// Debian revision and rpm release
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) revision: String,
     /// Package name, {gfx} standing for the target and {rocm} for ROCm's
-    /// version, which else goes to the end [default: miopen-hip-{gfx}kdb, or
-    /// the library's name and {gfx} for kernels that MIOpen does not ask for]
+    /// version, which is appended if the template lacks {rocm} [default:
+    /// miopen-hip-{gfx}kdb, or the library's name and {gfx} for kernels that
+    /// MIOpen does not ask for]
     #[arg(long, value_name = "TEMPLATE", value_parser = parse_template)]
     pub(crate) name_template: Option<String>,
-    /// Make a package that brings those of a family of GPUs too: gfx9,
-    /// gfx103, all
+    /// Also make a metapackage that depends on the packages for a family of
+    /// GPUs: gfx9, gfx103, all
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     pub(crate) meta: Vec<Family>,
     /// Who maintains the packages [default: DEBFULLNAME and
@@ -84,11 +86,11 @@ pub(crate) struct Packaging {
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
     pub(crate) deb_compression: Compression,
-    /// Leave the list of MD5 digests out of .debs, which takes longer than
-    /// zst does; dpkg then makes its own as it unpacks
+    /// Leave the list of MD5 digests out of .debs: making it takes longer than
+    /// compressing with zst, and dpkg makes its own when it unpacks
     #[arg(long)]
     pub(crate) no_md5sums: bool,
-    /// Compression of .rpm contents, likewise
+    /// Compression of .rpm contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,
     /// How much memory packaging may take: several packages are written at

@@ -19,15 +19,15 @@ pub(crate) struct ProblemsCommand {
     /// gzip, zstd or xz too; `-` is the standard input; repeatable
     #[arg(long, value_name = "FILE", group = "what")]
     pub(crate) problems: Vec<PathBuf>,
-    /// Images at a time, repeatable or with commas; of a model what the symbols
-    /// of its inputs' first axis stand for [default: 1]
+    /// Batch size: images at a time; for a model, the value of the symbols in
+    /// its inputs' first axis; repeatable or with commas [default: 1]
     #[arg(
         long, value_name = "N", value_delimiter = ',', requires = "names",
         value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE)
     )]
     pub(crate) batch: Vec<u64>,
-    /// Types of the numbers, repeatable or with commas [default: fp32; a model's
-    /// own]
+    /// Data types of the tensors, repeatable or with commas [default: fp32 for
+    /// networks, a model's own for models]
     #[arg(long, value_name = "TYPE", value_delimiter = ',', requires = "names")]
     pub(crate) r#type: Vec<TypeArg>,
     /// Layouts of the tensors, repeatable or with commas
@@ -66,15 +66,15 @@ pub(crate) enum TensorLayout {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DirectionArg {
-    /// The output alone: inference
+    /// The output alone: inference; also written f
     #[value(alias = "f")]
     Forward,
     /// Output and gradients
     Training,
-    /// The gradient of the input
+    /// The gradient of the input (backward data)
     #[value(name = "b")]
     BackwardData,
-    /// The gradient of the weights
+    /// The gradient of the weights (backward weights)
     #[value(name = "w")]
     BackwardWeights,
 }

@@ -15,8 +15,8 @@ pub(crate) struct RemoteArgs {
     /// grpcs:// with encryption; the bytes are the same
     #[arg(long, value_name = "ADDRESS", hide = !EXECUTION)]
     pub(crate) remote: Option<String>,
-    /// Jobs there at once; this machine runs what can't run there, and takes
-    /// part where --jobs is given
+    /// Jobs there at once; this machine runs what can't run there, and with
+    /// --jobs a share of the others
     #[arg(long, value_name = "N", default_value_t = 32, requires = "remote", hide = !EXECUTION,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) remote_jobs: u16,
@@ -35,14 +35,13 @@ pub(crate) struct RemoteArgs {
     /// Take what the service has of earlier builds, and run nothing there
     #[arg(long, requires = "remote", hide = !EXECUTION)]
     pub(crate) remote_cache_only: bool,
-    /// Certificates of those who vouch for the server, in PEM [default: the
-    /// system's]
+    /// CA certificates (PEM) to trust [default: the system's]
     #[arg(long, value_name = "FILE", requires = "remote", hide = !EXECUTION)]
     pub(crate) remote_ca: Option<PathBuf>,
-    /// Our own certificate, in PEM
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_client_key", hide = !EXECUTION)]
     pub(crate) remote_client_cert: Option<PathBuf>,
-    /// Its key, in PEM
+    /// The client certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_client_cert", hide = !EXECUTION)]
     pub(crate) remote_client_key: Option<PathBuf>,
     /// How long a service that does not answer any more is waited for
@@ -55,11 +54,11 @@ pub(crate) struct RemoteArgs {
 #[command(next_help_heading = "Cache")]
 pub(crate) struct SharedCacheArgs {
     /// A cache shared with other machines, asked for what is not in this one's:
-    /// file:///DIR, s3://BUCKET/PREFIX, gs://, webdav(s)://, redis(s)://; one
-    /// that fails is left alone
+    /// file:///DIR, s3://BUCKET/PREFIX, gs://, webdav(s)://, redis(s)://; if it
+    /// fails, it is not used again in this build
     #[arg(long, value_name = "URL", hide = !CACHE)]
     pub(crate) cache_remote: Option<String>,
-    /// What is given to it
+    /// What to upload to it
     #[arg(long, value_enum, default_value_t, requires = "cache_remote", hide = !CACHE)]
     pub(crate) cache_upload: CacheUpload,
 }

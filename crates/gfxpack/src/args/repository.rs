@@ -43,7 +43,7 @@ pub(crate) struct Install {
     /// Package name, {gfx} standing for the target
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
     pub(crate) name_template: String,
-    /// More words for the package manager, after --
+    /// More arguments for the package manager, after --
     #[arg(last = true, value_name = "WORD")]
     pub(crate) words: Vec<String>,
 }

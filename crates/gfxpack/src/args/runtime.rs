@@ -46,7 +46,7 @@ pub(crate) struct Hardware {
     /// Do not load the HIP runtime library; ask the kernel driver and the PCI bus
     #[arg(long)]
     pub(crate) no_hip: bool,
-    /// Where sysfs is; a copy of another machine's tells of that one, with --no-hip
+    /// Root of sysfs; with --no-hip, may be a copy from another machine
     #[arg(long, value_name = "DIR", default_value = SYSFS)]
     pub(crate) sysfs: PathBuf,
 }
@@ -91,10 +91,12 @@ pub(crate) struct Lookup {
     pub(crate) asked: Asked,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    /// Its arguments exactly as in a log or kdb, with the leading blank and the
+    /// ` -mcpu=gfx…` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
-    /// Whose answer decides the exit code, and what --out writes; both are told
+    /// Whose result counts for the exit code and --out: MIOpen's, or that of
+    /// gfxpack's runtime; both are printed
     #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
     pub(crate) program: Program,
     /// Have gfxpack's runtime ask the user's kdb before the installed ones, as
@@ -122,7 +124,8 @@ pub(crate) struct Explain {
     pub(crate) asked: Asked,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments, byte for byte, with ` -mcpu=` at the end
+    /// Its arguments exactly as in a log or kdb, with the leading blank and the
+    /// ` -mcpu=gfx…` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
     /// How many of the nearest keys are shown

@@ -247,8 +247,9 @@ fn clear(
     }
     if !yes && !asked {
         return Err(fail::usage(
-            "failed to remove what was found: nobody can be asked whether to do it",
-            "look at it with --dry-run, then say --yes",
+            "nothing is removed: nobody can confirm it, since the standard input is no terminal or \
+             messages are JSON",
+            "--dry-run shows what would be removed, --yes removes it",
         ));
     }
     if !yes && !confirmed(&sum, output)? {

@@ -100,6 +100,7 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, output: &Output) {
     let (plan, summary) = (&dist.prepared().plan, &built.summary);
     report_kdbs(&built.kdbs, output);
     report_packages(&built.packages.packages, output);
+    // `reused` is always 0: it is there for programs that read it.
     let body = json!({
         "jobs": plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,

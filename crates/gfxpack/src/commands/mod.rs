@@ -1,4 +1,4 @@
-//! The sub-commands, each a few steps over the crates below.
+//! The sub-commands, each a few steps over the library crates.
 
 mod ask;
 mod build_shard;

@@ -35,8 +35,8 @@ pub(crate) enum Perfdb {
         #[arg(long)]
         keep_going: bool,
     },
-    /// Say what is wrong with databases: lines that are lost, records that are
-    /// never found, names that are never asked for
+    /// Report what is wrong with databases: lines that MIOpen skips, records
+    /// that it never finds, names that it never asks for
     Lint {
         /// The databases
         #[arg(required = true, value_name = "FILE")]

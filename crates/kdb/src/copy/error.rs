@@ -27,7 +27,7 @@ pub enum CopyError {
     },
     /// An earlier split left parts that are none of this one's.
     #[error(
-        "failed to leave nothing but these parts in `{dir}`: {} of an earlier split lie there: {}",
+        "parts of an earlier split are in `{dir}` ({} in all): {}",
         .parts.len(), listed(.parts)
     )]
     OldParts {
@@ -59,7 +59,7 @@ impl CopyError {
                 "`gfxpack kdb repair` writes the file without such rows, and lists them"
             }
             Self::OldParts { .. } => {
-                "remove them: merging all that lies there would bring back what they hold"
+                "remove them: merging all files there would bring back their kernels"
             }
             Self::Conflict { .. } => {
                 "--on-conflict first or newest says which to take; `gfxpack kdb diff` lists all"

@@ -81,7 +81,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Something failed that did not fail again: the file is whole.
-    #[error("failed to read kdb `{path}`, which is whole at a second look")]
+    #[error("a read of kdb `{path}` failed once and then succeeded")]
     Transient {
         /// The file.
         path: PathBuf,
@@ -230,15 +230,15 @@ impl ReadError {
             Self::TooLargeToCopy { .. } => {
                 "close the program that has it open, or take a smaller limit for the cache"
             }
-            Self::KeepsChanging { .. } => "nothing need be done: it is looked into again",
+            Self::KeepsChanging { .. } => "no action needed: it is read again",
             Self::Transient { .. } => {
-                "nothing need be done once; if it comes again, check the disk"
+                "no action needed for once; if it happens again, check the disk"
             }
             Self::Unfinished { .. } => JOURNAL_HINT,
             Self::Encoding { .. } => ENCODING_HINT,
             Self::Interrupted { .. } => "run it again",
             Self::HotJournal { .. } => {
-                "nothing need be done: the next program that uses it as its cache undoes the write"
+                "no action needed: the next program that uses it as its cache undoes the write"
             }
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"

@@ -75,7 +75,7 @@ pub enum RowError {
     #[error("failed to accept hash `{0}`: it is not 32 lower-case hexadecimal digits")]
     HashForm(String),
     /// The bytes have another MD5.
-    #[error("failed to match hash `{stored}`: the code object has `{computed}`")]
+    #[error("the hash differs: `{stored}` is stored, the code object has `{computed}`")]
     HashMismatch {
         /// `kernel_hash`.
         stored: String,

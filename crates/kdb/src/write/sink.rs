@@ -110,13 +110,13 @@ impl Sink {
         Ok((count.unsigned_abs(), self.layout.page_size()))
     }
 
-    /// Adds a row, whose hash must be what [`codec::encode`] makes: 32
+    /// Adds a row, whose hash must be what [`encode`] makes: 32
     /// lower-case hexadecimal digits.
     ///
     /// # Errors
     /// [`WriteError::Sqlite`] or [`WriteError::Io`].
     ///
-    /// [`codec::encode`]: crate::codec::encode
+    /// [`encode`]: crate::encode::encode
     pub(crate) fn add(
         &mut self,
         key: &KernelKey,

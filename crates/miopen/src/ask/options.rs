@@ -61,7 +61,7 @@ pub struct Uses {
 
 /// A text names no use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("failed to read `{0}` as uses")]
+#[error("`{0}` is no list of uses")]
 pub struct UsesError(String);
 
 impl UsesError {

@@ -1,5 +1,5 @@
-//! What an ask means for what was made, by where the path lies: the whole
-//! table, as a pure function.
+//! What a file access of a compiler means for its object, by the directory that
+//! the path lies in: the whole table, as a pure function.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
