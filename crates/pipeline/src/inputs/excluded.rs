@@ -1,4 +1,5 @@
-//! Keys of the inputs that are not built.
+//! Which keys of the inputs are left out: those that kdbs have, and those that
+//! compilers refuse.
 
 use std::collections::BTreeMap;
 
