@@ -68,10 +68,11 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of warnings.
     pub warnings: WarningSink,
-    /// At 1 to 3 nobody is.
+    /// At 1 to 3, no warning is given (`MIOPEN_LOG_LEVEL`).
     pub log_level: LogLevel,
     /// Whether a code object's gfx target is held against the device before
-    /// the bytes are handed out or stored. Without it any bytes will do.
+    /// the bytes are handed out or stored. If false, code for other targets and
+    /// bytes that are no code are taken too.
     pub verify_target: bool,
     /// Whether hits are kept in memory, so that asking again reads no file.
     pub keep_hits: bool,
@@ -102,7 +103,8 @@ impl Config {
     }
 
     /// The defaults for a device, with places and log level as the environment
-    /// has them.
+    /// has them: for MIOpen's own kernels. Others are in directories of their
+    /// own, which [`PlaceOptions`] takes.
     #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
         let places = Places::resolve(environment, &PlaceOptions::default());
