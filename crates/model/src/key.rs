@@ -90,9 +90,7 @@ impl fmt::Display for Language {
 
 impl KernelKey {
     /// The key under which MIOpen will ask for `source` built with `options`
-    /// on `processor`. Options need their leading blank, as ` -DX=1`;
-    /// ` -mcpu=<processor>` is added. For `a.cl`, ` -DX=1` and `gfx906` the key
-    /// is `a.cl.o` with ` -DX=1 -mcpu=gfx906`.
+    /// on `processor`.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary`/`SaveBinary` in binary_cache.cpp.
     #[must_use]

@@ -90,7 +90,7 @@ impl KernelCache {
         }
     }
 
-    /// The kernel of a key from the first file that has an undamaged one.
+    /// The kernel of a key from the first file that has a whole one.
     #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
         let inner = self.inner();

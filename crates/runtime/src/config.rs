@@ -68,11 +68,10 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of warnings.
     pub warnings: WarningSink,
-    /// At 1 to 3, no warning is given (`MIOPEN_LOG_LEVEL`).
+    /// At 1 to 3 nobody is.
     pub log_level: LogLevel,
     /// Whether a code object's gfx target is held against the device before
-    /// the bytes are handed out or stored. If false, code for other targets and
-    /// bytes that are no code are taken too.
+    /// the bytes are handed out or stored. Without it any bytes will do.
     pub verify_target: bool,
     /// Whether hits are kept in memory, so that asking again reads no file.
     pub keep_hits: bool,

@@ -17,16 +17,8 @@
 //! warning: nothing here fails or panics because of a cache. The one error
 //! there is comes from the caller's own compiler.
 //!
-//! - kdb: an SQLite file of code objects, each with its [`KernelKey`]. A ukdb
-//!   is the user's own, for kernels that were compiled at run time.
-//! - [`Layer`]: where a lookup searches: memory, installed kdbs, the user's kdb.
-//! - fault: whatever makes a file or kernel unusable, as against one that is
-//!   not there.
-//!
 //! [`Environment`] knows the variables, [`Places`] the directories,
-//! [`KernelCache`] the order. [`device`] finds the GPUs, [`hip`] loads code
-//! objects, [`explain`] says why a lookup missed. `docs/runtime.md` in gfxpack's
-//! repository describes the rules, for users of programs too.
+//! [`KernelCache`] the order. `docs/runtime.md` tells users the same.
 
 mod cache;
 mod cache_version;

@@ -42,7 +42,7 @@ pub struct Kernel {
     /// Why a compiled kernel was not saved; none where it was, or where there
     /// was nothing to save. Unless refused, it is kept in memory then.
     pub not_stored: Option<NotStored>,
-    /// Files that were searched without success before `origin`, in order.
+    /// The files asked before that in vain, in order.
     pub misses: Vec<Miss>,
 }
 
