@@ -103,7 +103,8 @@ impl Config {
     }
 
     /// The defaults for a device, with places and log level as the environment
-    /// has them.
+    /// has them: for MIOpen's own kernels. Others are in directories of their
+    /// own, which [`PlaceOptions`] takes.
     #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
         let places = Places::resolve(environment, &PlaceOptions::default());

@@ -10,6 +10,11 @@ use crate::file_system;
 use crate::trust::{self, GroupWrite};
 
 /// What the caller knows about places.
+///
+/// By default there is no [`system_dir`](Self::system_dir), and the user's cache
+/// is in `~/.cache/miopen/VERSION`, VERSION being this crate's own. A program
+/// with kernels of its own sets `system_dir`, `version` and
+/// `build_time_cache_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlaceOptions {
@@ -20,7 +25,8 @@ pub struct PlaceOptions {
     /// in `../share/miopen/db` from its directory.
     pub library_path: Option<PathBuf>,
     /// The user cache's sub-directory, so that an upgrade starts afresh:
-    /// MIOpen 3.4.0 has `3.4.0.`. Empty for none.
+    /// MIOpen 3.4.0 has `3.4.0.`. Empty for none. By default, this crate's
+    /// own version.
     pub version: String,
     /// The user cache's directory as the library was built with; a leading
     /// `~` is the home directory. Empty = no user cache.
