@@ -28,6 +28,7 @@ pub mod libmiopen;
 pub mod library;
 mod licence_head;
 pub mod line_file;
+pub mod lookup_answers;
 pub mod merge;
 pub mod merge_error;
 pub mod missing_from;
