@@ -164,6 +164,8 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-plan",
             "gfxpack-process",
             "gfxpack-remote",
+            // What doctor checks is what the runtime would do.
+            "gfxpack-runtime",
             "gfxpack-toolchain",
             "gfxpack-tuning",
         ],

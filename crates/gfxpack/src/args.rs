@@ -2,18 +2,21 @@
 
 mod asking;
 mod distribute;
+mod general;
 mod harvest;
 mod kdb;
+mod kdb_form;
 mod packaging;
+mod parsers;
 mod problems;
 mod remote;
 mod repository;
 mod runtime;
+mod shared;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_model::Target;
@@ -23,22 +26,24 @@ use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand};
 pub(crate) use distribute::{
-    ExecJob, Export, FromPlan, KdbForm, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
+    ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
+pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
 };
-pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
+pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, SelectObject};
+pub(crate) use kdb_form::{BlobArg, KdbForm, KdbLayout};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
+use parsers::MAX_TIMEOUT;
+pub(crate) use parsers::{parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
     Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, Which,
 };
-
-/// A week, in seconds: whoever wants more means none.
-const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
+pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
@@ -63,41 +68,6 @@ pub(crate) struct Args {
     pub(crate) common: Common,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-#[derive(Debug, Clone, Default, ClapArgs)]
-#[command(next_help_heading = "General")]
-pub(crate) struct Common {
-    /// How to report: text for people, or one JSON object a line on stdout
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) message_format: MessageFormat,
-    /// Say only what went wrong
-    #[arg(long, short, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Say more; twice for diagnostics
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
-    /// Show progress: bars on a terminal, lines elsewhere, or never bars
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub(crate) progress: When,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MessageFormat {
-    #[default]
-    Human,
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum When {
-    /// Bars where a terminal can show them; lines elsewhere.
-    #[default]
-    Auto,
-    /// The same as auto; accepted for scripts that give it.
-    Always,
-    /// Only lines.
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -314,17 +284,6 @@ impl Build {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BlobArg {
-    /// Raw: packages compress many kernels at once better than bzip2 each.
-    #[default]
-    Auto,
-    /// bzip2 where that is smaller, as MIOpen does it.
-    Bz2,
-    /// Uncompressed: larger files that MIOpen reads faster.
-    Raw,
-}
-
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Inputs {
@@ -377,44 +336,6 @@ pub(crate) enum IfEmpty {
     Ok,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
-#[command(next_help_heading = "Toolchain")]
-pub(crate) struct ToolchainArgs {
-    /// A hipcc to use; gfxpack then searches for no other toolchain.
-    /// Repeatable: each target is built by the first that can [default: what is
-    /// found in HIPCC, /opt/rocm*, and PATH]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) hipcc: Vec<PathBuf>,
-    /// A clang to use without hipcc; gfxpack then searches for no other
-    /// toolchain; repeatable
-    #[arg(long, value_name = "PATH")]
-    pub(crate) clang: Vec<PathBuf>,
-    /// The directory of the device libraries' bitcode; repeatable
-    #[arg(long, value_name = "DIR")]
-    pub(crate) device_libs: Vec<PathBuf>,
-    /// The prefix of a ROCm installation to use, and no other; repeatable
-    #[arg(long, value_name = "DIR")]
-    pub(crate) rocm_path: Vec<PathBuf>,
-}
-
-#[derive(Debug, Clone, ClapArgs)]
-#[command(next_help_heading = "Cache")]
-pub(crate) struct CacheArgs {
-    #[command(flatten)]
-    pub(crate) dir: CacheDir,
-    /// How large the cache may be after the build: what was not used for
-    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) cache_size: Option<u64>,
-}
-
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct CacheDir {
-    /// Where compiled objects are kept [default: the user's cache directory]
-    #[arg(long, value_name = "DIR", help_heading = "Cache")]
-    pub(crate) cache_dir: Option<PathBuf>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// Say what the cache holds
@@ -463,21 +384,6 @@ pub(crate) struct Targets {
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
-}
-
-/// A file that is written whole, so no stream.
-pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| {
-        if path == Path::new("-") {
-            return Err("standard output can't take it\nhint: give the name of a file; ./- is a \
-                        file called -");
-        }
-        Ok(path)
-    })
-}
-
-pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
-    text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod output;
 mod prepared;
 mod progress;
 mod quantity;
+mod signals;
 mod tuning_findings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

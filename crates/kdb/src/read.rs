@@ -34,6 +34,14 @@ pub struct ReadOptions {
     pub wal: bool,
 }
 
+impl ReadOptions {
+    /// The defaults, with another limit for code objects.
+    #[must_use]
+    pub fn with_max_object_bytes(max_object_bytes: u64) -> Self {
+        Self { max_object_bytes, ..Self::default() }
+    }
+}
+
 impl Default for ReadOptions {
     fn default() -> Self {
         Self { max_object_bytes: MAX_OBJECT_BYTES, wal: false }

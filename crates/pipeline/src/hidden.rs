@@ -20,8 +20,7 @@ pub struct Hidden {
 /// # Errors
 /// Where the device-wide kdb can't be read.
 pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden, ReadError> {
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = max_object_bytes;
+    let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let of = Reader::open_with(wide, options)?.count()?;
     let differences = gfxpack_kdb::diff(exact, wide, max_object_bytes, |_| Ok::<(), ReadError>(()));
     let hidden = differences.map_or(of, |differences| differences.added);

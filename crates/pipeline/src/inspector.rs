@@ -42,8 +42,7 @@ impl DatabaseInspector {
     /// What is wrong with a kdb, and how many kernels it has.
     fn kdb(self, path: &Path) -> Result<Inspected> {
         let target = packages::target_of(path)?;
-        let mut options = VerifyOptions::default();
-        options.max_object_bytes = self.max_object_bytes;
+        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
         let report = gfxpack_kdb::verify(path, Some(&target), &options)?;
         let findings = report.findings.iter().map(ToString::to_string).collect();
         let findings = with_rest(findings, report.total_findings());

@@ -86,8 +86,7 @@ impl PackageKdbs<'_> {
 
     /// The kdb, verified, with what is known of its making.
     fn checked(&self, path: &Path, target: Target) -> Result<MadeKdb> {
-        let mut options = VerifyOptions::default();
-        options.max_object_bytes = self.max_object_bytes;
+        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
         let report = gfxpack_kdb::verify(path, Some(&target), &options)?;
         if let Some(finding) = report.findings.first() {
             return Err(Error::Unsound(format!("`{}`: {finding}", path.display())));
@@ -109,8 +108,7 @@ impl PackageKdbs<'_> {
     }
 
     fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
-        let mut options = ReadOptions::default();
-        options.max_object_bytes = self.max_object_bytes;
+        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
         let mut licenses = Licenses::new();
         Reader::open_with(path, options)?.for_each_row(|entry| {
             if let Some(source) = entry.key.source_name() {

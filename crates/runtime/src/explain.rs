@@ -50,8 +50,7 @@ pub fn elsewhere(
     asked: &[(Layer, PathBuf)],
     max_object_bytes: u64,
 ) -> Vec<Elsewhere> {
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = max_object_bytes;
+    let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let has_key = |file: &Path| {
         let found = Reader::open_with(file, options.clone()).and_then(|reader| reader.get(key));
         matches!(found, Ok(Some(_)))

@@ -80,8 +80,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn file(&mut self, file: &Path, max_object_bytes: u64) {
-        let mut options = ReadOptions::default();
-        options.max_object_bytes = max_object_bytes;
+        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
         let Ok(reader) = Reader::open_with(file, options) else { return };
         self.last_name.clear();
         // What was read before a fault counts; the fault is the lookup's to tell.

@@ -137,8 +137,7 @@ impl SystemFile {
     }
 
     fn open(&self) -> Result<Reader, ReadError> {
-        let mut options = ReadOptions::default();
-        options.max_object_bytes = self.max_object_bytes;
+        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
         Reader::open_with(&self.path, options)
     }
 

@@ -7,9 +7,10 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::Shard;
 
-use super::{BlobArg, CacheArgs, KdbLayout, MAX_TIMEOUT, ToolchainArgs};
+use super::parsers::MAX_TIMEOUT;
+use super::{CacheArgs, KdbForm, ToolchainArgs};
 
-/// The options of [`Inputs`](super::Inputs), which a stored plan takes the place
+/// The options of `Inputs`, which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
 const INPUTS: [&str; 14] = [
     "manifest",
@@ -45,21 +46,6 @@ pub(crate) struct FromPlan {
     /// the same file
     #[arg(long, value_name = "FILE", requires = "shard")]
     pub(crate) costs: Option<PathBuf>,
-}
-
-/// The form of a kdb.
-#[derive(Debug, Clone, Copy, Default, ClapArgs)]
-pub(crate) struct KdbForm {
-    /// How code objects are stored in a kdb
-    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
-    pub(crate) blob: BlobArg,
-    /// How a kdb lays out its rows
-    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", help_heading = "Build")]
-    pub(crate) kdb_layout: KdbLayout,
-    /// Record in the kdb what each code object was made of: compiler, source,
-    /// gfxpack version
-    #[arg(long, help_heading = "Build")]
-    pub(crate) provenance: bool,
 }
 
 #[derive(Debug, ClapArgs)]

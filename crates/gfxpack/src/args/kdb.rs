@@ -3,21 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
+use gfxpack_kdb::{Conflict, CopyOptions, SplitBy};
 use gfxpack_model::Target;
 
-use super::{Asking, BlobArg, CacheArgs, CacheDir, ToolchainArgs, parse_target, whole_file};
+use super::{
+    Asking, BlobArg, CacheArgs, CacheDir, KdbLayout, MaxObject, ToolchainArgs, parse_target,
+    whole_file,
+};
 use crate::quantity::parse_size;
-
-/// How much is believed of a kdb.
-#[derive(Debug, Clone, std::marker::Copy, ClapArgs)]
-pub(crate) struct MaxObject {
-    /// Largest code object to accept from a kdb that is read; larger ones count
-    /// as damaged
-    #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
-          default_value = "256MiB")]
-    pub(crate) bytes: u64,
-}
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KdbCommand {
@@ -185,35 +178,6 @@ pub(crate) enum Kdb {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KdbLayout {
-    /// One table, as MIOpen itself makes it.
-    #[default]
-    Miopen,
-    /// Equal code objects and the text of keys once; MIOpen reads it too.
-    Dense,
-}
-
-impl From<KdbLayout> for Layout {
-    fn from(layout: KdbLayout) -> Self {
-        match layout {
-            KdbLayout::Miopen => Self::Miopen,
-            KdbLayout::Dense => Self::Dense,
-        }
-    }
-}
-
-impl From<BlobArg> for Blob {
-    fn from(blob: BlobArg) -> Self {
-        match blob {
-            BlobArg::Bz2 => Self::Smaller,
-            // What gives the smallest packages is raw: docs/packages.md, "Size",
-            // has the measurements.
-            BlobArg::Auto | BlobArg::Raw => Self::Raw,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ConflictArg {
     /// Write nothing.
     #[default]
@@ -283,11 +247,6 @@ fn parse_split(text: &str) -> Result<SplitBy, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_default_is_the_librarys() {
-        assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
-    }
 
     #[test]
     fn sizes_have_units() {

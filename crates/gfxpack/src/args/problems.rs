@@ -110,6 +110,16 @@ impl From<TensorLayout> for Layout {
 }
 
 impl ProblemsCommand {
+    /// The types of the numbers that were given.
+    pub(crate) fn data_types(&self) -> Vec<DataType> {
+        self.r#type.iter().map(|one| DataType::from(*one)).collect()
+    }
+
+    /// The layouts of tensors that were given.
+    pub(crate) fn layouts(&self) -> Vec<Layout> {
+        self.layout.iter().map(|one| Layout::from(*one)).collect()
+    }
+
     /// All directions that were given.
     pub(crate) fn directions(&self) -> Directions {
         let has =

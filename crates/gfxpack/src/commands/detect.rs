@@ -114,16 +114,6 @@ fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
         });
         output.message("device", &body);
     } else if args.packages.is_none() {
-        output.data(&in_words(device));
+        output.data(&device.to_string());
     }
-}
-
-/// `gfx90a:sramecc+:xnack-@104  gfx90a68.kdb  Instinct MI210, 0000:c7:00.0 (HIP runtime)`.
-pub(super) fn in_words(device: &Device) -> String {
-    let files: Vec<String> = device.targets().iter().map(|t| t.kdb_file_name()).collect();
-    let mut place: Vec<&str> = Vec::new();
-    place.extend(device.name.as_deref());
-    place.extend(device.pci.as_deref());
-    let place = if place.is_empty() { String::new() } else { format!("{} ", place.join(", ")) };
-    format!("{}  {}  {place}({})", device.target(), files.join(" "), device.source)
 }

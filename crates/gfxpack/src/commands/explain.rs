@@ -1,12 +1,9 @@
 //! `explain`: why a kernel is not found, told by the files that are asked and
 //! the keys that come nearest.
 
-use std::path::Path;
-
+use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
-use gfxpack_runtime::{
-    Environment, KernelCache, KernelKey, Layer, NearestKey, NearestKeys, Target,
-};
+use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
 use serde_json::json;
 
 use super::lookup;
@@ -21,7 +18,7 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
     let target = config.target.clone();
     let cache = KernelCache::open(config);
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
-    let answers = lookup::Answers::ask(&cache, &key);
+    let answers = Answers::ask(&cache, &key);
     if !output.json {
         output.data(&format!("kernel  {key}"));
         output.data(&format!("device  {target}"));
@@ -31,10 +28,10 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
         output.warn("no file is asked: `gfxpack env` and `gfxpack doctor` tell why");
     }
     for (layer, file) in &asked {
-        print_file(*layer, file, &answers, output);
+        print_file(&answers.of_file(*layer, file), output);
     }
     if !output.json {
-        answers.print(output);
+        lookup::print(&answers, output);
     }
     if answers.runtime.found.is_none() {
         print_advice(&key, &target, output);
@@ -48,37 +45,23 @@ pub(crate) fn run(args: &Explain, output: &Output) -> Result {
         "explained",
         &json!({
             "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
-            "found": answers.miopen_finds(), "miopen": answers.miopen_body(),
-            "runtime": answers.runtime_body(),
+            "found": answers.miopen_finds(), "miopen": answers.miopen_message(),
+            "runtime": answers.runtime_message(),
         }),
     );
     Ok(())
 }
 
 /// One file that is asked, and what it answers.
-fn print_file(layer: Layer, file: &Path, answers: &lookup::Answers, output: &Output) {
-    let answer = &answers.runtime;
-    let opened = answers.opens(layer, file);
-    let miss = answer.misses.iter().find(|miss| miss.file == file);
-    let found = answer.found.as_ref().filter(|found| found.file.as_deref() == Some(file));
-    let (state, detail) = match (found, miss) {
-        (Some(found), _) => ("has-kernel", format!("has it: {}", lookup::in_words(found))),
-        (None, Some(miss)) => (miss.reason.name(), lookup::reason(miss)),
-        (None, None) => ("not-asked", "not asked: the kernel was found before".to_owned()),
-    };
-    let hint = miss.filter(|miss| miss.reason.is_fault()).map(|miss| miss.reason.hint());
-    let body = json!({
-        "layer": layer.name(), "file": shown(file), "state": state, "detail": detail, "hint": hint,
-        "miopen_opens": opened,
-    });
-    output.message("file", &body);
+fn print_file(answer: &FileAnswer, output: &Output) {
+    output.message("file", answer);
     if !output.json {
-        output.data(&format!("{:<6}  {}", layer.name(), file.display()));
-        output.data(&format!("        {detail}"));
-        if !opened && state != "no-file" {
+        output.data(&format!("{:<6}  {}", answer.layer, answer.file));
+        output.data(&format!("        {}", answer.detail));
+        if !answer.miopen_opens && answer.state != "no-file" {
             output.data("        MIOpen does not open it");
         }
-        if let Some(hint) = hint {
+        if let Some(hint) = answer.hint {
             output.data(&format!("        hint: {hint}"));
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
             (Some(name), None) => vec![name],
             (Some(name), Some(given)) => files(given, &name)?,
         };
-        output.say(&format!("{}: {}", detect::in_words(device), told(&found)));
+        output.say(&format!("{}: {}", device, told(&found)));
         if found.is_empty() {
             without.push(device.target().to_string());
         }

@@ -9,18 +9,18 @@ mod stats;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{FindingClass, ReadError, ReadOptions, Reader, VerifyOptions};
+use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::verdict::Verdict;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
-use crate::commands::cancel_on_signal;
 use crate::environment::Environment;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
+use crate::signals::cancel_on_signal;
 
 /// Runs a `kdb` sub-command.
 pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {
@@ -89,7 +89,7 @@ fn verify(
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let cancelled = || cancel.is_cancelled();
-        let mut options = verify_options(max_object);
+        let mut options = VerifyOptions::with_max_object_bytes(max_object.bytes);
         options.cancelled = Some(&cancelled);
         if bar.is_wanted() {
             options.progress = Some(&progress);
@@ -130,22 +130,8 @@ fn verify(
     Ok(report.counts.into_keys().collect())
 }
 
-/// A kdb, of which no larger code objects are taken.
-pub(crate) fn open(file: &Path, max_object: MaxObject) -> Result<Reader, ReadError> {
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = max_object.bytes;
-    Reader::open_with(file, options)
-}
-
-/// The same for verifying one.
-pub(crate) fn verify_options(max_object: MaxObject) -> VerifyOptions<'static> {
-    let mut options = VerifyOptions::default();
-    options.max_object_bytes = max_object.bytes;
-    options
-}
-
 fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
-    let reader = open(file, max_object)?;
+    let reader = max_object.open(file)?;
     let (info, layout) = (reader.info()?, reader.layout().name());
     let made_by = reader.made_by()?;
     let languages: Vec<(String, u64)> = info
@@ -219,7 +205,7 @@ fn list(
     max_object: MaxObject,
     output: &Output,
 ) -> Result {
-    open(file, max_object)?.for_each_row(|entry| {
+    max_object.open(file)?.for_each_row(|entry| {
         let text = entry.key.to_string();
         if output.is_broken() {
             return Ok::<(), ReadError>(());

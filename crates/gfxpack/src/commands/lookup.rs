@@ -1,22 +1,33 @@
 //! `lookup`: asks for a kernel as MIOpen and programs with gfxpack's runtime
 //! would, and changes nothing.
 
-mod answers;
-
 use gfxpack_miopen::Library;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::{
     CacheVersion, Config, Environment, KernelCache, KernelKey, LookupOrder, PlaceOptions, Places,
     Target, UserPlace, WarningSink,
 };
+use serde::Serialize;
 use serde_json::json;
 
-pub(super) use self::answers::{Answers, in_words, reason};
 use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Failure, Result};
 use crate::output::Output;
+
+/// Both answers, and the one that was asked for, for machines.
+#[derive(Serialize)]
+struct Message<'a> {
+    #[serde(flatten)]
+    answer: AnswerMessage,
+    kernel_name: &'a str,
+    kernel_args: &'a str,
+    target: &'a Target,
+    miopen: MiopenMessage,
+    runtime: AnswerMessage,
+}
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
@@ -30,24 +41,22 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
     let answers = Answers::ask(&cache, &key);
     let (found, misses) = match args.program {
-        Program::Miopen => (answers.of_miopen(), &answers.miopen.lookup.misses),
+        Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
         Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
     };
     if output.json {
-        let mut body = answers::answer_body(found, misses);
-        body.extend([
-            ("kernel_name".to_owned(), json!(key.kernel_name)),
-            ("kernel_args".to_owned(), json!(key.kernel_args)),
-            ("target".to_owned(), json!(target)),
-            ("miopen".to_owned(), answers.miopen_body()),
-            ("runtime".to_owned(), answers.runtime_body()),
-        ]);
-        output.message("lookup", &body);
+        let message = Message {
+            answer: AnswerMessage::new(found, misses),
+            kernel_name: &key.kernel_name,
+            kernel_args: &key.kernel_args,
+            target: &target,
+            miopen: answers.miopen_message(),
+            runtime: answers.runtime_message(),
+        };
+        output.message("lookup", &message);
     } else {
-        for miss in &answers.runtime.misses {
-            output.say(&format!("{}: {}", miss.file.display(), reason(miss)));
-        }
-        answers.print(output);
+        answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
+        print(&answers, output);
     }
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
@@ -66,6 +75,13 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
         }
         None => Ok(()),
     }
+}
+
+/// Prints both answers, a line each.
+pub(super) fn print(answers: &Answers, output: &Output) {
+    output.data(&format!("MIOpen:            {}", answers.miopen_in_words()));
+    output.data(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
+    answers.remarks().iter().for_each(|remark| output.say(remark));
 }
 
 /// How the cache is opened to answer this: silent, and only to look.

@@ -36,12 +36,12 @@ pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
 
 use clap::CommandFactory;
-use gfxpack_compile::Cancel;
 
 use crate::args::{Args, Command};
 use crate::environment::Environment;
-use crate::fail::{Failure, Result};
+use crate::fail::Result;
 use crate::output::Output;
+use crate::signals::cancel_on_signal;
 
 /// Runs the command that was asked for.
 pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result {
@@ -108,22 +108,4 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
             Ok(())
         }
     }
-}
-
-/// A flag that Ctrl-C and SIGTERM set. The second one ends the program at
-/// once, and its compilers with it; what it leaves is swept up by the next
-/// build.
-pub(crate) fn cancel_on_signal(output: &Output) -> Result<Cancel> {
-    let cancel = Cancel::default();
-    let (flag, output) = (cancel.clone(), output.clone());
-    ctrlc::set_handler(move || {
-        if flag.is_cancelled() {
-            gfxpack_compile::kill_children();
-            std::process::exit(130);
-        }
-        output.say_above("stopping; once more ends at once");
-        flag.cancel();
-    })
-    .map_err(Failure::Signals)?;
-    Ok(cancel)
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
-    DataType, Layout, Problem, ProblemFile, ReadOptions, Selection, network_names,
-    network_problems, read_problems,
+    DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
+    read_problems,
 };
 use serde_json::json;
 
@@ -112,23 +112,15 @@ fn list(output: &Output) -> Result {
 fn selection(args: &ProblemsCommand) -> Selection {
     Selection {
         batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
-        data_types: match data_types(args) {
+        data_types: match args.data_types() {
             none if none.is_empty() => vec![DataType::Fp32],
             some => some,
         },
-        layouts: layouts(args),
+        layouts: args.layouts(),
         directions: args.directions(),
         operations: args.operations(),
         size: args.size,
     }
-}
-
-fn data_types(args: &ProblemsCommand) -> Vec<DataType> {
-    args.r#type.iter().map(|one| DataType::from(*one)).collect()
-}
-
-fn layouts(args: &ProblemsCommand) -> Vec<Layout> {
-    args.layout.iter().map(|one| Layout::from(*one)).collect()
 }
 
 /// Tells what was read of a file.

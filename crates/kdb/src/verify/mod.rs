@@ -40,6 +40,14 @@ pub struct VerifyOptions<'a> {
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
+impl VerifyOptions<'_> {
+    /// The defaults, with another limit for code objects.
+    #[must_use]
+    pub fn with_max_object_bytes(max_object_bytes: u64) -> Self {
+        Self { max_object_bytes, ..Self::default() }
+    }
+}
+
 impl Default for VerifyOptions<'_> {
     fn default() -> Self {
         Self {

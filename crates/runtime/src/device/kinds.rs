@@ -78,6 +78,21 @@ impl Device {
     }
 }
 
+/// As `gfx90a:sramecc+:xnack-@104  gfx90a68.kdb gfx90a.kdb  Instinct MI210,
+/// 0000:c7:00.0 (HIP runtime)`.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files: Vec<String> = self.targets().iter().map(Target::kdb_file_name).collect();
+        write!(f, "{}  {}  ", self.target(), files.join(" "))?;
+        match (&self.name, &self.pci) {
+            (Some(name), Some(pci)) => write!(f, "{name}, {pci} ")?,
+            (Some(one), None) | (None, Some(one)) => write!(f, "{one} ")?,
+            (None, None) => {}
+        }
+        write!(f, "({})", self.source)
+    }
+}
+
 /// What was found, and what stood in the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

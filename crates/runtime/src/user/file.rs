@@ -122,8 +122,7 @@ impl UserFile {
         let writable = file_system::is_writable(directory)
             && (!exists || file_system::is_writable_file(&path));
         if exists && !writable {
-            let mut options = ReadOptions::default();
-            options.max_object_bytes = self.settings.max_object_bytes;
+            let options = ReadOptions::with_max_object_bytes(self.settings.max_object_bytes);
             return Reader::open_with(&path, options).map(Connection::Read);
         }
         UserKdb::open(&path, &self.options(wait)).map(Connection::Write)

@@ -14,6 +14,7 @@ use crate::environment::Environment;
 use crate::fail::{self, Failure, Result};
 use crate::options::{cache_options, search};
 use crate::output::Output;
+use crate::signals::cancel_on_signal;
 
 /// The code object of one kernel.
 ///
@@ -22,7 +23,7 @@ use crate::output::Output;
 pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u8>> {
     let SelectObject { file, name, args } = select;
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
-    let found = super::open(file, max_object)?.get(&key)?;
+    let found = max_object.open(file)?.get(&key)?;
     found.ok_or_else(|| {
         let (key, file) = (Box::new(key), file.clone());
         Error::NoSuchKernel { key, file }.into()
@@ -48,7 +49,7 @@ pub(super) fn disasm(
 ) -> Result {
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
-    let cancel = crate::commands::cancel_on_signal(output)?;
+    let cancel = cancel_on_signal(output)?;
     let (search, cache) = (search(args, environment), cache_options(cache, environment)?);
     let disassembler = disassembler(&search, &cache, &files[0].0, &cancel)?;
     for (target, file) in files {

@@ -31,7 +31,7 @@ pub(super) fn run(
         let bar = Bar::new(output, "reading", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
-        super::open(file, max_object)?.stats(progress)?
+        max_object.open(file)?.stats(progress)?
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();

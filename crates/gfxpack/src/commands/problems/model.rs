@@ -8,7 +8,6 @@ use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer};
 use gfxpack_pipeline::model::{self, ModelProblems};
 use serde_json::json;
 
-use super::{data_types, layouts};
 use crate::args::ProblemsCommand;
 use crate::fail::Result;
 use crate::output::{Output, harmless};
@@ -24,8 +23,8 @@ pub(super) fn add(
     let options = OnnxOptions {
         batches: args.batch.clone(),
         symbols: args.symbol.iter().cloned().collect(),
-        data_types: data_types(args),
-        layouts: layouts(args),
+        data_types: args.data_types(),
+        layouts: args.layouts(),
         directions: args.directions(),
         operations: args.operations(),
     };

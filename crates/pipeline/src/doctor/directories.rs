@@ -6,16 +6,16 @@ use std::path::Path;
 
 use gfxpack_runtime::{Place, Places};
 
-use super::Checks;
+use super::finding::Findings;
 
 const ABOUT: &str = "directory";
 /// Permission bit: everybody may write.
 pub(super) const OTHERS_WRITE: u32 = 0o002;
 
 /// Checks those that are asked.
-pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
+pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
     for note in &places.notes {
-        checks.warning(ABOUT, note.clone(), "`gfxpack env` tells what each variable does");
+        findings.warning(ABOUT, note.clone(), "`gfxpack env` tells what each variable does");
     }
     if places.system_disabled {
         // The variable that does it has been told of.
@@ -23,12 +23,12 @@ pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
     }
     let mut any = false;
     for place in &places.system {
-        any |= directory(place, checks);
+        any |= directory(place, findings);
     }
     if !any {
         let asked: Vec<String> =
             places.system.iter().map(|place| format!("`{}`", place.path.display())).collect();
-        checks.problem(
+        findings.problem(
             ABOUT,
             format!("no directory of installed kdbs is there: {}", asked.join(", ")),
             "install a kernel package, or name its directory with MIOPEN_SYSTEM_DB_PATH",
@@ -37,7 +37,7 @@ pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
 }
 
 /// Whether it is there.
-fn directory(place: &Place, checks: &mut Checks<'_>) -> bool {
+fn directory(place: &Place, findings: &mut Findings<'_>) -> bool {
     let path = place.path.as_path();
     let shown = format!("`{}` ({})", path.display(), place.rule);
     let metadata = match fs::metadata(path) {
@@ -45,26 +45,26 @@ fn directory(place: &Place, checks: &mut Checks<'_>) -> bool {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,
         Err(error) => {
             let hint = "check the permissions of the directories above it";
-            checks.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
+            findings.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
             return true;
         }
     };
     if !metadata.is_dir() {
         let hint = "a directory is looked for: name the one that the kdbs are in";
-        checks.problem(ABOUT, format!("{shown} is no directory"), hint);
+        findings.problem(ABOUT, format!("{shown} is no directory"), hint);
         return true;
     }
     if let Err(error) = fs::read_dir(path) {
         let hint = "`chmod go+rx` it, as its owner";
-        checks.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
+        findings.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
     } else if metadata.mode() & OTHERS_WRITE != 0 {
         let hint = "`chmod o-w` it: whoever writes there decides what runs on the GPU";
-        checks.problem(ABOUT, format!("{shown} may be written to by every user"), hint);
+        findings.problem(ABOUT, format!("{shown} may be written to by every user"), hint);
     } else if !is_ours(path) {
         let hint = "make sure that this user is to decide what runs on the GPU";
-        checks.warning(ABOUT, format!("{shown} belongs to user {}", metadata.uid()), hint);
+        findings.warning(ABOUT, format!("{shown} belongs to user {}", metadata.uid()), hint);
     } else {
-        checks.ok(ABOUT, shown);
+        findings.ok(ABOUT, shown);
     }
     true
 }

@@ -4,44 +4,43 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError};
-use gfxpack_runtime::explain::entries as list;
+use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader};
+use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{Places, UserPlace};
 
-use super::Checks;
-use crate::commands::kdb::open;
-use crate::fail::in_full;
-use crate::output::size;
+use super::finding::Findings;
+use crate::error::in_full;
+use crate::text::size;
 
 const ABOUT: &str = "user cache";
 
 /// Checks where it is, whose it is, and what is in it.
-pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
+pub(super) fn check(places: &Places, max_object_bytes: u64, findings: &mut Findings<'_>) {
     const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
     match &places.user {
-        UserPlace::Disabled { why } => checks.warning(
+        UserPlace::Disabled { why } => findings.warning(
             ABOUT,
             format!("there is none: {why}"),
             "a kernel that no installed kdb has is compiled by every process",
         ),
         UserPlace::Memory { .. } => {
             let what = places.fallback.as_deref().unwrap_or("it is in memory only");
-            checks.problem(ABOUT, what, ELSEWHERE);
+            findings.problem(ABOUT, what, ELSEWHERE);
         }
         UserPlace::Unknown { why } => match &places.fallback {
-            Some(fallback) => checks.warning(ABOUT, fallback.clone(), ELSEWHERE),
-            None => checks.note(ABOUT, format!("there is none yet: {why}")),
+            Some(fallback) => findings.warning(ABOUT, fallback.clone(), ELSEWHERE),
+            None => findings.note(ABOUT, format!("there is none yet: {why}")),
         },
         UserPlace::Dir(directory) => {
             if let Some(fallback) = &places.fallback {
-                checks.warning(ABOUT, fallback.clone(), ELSEWHERE);
+                findings.warning(ABOUT, fallback.clone(), ELSEWHERE);
             }
-            cache(directory, checks);
+            cache(directory, max_object_bytes, findings);
         }
         _ => {}
     }
     for directory in &places.read_only {
-        checks.warning(
+        findings.warning(
             ABOUT,
             format!("`{}` is only read: it can't be written to", directory.display()),
             "make it this user's own (`chown`, `chmod u+w`)",
@@ -49,45 +48,46 @@ pub(super) fn check(places: &Places, checks: &mut Checks<'_>) {
     }
 }
 
-fn cache(directory: &Path, checks: &mut Checks<'_>) {
+fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
     let shown = format!("`{}`", directory.display());
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return checks.ok(ABOUT, format!("{shown} is made when it is needed"));
+            return findings.ok(ABOUT, format!("{shown} is made when it is needed"));
         }
         Err(error) => {
             let hint = "check the permissions of the directories above it";
-            return checks.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
+            return findings.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
         }
     };
     if metadata.mode() & 0o077 != 0 {
         let what = format!("{shown} is open to other users (mode {:o})", metadata.mode() & 0o777);
-        checks.warning(ABOUT, what, "`chmod 700` it");
+        findings.warning(ABOUT, what, "`chmod 700` it");
     }
-    let mut files: Vec<PathBuf> = list(directory).filter(|path| is_ukdb(path)).collect();
+    let mut files: Vec<PathBuf> = entries(directory).filter(|path| is_ukdb(path)).collect();
     files.sort();
     let mut kernels = 0;
     for file in &files {
-        match open(file, checks.max_object).and_then(|reader| reader.info()) {
+        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
+        match Reader::open_with(file, options).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
             Err(error @ ReadError::Unfinished { .. }) => {
-                checks.warning(ABOUT, in_full(&error), error.hint());
+                findings.warning(ABOUT, in_full(&error), error.hint());
             }
             // MIOpen's own are in that mode, which their owner can read.
             Err(error) if error.fault() == Fault::Journal => {}
-            Err(error) => checks.problem(
+            Err(error) => findings.problem(
                 ABOUT,
                 in_full(&error),
                 "remove the file: its kernels are compiled anew",
             ),
         }
     }
-    checks.ok(
+    findings.ok(
         ABOUT,
         format!("{shown}: {}; files: {}; kernels: {kernels}", size(bytes(directory)), files.len()),
     );
-    old_versions(directory, checks);
+    old_versions(directory, findings);
 }
 
 fn is_ukdb(path: &Path) -> bool {
@@ -95,20 +95,20 @@ fn is_ukdb(path: &Path) -> bool {
 }
 
 /// Directories of other versions beside this one, which hold ukdbs.
-fn old_versions(directory: &Path, checks: &mut Checks<'_>) {
+fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
     let Some(versions) = directory.parent() else { return };
     let begins_with_digit = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_digit()))
     };
-    let mut others: Vec<PathBuf> = list(versions)
+    let mut others: Vec<PathBuf> = entries(versions)
         .filter(|path| path != directory && begins_with_digit(path) && path.is_dir())
-        .filter(|path| list(path).any(|file| is_ukdb(&file)))
+        .filter(|path| entries(path).any(|file| is_ukdb(&file)))
         .collect();
     others.sort();
     for other in others {
         let what = format!("`{}` is of another version: {}", other.display(), size(bytes(&other)));
-        checks.note(ABOUT, what);
+        findings.note(ABOUT, what);
     }
 }
 
@@ -117,7 +117,7 @@ fn bytes(directory: &Path) -> u64 {
     let mut bytes = 0;
     let mut queue = vec![directory.to_owned()];
     while let Some(directory) = queue.pop() {
-        for path in list(&directory) {
+        for path in entries(&directory) {
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_dir() => queue.push(path),
                 Ok(metadata) if metadata.is_file() => bytes += metadata.len(),

@@ -1,20 +1,18 @@
 //! Performance and find databases: which are read, and what is wrong in them.
 
-use gfxpack_runtime::{DatabaseKind, DatabasePlace, Environment, Places, Target, database_places};
+use gfxpack_runtime::{DatabaseKind, DatabasePlace, Target, database_places};
 use gfxpack_tuning::Severity;
 
-use super::Checks;
-use crate::output::counted;
+use super::finding::Findings;
+use super::installed::Installed;
+use crate::error::in_full;
+use crate::text::counted;
 
 const ABOUT: &str = "tuning";
 
 /// Checks those of each device.
-pub(super) fn check(
-    environment: &Environment,
-    places: &Places,
-    targets: &[Target],
-    checks: &mut Checks<'_>,
-) {
+pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
+    let Installed { environment, places, targets, .. } = installed;
     if places.system_disabled {
         // Where kernels are not looked for, it is not known where these are.
         return;
@@ -25,13 +23,18 @@ pub(super) fn check(
             let of_kind: Vec<&DatabasePlace> =
                 all.iter().filter(|place| place.kind == kind).collect();
             if !of_kind.is_empty() {
-                one(kind, &of_kind, target, checks);
+                one(kind, &of_kind, target, findings);
             }
         }
     }
 }
 
-fn one(kind: DatabaseKind, places: &[&DatabasePlace], target: &Target, checks: &mut Checks<'_>) {
+fn one(
+    kind: DatabaseKind,
+    places: &[&DatabasePlace],
+    target: &Target,
+    findings: &mut Findings<'_>,
+) {
     let mut any = false;
     for place in places {
         for file in place.existing() {
@@ -49,13 +52,13 @@ fn one(kind: DatabaseKind, places: &[&DatabasePlace], target: &Target, checks: &
             match (linted, first) {
                 (Err(error), _) => {
                     let hint = error.hint();
-                    checks.warning(ABOUT, crate::fail::in_full(&error), &hint);
+                    findings.warning(ABOUT, in_full(&error), hint);
                 }
                 (Ok(_), Some(first)) => {
-                    checks.warning(ABOUT, format!("{shown}: {first}"), &hint);
+                    findings.warning(ABOUT, format!("{shown}: {first}"), hint);
                 }
                 (Ok(linted), None) => {
-                    checks.ok(ABOUT, format!("{shown}, {}", counted(linted.records, "record")));
+                    findings.ok(ABOUT, format!("{shown}, {}", counted(linted.records, "record")));
                 }
             }
         }
@@ -72,7 +75,7 @@ fn one(kind: DatabaseKind, places: &[&DatabasePlace], target: &Target, checks: &
             _ => "MIOpen measures solvers when it first needs one",
         };
         let name = kind.name();
-        checks.note(
+        findings.note(
             ABOUT,
             format!("no {name} database for {target}: {effect} ({})", names.join(", ")),
         );

@@ -1,40 +1,37 @@
 //! The GPUs, and whether programs can reach them.
 
-use std::path::Path;
-
+use gfxpack_runtime::Target;
 use gfxpack_runtime::device::{Detection, Source};
-use gfxpack_runtime::{Environment, Target};
 use rustix::fs::Access;
 
-use super::Checks;
-use crate::args::Doctor;
-use crate::commands::detect;
-use crate::fail::Result;
+use super::finding::Findings;
 
 const ABOUT: &str = "device";
 /// What programs open to compute.
 const KFD: &str = "/dev/kfd";
 
-/// The targets that the further checks are about.
-pub(super) fn check(
-    args: &Doctor,
-    environment: &Environment,
-    checks: &mut Checks<'_>,
-) -> Result<Vec<Target>> {
-    if let Some(target) = &args.asked.target {
-        checks.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
-        return Ok(vec![target.clone()]);
-    }
-    let detection = detect::detect(&args.asked.hardware, environment)?;
+/// Notes that a device was given, and the hardware not asked.
+pub fn check_target(target: &Target, findings: &mut Findings<'_>) {
+    findings.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
+}
+
+/// Checks the devices that were detected. Gives their targets, without
+/// repetitions. Whether this user may open the driver's device is only checked
+/// where the detection is of this machine (`is_here`), not of a copied sysfs.
+pub fn check_devices(
+    detection: &Detection,
+    is_here: bool,
+    findings: &mut Findings<'_>,
+) -> Vec<Target> {
     for device in &detection.devices {
-        checks.ok(ABOUT, detect::in_words(device));
+        findings.ok(ABOUT, device.to_string());
     }
     for note in &detection.notes {
-        checks.note(ABOUT, note.clone());
+        findings.note(ABOUT, note.clone());
     }
-    judge(&detection, checks);
-    if !detection.devices.is_empty() && args.asked.hardware.sysfs == Path::new("/sys") {
-        access(checks);
+    judge(detection, findings);
+    if !detection.devices.is_empty() && is_here {
+        access(findings);
     }
     let mut targets: Vec<Target> = Vec::new();
     for device in &detection.devices {
@@ -42,23 +39,23 @@ pub(super) fn check(
             targets.push(device.target());
         }
     }
-    Ok(targets)
+    targets
 }
 
-fn judge(detection: &Detection, checks: &mut Checks<'_>) {
+fn judge(detection: &Detection, findings: &mut Findings<'_>) {
     match detection.devices.first().map(|device| device.source) {
-        None => checks.problem(
+        None => findings.problem(
             ABOUT,
             "no AMD GPU was found",
             "on a machine that has one, load the driver amdgpu (`modprobe amdgpu`; `dmesg` tells what \
              it says); for another machine's, say --target",
         ),
-        Some(Source::Pci) => checks.problem(
+        Some(Source::Pci) => findings.problem(
             ABOUT,
             "the GPU can't be used to compute: the driver amdgpu does not offer it",
             "`modprobe amdgpu`, and see `dmesg`; in a container, pass /dev/kfd and /dev/dri on",
         ),
-        Some(Source::Kfd) if detection.hip.is_some() => checks.problem(
+        Some(Source::Kfd) if detection.hip.is_some() => findings.problem(
             ABOUT,
             "the kernel driver knows a GPU, and the HIP runtime does not see it",
             "see HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES, the rights to /dev/kfd, and whether \
@@ -69,15 +66,15 @@ fn judge(detection: &Detection, checks: &mut Checks<'_>) {
 }
 
 /// Whether this user may open the device.
-fn access(checks: &mut Checks<'_>) {
+fn access(findings: &mut Findings<'_>) {
     match rustix::fs::access(KFD, Access::READ_OK | Access::WRITE_OK) {
-        Ok(()) => checks.ok(ABOUT, format!("{KFD} may be opened")),
-        Err(rustix::io::Errno::NOENT) => checks.problem(
+        Ok(()) => findings.ok(ABOUT, format!("{KFD} may be opened")),
+        Err(rustix::io::Errno::NOENT) => findings.problem(
             ABOUT,
             format!("{KFD} is not there"),
             "load the driver amdgpu; in a container, pass /dev/kfd and /dev/dri on",
         ),
-        Err(error) => checks.problem(
+        Err(error) => findings.problem(
             ABOUT,
             format!("{KFD} may not be opened by this user: {error}"),
             "add the user to its group: `usermod -a -G render,video USER`, and log in again",

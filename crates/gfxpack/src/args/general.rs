@@ -1,0 +1,38 @@
+//! The options of every command.
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "General")]
+pub(crate) struct Common {
+    /// How to report: text for people, or one JSON object a line on stdout
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) message_format: MessageFormat,
+    /// Say only what went wrong
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more; twice for diagnostics
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Show progress: bars on a terminal, lines elsewhere, or never bars
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) progress: When,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// Bars where a terminal can show them; lines elsewhere.
+    #[default]
+    Auto,
+    /// The same as auto; accepted for scripts that give it.
+    Always,
+    /// Only lines.
+    Never,
+}

@@ -1,0 +1,73 @@
+//! Groups of options that several commands take.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+
+use crate::quantity::parse_size;
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Toolchain")]
+pub(crate) struct ToolchainArgs {
+    /// A hipcc to use; gfxpack then searches for no other toolchain.
+    /// Repeatable: each target is built by the first that can [default: what is
+    /// found in HIPCC, /opt/rocm*, and PATH]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) hipcc: Vec<PathBuf>,
+    /// A clang to use without hipcc; gfxpack then searches for no other
+    /// toolchain; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub(crate) clang: Vec<PathBuf>,
+    /// The directory of the device libraries' bitcode; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) device_libs: Vec<PathBuf>,
+    /// The prefix of a ROCm installation to use, and no other; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rocm_path: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Cache")]
+pub(crate) struct CacheArgs {
+    #[command(flatten)]
+    pub(crate) dir: CacheDir,
+    /// How large the cache may be after the build: what was not used for
+    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_size: Option<u64>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CacheDir {
+    /// Where compiled objects are kept [default: the user's cache directory]
+    #[arg(long, value_name = "DIR", help_heading = "Cache")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+/// How much is believed of a kdb.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct MaxObject {
+    /// Largest code object to accept from a kdb that is read; larger ones count
+    /// as damaged
+    #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
+          default_value = "256MiB")]
+    pub(crate) bytes: u64,
+}
+
+impl MaxObject {
+    /// Opens a kdb, of which no larger code objects are taken.
+    pub(crate) fn open(self, file: &Path) -> Result<Reader, ReadError> {
+        Reader::open_with(file, ReadOptions::with_max_object_bytes(self.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_librarys() {
+        assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
+    }
+}

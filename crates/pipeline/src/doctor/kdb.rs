@@ -1,0 +1,157 @@
+//! One kdb of a device: rights, contents, and with `deep` every kernel.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader, VerifyOptions};
+use gfxpack_model::code_object;
+use gfxpack_runtime::Target;
+use gfxpack_runtime::explain::target_of;
+
+use super::directories::OTHERS_WRITE;
+use super::finding::Findings;
+use crate::error::in_full;
+use crate::text::{counted, size};
+
+pub(super) const ABOUT: &str = "kdb";
+
+/// What is asked of one kdb.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KdbCheck<'a> {
+    pub(super) file: &'a Path,
+    /// The device that looks for it.
+    pub(super) target: &'a Target,
+    /// Whether MIOpen opens it; of others nothing is said if they are in order.
+    pub(super) opened: bool,
+    pub(super) max_object_bytes: u64,
+    /// Whether every kernel is decoded and hashed.
+    pub(super) deep: bool,
+}
+
+/// Checks a kdb of one of the devices.
+pub(super) fn check_kdb(kdb: KdbCheck<'_>, findings: &mut Findings<'_>) {
+    let shown = format!("`{}`", kdb.file.display());
+    let before = findings.problems();
+    rights(kdb.file, &shown, findings);
+    for suffix in ["-wal", "-journal"] {
+        let mut beside = kdb.file.as_os_str().to_owned();
+        beside.push(suffix);
+        if fs::symlink_metadata(&beside).is_ok() {
+            findings.warning(
+                ABOUT,
+                format!("`{}` lies beside it: somebody writes to the kdb", beside.display()),
+                "install the package again; an installed kdb is only read",
+            );
+        }
+    }
+    match contents(kdb) {
+        Err(error) => findings.problem(ABOUT, with_pointer(kdb.file, &error), error.hint()),
+        Ok(Contents { wrong: Some(wrong), .. }) => findings.problem(
+            ABOUT,
+            format!("{shown} {wrong}"),
+            "install the package of this GPU again; `gfxpack kdb verify` lists all that is wrong",
+        ),
+        Ok(Contents { rows, bytes, .. }) if findings.problems() == before => {
+            if (!kdb.deep || verify(kdb, &shown, findings)) && kdb.opened {
+                let kernels = counted(rows, "kernel");
+                findings.ok(ABOUT, format!("{shown}: {kernels}, {}", size(bytes)));
+            }
+        }
+        Ok(_) => {}
+    }
+}
+
+fn rights(kdb: &Path, shown: &str, findings: &mut Findings<'_>) {
+    let Ok(metadata) = fs::metadata(kdb) else { return };
+    if metadata.mode() & OTHERS_WRITE != 0 {
+        let hint = "`chmod o-w` it: whoever writes to it decides what runs on the GPU";
+        findings.problem(ABOUT, format!("{shown} may be written to by every user"), hint);
+    }
+    if metadata.mode() & 0o004 == 0 {
+        let hint = "`chmod a+r` it, if others are to use it";
+        findings.warning(ABOUT, format!("{shown} may not be read by every user"), hint);
+    }
+}
+
+struct Contents {
+    rows: u64,
+    bytes: u64,
+    wrong: Option<String>,
+}
+
+/// What a kdb holds, judged by all keys and by its first code object.
+fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
+    let options = ReadOptions::with_max_object_bytes(kdb.max_object_bytes);
+    let reader = Reader::open_with(kdb.file, options)?;
+    let info = reader.info()?;
+    let target = kdb.target.id();
+    let processor = target.processor();
+    let others: Vec<String> = info
+        .devices
+        .iter()
+        .filter(|(device, _)| !device.is_empty() && *device != processor)
+        .map(|(device, count)| format!("{count} for {device}"))
+        .collect();
+    let mut first = None;
+    let stop = reader.for_each_row(|entry| {
+        first = Some(entry.key);
+        Err::<(), Option<ReadError>>(None)
+    });
+    if let Err(Some(error)) = stop {
+        return Err(error);
+    }
+    let code = first.map(|key| reader.get(&key)).transpose()?.flatten();
+    let wrong = if info.rows == 0 {
+        Some("holds no kernel".to_owned())
+    } else if !others.is_empty() {
+        Some(format!("holds kernels of other GPUs: {}", others.join(", ")))
+    } else {
+        code.and_then(|code| match code_object::targets(&code) {
+            Ok(targets) if targets.iter().any(|code| code.serves(target)) => None,
+            Ok(targets) => {
+                let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
+                Some(format!("holds code for {}, not for {target}", targets.join(", ")))
+            }
+            Err(error) => Some(format!("holds what is no code object: {error}")),
+        })
+    };
+    Ok(Contents { rows: info.rows, bytes: info.file_bytes, wrong })
+}
+
+/// The error in full, and what a file that is too small most likely is.
+pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
+    /// How a pointer of Git LFS begins.
+    ///
+    /// Source: Git LFS, docs/spec.md, "The Pointer".
+    const POINTER: &[u8] = b"version https://git-lfs";
+    let text = in_full(error);
+    let pointer = error.fault() == Fault::TooSmall
+        && fs::read(kdb).is_ok_and(|bytes| bytes.starts_with(POINTER));
+    if pointer { format!("{text}: it is a Git LFS pointer") } else { text }
+}
+
+/// Whether every row passes.
+fn verify(kdb: KdbCheck<'_>, shown: &str, findings: &mut Findings<'_>) -> bool {
+    // Named device-wide, it serves all counts.
+    let named = target_of(kdb.file).unwrap_or_else(|| kdb.target.clone());
+    let options = VerifyOptions::with_max_object_bytes(kdb.max_object_bytes);
+    let report = match gfxpack_kdb::verify(kdb.file, Some(&named), &options) {
+        Ok(report) => report,
+        Err(error) => {
+            findings.problem(ABOUT, in_full(&error), error.hint());
+            return false;
+        }
+    };
+    if let Some(first) = report.findings.first() {
+        findings.problem(
+            ABOUT,
+            format!(
+                "{shown} has {}, the first: {first}",
+                counted(report.total_findings(), "finding")
+            ),
+            "install the package again; `gfxpack kdb verify` lists all that is wrong",
+        );
+    }
+    report.is_sound()
+}

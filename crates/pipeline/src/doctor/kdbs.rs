@@ -1,0 +1,148 @@
+//! The installed kdbs: whether there is one for each GPU, and whether it can
+//! be used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_kdb::{ReadOptions, Reader};
+use gfxpack_model::package_name;
+use gfxpack_runtime::explain::{entries, target_of};
+use gfxpack_runtime::{MiopenKdb, Target};
+
+use super::finding::Findings;
+use super::installed::Installed;
+use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
+use crate::hidden::{Hidden, hidden as compare};
+use crate::text::{counted, size};
+
+/// Checks all kdbs in the directories that are asked.
+pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
+    let Installed { places, targets, max_object_bytes, .. } = installed;
+    if places.system_disabled {
+        return;
+    }
+    let mut kdbs: Vec<PathBuf> = Vec::new();
+    for directory in places.system_dirs() {
+        let mut here: Vec<PathBuf> = entries(directory).filter(|path| is_kdb(path)).collect();
+        here.sort();
+        kdbs.append(&mut here);
+    }
+    let mut foreign = Vec::new();
+    for file in &kdbs {
+        match targets.iter().find(|target| is_for(file, target)) {
+            Some(target) => {
+                let directory = file.parent().unwrap_or(Path::new("/"));
+                let opens = |target| MiopenKdb::in_dir(directory, target).file == *file;
+                let opened = targets.iter().any(opens);
+                let deep = installed.deep;
+                check_kdb(KdbCheck { file, target, opened, max_object_bytes, deep }, findings);
+            }
+            None if target_of(file).is_some() => foreign.push(file.as_path()),
+            None => findings.warning(
+                ABOUT,
+                format!("`{}` is named after no GPU: nothing looks for it", file.display()),
+                "a kdb is called gfx906_60.kdb or gfx90a.kdb",
+            ),
+        }
+    }
+    others(&foreign, max_object_bytes, findings);
+    for directory in places.system_dirs() {
+        for target in targets {
+            hidden(directory, target, max_object_bytes, findings);
+        }
+    }
+    for target in targets {
+        missing(target, &kdbs, findings);
+    }
+}
+
+/// The names under which a device's kdbs are looked for.
+fn names(target: &Target) -> Vec<String> {
+    let wide = Target::new(target.id().clone(), None);
+    let mut names = vec![target.kdb_file_name(), wide.kdb_file_name()];
+    names.dedup();
+    names
+}
+
+/// Whether a kdb has one of a device's names.
+fn is_for(kdb: &Path, target: &Target) -> bool {
+    names(target).iter().any(|name| kdb.file_name().is_some_and(|file| **name == *file))
+}
+
+fn is_kdb(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "kdb")
+}
+
+/// What MIOpen does not find since it opens the kdb for exactly the device's
+/// compute units, and no other.
+fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &mut Findings<'_>) {
+    let MiopenKdb { file: exact, hidden: Some(wide), .. } = MiopenKdb::in_dir(directory, target)
+    else {
+        return;
+    };
+    // One that can't be read has been told of.
+    let Ok(found) = compare(&exact, &wide, max_object_bytes) else { return };
+    let Hidden { hidden, of } = found;
+    let what = format!(
+        "`{}` is not opened by MIOpen for {target}, since `{}` exists",
+        wide.display(),
+        exact.display()
+    );
+    match hidden {
+        0 => findings.note(ABOUT, format!("{what}, which has all of its {}", counted(of, "kernel"))),
+        _ => findings.warning(
+            ABOUT,
+            format!("{what}: it hides {hidden} of {}", counted(of, "kernel")),
+            "remove the smaller package, or install one that has these kernels too, as `gfxpack dist` \
+             makes it where it builds both",
+        ),
+    }
+}
+
+/// kdbs of GPUs that this machine does not have.
+fn others(kdbs: &[&Path], max_object_bytes: u64, findings: &mut Findings<'_>) {
+    let mut bytes = 0;
+    for kdb in kdbs {
+        bytes += fs::metadata(kdb).map_or(0, |metadata| metadata.len());
+        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
+        if let Err(error) = Reader::open_with(kdb, options) {
+            findings.warning(ABOUT, with_pointer(kdb, &error), error.hint());
+        }
+    }
+    if !kdbs.is_empty() {
+        let names: Vec<String> = kdbs
+            .iter()
+            .filter_map(|kdb| Some(kdb.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        let what = format!("{} of other GPUs: {}", size(bytes), names.join(", "));
+        findings.note(ABOUT, what);
+    }
+}
+
+/// Whether a device has no kdb at all.
+fn missing(target: &Target, kdbs: &[PathBuf], findings: &mut Findings<'_>) {
+    if kdbs.iter().any(|kdb| is_for(kdb, target)) {
+        return;
+    }
+    let packages: Vec<String> = [target.clone(), Target::new(target.id().clone(), None)]
+        .iter()
+        .map(|target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target))
+        .collect();
+    let mut packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    packages.dedup();
+    let near: Vec<String> = kdbs
+        .iter()
+        .filter(|kdb| target_of(kdb).is_some_and(|o| o.id().processor() == target.id().processor()))
+        .map(|kdb| format!("`{}`", kdb.display()))
+        .collect();
+    let near = if near.is_empty() {
+        String::new()
+    } else {
+        format!("; {} is for other devices of its kind", near.join(", "))
+    };
+    findings.problem(
+        ABOUT,
+        format!("none is installed for {target} ({}){near}", names(target).join(" or ")),
+        format!("install the package {}, or build it", packages.join(" or ")),
+    );
+}

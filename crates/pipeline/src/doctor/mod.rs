@@ -1,0 +1,22 @@
+//! What is wrong or suspicious on a machine that runs kernels, and what to do
+//! about it. Each check adds to [`Findings`]; call them in the order in which
+//! a reader should see the results.
+
+mod check;
+mod databases;
+mod devices;
+mod directories;
+mod finding;
+mod installed;
+mod kdb;
+mod kdbs;
+mod library;
+mod user_cache;
+mod variables;
+
+pub use check::check_installed;
+pub use devices::{check_devices, check_target};
+pub use finding::{Finding, Findings, Level};
+pub use installed::Installed;
+pub use library::check_library;
+pub use variables::check_variables;

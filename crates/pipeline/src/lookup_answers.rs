@@ -1,0 +1,237 @@
+//! What MIOpen and gfxpack's runtime answer a lookup with, each in words and
+//! for machines.
+
+use std::path::Path;
+
+use gfxpack_model::code_object;
+use gfxpack_runtime::{
+    Hit, KernelCache, KernelKey, Layer, Lookup, MIOPEN_RULES, MiopenKdb, MiopenLookup,
+    MiopenOutcome, Miss, UserPlace, ask_as_miopen,
+};
+use serde::Serialize;
+
+use crate::error::in_full;
+use crate::text::{display, size};
+
+/// Both answers to one lookup.
+#[derive(Debug)]
+pub struct Answers {
+    /// MIOpen's, by its rules.
+    pub miopen: MiopenLookup,
+    /// That of programs with gfxpack's runtime.
+    pub runtime: Lookup,
+    /// Why MIOpen's answer is without the user's cache.
+    note: Option<String>,
+}
+
+/// An answer for machines.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerMessage {
+    found: bool,
+    layer: Option<&'static str>,
+    file: Option<String>,
+    object_bytes: Option<usize>,
+    object_targets: Option<Vec<String>>,
+    misses: Vec<MissMessage>,
+}
+
+/// MIOpen's answer for machines.
+#[derive(Debug, Clone, Serialize)]
+pub struct MiopenMessage {
+    #[serde(flatten)]
+    answer: AnswerMessage,
+    outcome: &'static str,
+    rules: &'static str,
+    opened: Option<String>,
+    not_opened: Option<String>,
+    note: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct MissMessage {
+    layer: &'static str,
+    file: String,
+    reason: &'static str,
+    detail: String,
+    hint: &'static str,
+}
+
+/// What one of the runtime's files answers; the fields are those for machines.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileAnswer {
+    /// Whether it is an installed kdb or the user's.
+    pub layer: &'static str,
+    /// The file.
+    pub file: String,
+    /// The answer: `has-kernel`, `not-asked`, or the name of a reason.
+    pub state: &'static str,
+    /// The answer in words.
+    pub detail: String,
+    /// What to do about a fault.
+    pub hint: Option<&'static str>,
+    /// Whether MIOpen opens the file.
+    pub miopen_opens: bool,
+}
+
+impl Answers {
+    /// Asks both.
+    #[must_use]
+    pub fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
+        let config = cache.config();
+        let note = match (&config.places.user, &config.places.fallback) {
+            (UserPlace::Unknown { why }, _) | (_, Some(why)) => Some(why.clone()),
+            _ => None,
+        };
+        Self { miopen: ask_as_miopen(config, key), runtime: cache.get(key), note }
+    }
+
+    /// Whether MIOpen finds the kernel.
+    #[must_use]
+    pub fn miopen_finds(&self) -> bool {
+        self.miopen.outcome == MiopenOutcome::Finds
+    }
+
+    /// What MIOpen finds.
+    #[must_use]
+    pub fn found_by_miopen(&self) -> Option<&Hit> {
+        self.miopen.lookup.found.as_ref().filter(|_| self.miopen_finds())
+    }
+
+    /// The device-wide kdb that MIOpen does not open although it has the kernel,
+    /// with the one that it opens.
+    #[must_use]
+    pub fn hidden(&self) -> Option<(&Path, &Path)> {
+        let MiopenKdb { file, hidden, .. } = self.miopen.kdb.as_ref()?;
+        let hidden = hidden.as_deref()?;
+        let runtime = self.runtime.found.as_ref()?.file.as_deref()?;
+        (!self.miopen_finds() && runtime == hidden).then_some((hidden, file))
+    }
+
+    /// MIOpen's answer on a line.
+    #[must_use]
+    pub fn miopen_in_words(&self) -> String {
+        let fault = || {
+            let misses = &self.miopen.lookup.misses;
+            misses.iter().find(|miss| miss.reason.is_fault()).map(miss_in_words).unwrap_or_default()
+        };
+        match (self.miopen.outcome, self.found_by_miopen()) {
+            (_, Some(found)) => hit_in_words(found),
+            (MiopenOutcome::Fails, _) => format!("fails: {}", fault()),
+            (MiopenOutcome::Unknown, _) => format!("can't be told: {}", fault()),
+            _ => match self.hidden() {
+                None => "compiles it".to_owned(),
+                Some((hidden, opened)) => format!(
+                    "compiles it: {} has it, and is not opened since {} exists",
+                    hidden.display(),
+                    opened.display()
+                ),
+            },
+        }
+    }
+
+    /// The runtime's answer on a line.
+    #[must_use]
+    pub fn runtime_in_words(&self) -> String {
+        match &self.runtime.found {
+            Some(found) => hit_in_words(found),
+            None => "no file has it".to_owned(),
+        }
+    }
+
+    /// Sentences about how MIOpen's answer was found.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = vec![format!("MIOpen's answer is by the rules of MIOpen {MIOPEN_RULES}")];
+        let note = self.note.iter();
+        remarks.extend(
+            note.map(|note| format!("MIOpen's answer is without the user's cache: {note}")),
+        );
+        remarks
+    }
+
+    /// MIOpen's answer for machines.
+    #[must_use]
+    pub fn miopen_message(&self) -> MiopenMessage {
+        let kdb = self.miopen.kdb.as_ref();
+        MiopenMessage {
+            answer: AnswerMessage::new(self.found_by_miopen(), &self.miopen.lookup.misses),
+            outcome: self.miopen.outcome.name(),
+            rules: MIOPEN_RULES,
+            opened: kdb.map(|kdb| display(&kdb.file)),
+            not_opened: kdb.and_then(|kdb| kdb.hidden.as_ref()).map(display),
+            note: self.note.clone(),
+        }
+    }
+
+    /// The runtime's answer for machines.
+    #[must_use]
+    pub fn runtime_message(&self) -> AnswerMessage {
+        AnswerMessage::new(self.runtime.found.as_ref(), &self.runtime.misses)
+    }
+
+    /// What one of the runtime's files answers.
+    #[must_use]
+    pub fn of_file(&self, layer: Layer, file: &Path) -> FileAnswer {
+        let miss = self.runtime.misses.iter().find(|miss| miss.file == file);
+        let found = self.runtime.found.as_ref();
+        let found = found.filter(|found| found.file.as_deref() == Some(file));
+        let (state, detail) = match (found, miss) {
+            (Some(found), _) => ("has-kernel", format!("has it: {}", hit_in_words(found))),
+            (None, Some(miss)) => (miss.reason.name(), in_full(&miss.reason)),
+            (None, None) => ("not-asked", "not asked: the kernel was found before".to_owned()),
+        };
+        let miopen_opens = match layer {
+            Layer::System => self.miopen.kdb.as_ref().is_some_and(|kdb| kdb.file == file),
+            _ => self.miopen.user.as_deref() == Some(file),
+        };
+        let fault = miss.filter(|miss| miss.reason.is_fault());
+        FileAnswer {
+            layer: layer.name(),
+            file: display(file),
+            state,
+            detail,
+            hint: fault.map(|miss| miss.reason.hint()),
+            miopen_opens,
+        }
+    }
+}
+
+impl AnswerMessage {
+    /// What was found, and why files do not have it.
+    #[must_use]
+    pub fn new(found: Option<&Hit>, misses: &[Miss]) -> Self {
+        let miss = |miss: &Miss| MissMessage {
+            layer: miss.layer.name(),
+            file: display(&miss.file),
+            reason: miss.reason.name(),
+            detail: in_full(&miss.reason),
+            hint: miss.reason.hint(),
+        };
+        Self {
+            found: found.is_some(),
+            layer: found.map(|found| found.layer.name()),
+            file: found.and_then(|found| found.file.as_ref()).map(display),
+            object_bytes: found.map(|found| found.code_object.len()),
+            object_targets: found.map(object_targets),
+            misses: misses.iter().map(miss).collect(),
+        }
+    }
+}
+
+/// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.
+fn hit_in_words(found: &Hit) -> String {
+    let file = found.file.as_deref().map(display).unwrap_or_default();
+    let bytes = size(found.code_object.len() as u64);
+    format!("{} {file}: {bytes} for {}", found.layer.name(), object_targets(found).join(", "))
+}
+
+/// The file and why it does not have the kernel, on a line.
+#[must_use]
+pub fn miss_in_words(miss: &Miss) -> String {
+    format!("{}: {}", miss.file.display(), in_full(&miss.reason))
+}
+
+fn object_targets(found: &Hit) -> Vec<String> {
+    let targets = code_object::targets(&found.code_object).unwrap_or_default();
+    targets.iter().map(ToString::to_string).collect()
+}
