@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
-use gfxpack_model::Target;
+use gfxpack_model::{Target, TargetId, processors};
 use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
@@ -169,13 +169,11 @@ pub(crate) enum Command {
     /// List the environment variables that count at run time, with their effect
     Env(MiopenVersion),
     /// Print a completion script for a shell
-    #[command(hide = true)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write a manual page for each command
-    #[command(hide = true)]
     Manual {
         /// The directory, which is made
         dir: PathBuf,
@@ -341,7 +339,8 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
-    /// gfx1030 for every compute-unit count; repeatable, or with commas
+    /// gfx1030 for every compute-unit count, which a product's name stands for
+    /// too, as MI210; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Compile only sources that Debian takes: free licences, and no source
@@ -451,8 +450,13 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// A target, or the name of a product that has it.
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
-    text.parse::<Target>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
+    match (text.parse::<Target>(), processors::by_product(text)) {
+        (Ok(target), _) => Ok(target),
+        (Err(_), Some(processor)) => Ok(Target::new(TargetId::new(processor.name), None)),
+        (Err(error), None) => Err(format!("{error}\nhint: {}", error.hint())),
+    }
 }
 
 #[cfg(test)]
