@@ -148,13 +148,11 @@ pub(crate) enum Command {
     /// List the environment variables that count at run time, with their effect
     Env(MiopenVersion),
     /// Print a completion script for a shell
-    #[command(hide = true)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write a manual page for each command
-    #[command(hide = true)]
     Manual {
         /// The directory, which is made
         dir: PathBuf,
@@ -314,7 +312,8 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
-    /// gfx1030 for every compute-unit count; repeatable, or with commas
+    /// gfx1030 for every compute-unit count, which a product's name stands for
+    /// too, as MI210; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Compile only sources that Debian takes: free licences, and no source

@@ -66,6 +66,24 @@ pub fn by_mach(mach: u32) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.mach == mach)
 }
 
+/// The processor of a product, as people write its name: `MI210`, `rx 6800`.
+/// Upper and lower case, blanks, hyphens, and the words AMD, Radeon and
+/// Instinct make no difference. `None` where no product or several have it.
+#[must_use]
+pub fn by_product(name: &str) -> Option<&'static Processor> {
+    let wanted = plain_name(name);
+    let is_one_of = |processor: &&Processor| {
+        processor.products.iter().any(|product| plain_name(product) == wanted)
+    };
+    let mut found = PROCESSORS.iter().filter(is_one_of);
+    found.next().filter(|_| found.next().is_none())
+}
+
+fn plain_name(product: &str) -> String {
+    let words = product.split([' ', '-', '_']).map(str::to_ascii_lowercase);
+    words.filter(|word| !["amd", "radeon", "instinct"].contains(&word.as_str())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -95,6 +113,21 @@ mod tests {
         }
         assert_eq!(by_name("gfx9"), None);
         assert_eq!(by_mach(0), None);
+    }
+
+    #[test]
+    fn a_product_names_its_processor() {
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(by_product(name).map(|processor| processor.name), expected, "{name}");
+        };
+        for name in ["mi210", "MI210", "Instinct MI210", "amd instinct mi-210"] {
+            check(name, Some("gfx90a"));
+        }
+        check("RX 6800", Some("gfx1030"));
+        check("radeon vii", Some("gfx906"));
+        for name in ["", "radeon", "gfx90a", "RX 99999"] {
+            check(name, None);
+        }
     }
 
     #[test]

@@ -74,8 +74,8 @@ impl TargetError {
     pub fn hint(&self) -> String {
         match self {
             Self::Processor(_) => {
-                "write gfx906_60, gfx90a@104, gfx90a:xnack+@104, or gfx1030 for all compute-unit counts; \
-                 `gfxpack targets` lists the processors"
+                "write gfx906_60, gfx90a@104, gfx90a:xnack+@104, gfx1030 for all compute-unit counts, \
+                 or a product's name; `gfxpack targets` lists both"
                     .to_owned()
             }
             Self::Feature { processor, .. } => match processors::by_name(processor) {
