@@ -17,6 +17,7 @@ pub mod dist;
 pub mod error;
 pub mod exit_code;
 pub mod explain;
+pub mod failure_log;
 pub mod failures;
 pub mod hidden;
 pub mod inputs;

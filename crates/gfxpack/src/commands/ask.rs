@@ -39,7 +39,7 @@ pub(crate) fn run(
     }
     let targets = inputs::distinct(&args.target)?;
     let jobs = processes(args.jobs);
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     let ask = ask::Ask {
         problems: &args.asking.problems,
         library: &library_options(&args.asking.library, environment),

@@ -32,7 +32,7 @@ pub(super) fn run(
     let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
-    let reporter = Reporter::new(output, args.report.as_deref());
+    let reporter = Reporter::new(output);
     let built = build::run(&options, &cache, &search, &build_options(args), cancel, &reporter)?;
     summarise(&built, output);
     Ok(build::outcome(&built.manifest.jobs, shard)?)

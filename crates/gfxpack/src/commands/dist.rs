@@ -43,7 +43,7 @@ pub(crate) fn run(
         return build_shard::run(args, shard, environment, cancel, output);
     }
     let options = options(args, packaging, environment)?;
-    let reporter = Reporter::new(output, args.report.as_deref());
+    let reporter = Reporter::new(output);
     let dist = match Dist::prepare(&options, cancel, &reporter)? {
         Work::ToDo(dist) => dist,
         Work::NothingMissing(shares) => {

@@ -27,7 +27,7 @@ pub(crate) fn run(
         form: kdb_form(args.form),
         cache: &cache_options(&args.cache, environment)?,
     };
-    let merged = merge.run(cancel, &Reporter::new(output, None))?;
+    let merged = merge.run(cancel, &Reporter::new(output))?;
     summarise(args, &merged, output);
     Ok(merged.outcome(args.allow_partial)?)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         jobs: None,
     };
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     let gathered = match prepare::gather(&plan.options(environment)?, cancel, &reporter)? {
         Work::ToDo(gathered) => *gathered,
         Work::NothingMissing(shares) => {

@@ -1,12 +1,12 @@
 //! A build on a terminal: bars that are redrawn.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::{JobId, KdbId};
 use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -31,7 +31,7 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    pub(super) fn new(output: &Output, plan: &Plan, report: Option<&Path>) -> Self {
+    pub(super) fn new(output: &Output, plan: &Plan, files: &FailureFiles) -> Self {
         let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let mut wanted = vec![Vec::new(); plan.jobs.len()];
         let style = ProgressStyle::with_template("{prefix:>20} [{bar:30}] {pos}/{len} {msg}")
@@ -75,7 +75,7 @@ impl Bars {
             wanted,
             in_flight: Vec::new(),
             count: BuildCount::default(),
-            failures: FailureTexts::new(report),
+            failures: FailureTexts::new(files),
             end,
         }
     }

@@ -1,9 +1,9 @@
 //! The pipeline's events on a terminal, in a log, or as JSON messages.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gfxpack_pipeline::build_view::BuildMessages;
+use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;
 use serde_json::json;
@@ -18,31 +18,24 @@ use crate::tuning_findings;
 /// Reports a run in the way that was asked for.
 pub(crate) struct Reporter {
     output: Output,
-    /// The page that will have more to read.
-    report: Option<PathBuf>,
     build: Mutex<Option<Box<dyn BuildView>>>,
     step: Mutex<Option<Bar>>,
 }
 
 impl Reporter {
-    pub(crate) fn new(output: &Output, report: Option<&Path>) -> Self {
-        Self {
-            output: output.clone(),
-            report: report.map(Path::to_owned),
-            build: Mutex::default(),
-            step: Mutex::default(),
-        }
+    pub(crate) fn new(output: &Output) -> Self {
+        Self { output: output.clone(), build: Mutex::default(), step: Mutex::default() }
     }
 
-    fn view(&self, plan: &Plan) -> Box<dyn BuildView> {
-        let (output, report) = (&self.output, self.report.as_deref());
+    fn view(&self, plan: &Plan, files: &FailureFiles) -> Box<dyn BuildView> {
+        let output = &self.output;
         if output.json {
             let (output, messages) = (output.clone(), BuildMessages::default());
             Box::new(Messages { output, messages })
         } else if output.bars {
-            Box::new(Bars::new(output, plan, report))
+            Box::new(Bars::new(output, plan, files))
         } else {
-            Box::new(Lines::new(output, report))
+            Box::new(Lines::new(output, files))
         }
     }
 
@@ -86,9 +79,9 @@ impl Progress for Reporter {
                 output.say(&format!("using {identity} for {}", targets.join(", ")));
                 output.building();
             }
-            Event::BuildStarted(plan) => {
+            Event::BuildStarted { plan, files } => {
                 output.building();
-                let view = self.view(plan);
+                let view = self.view(plan, files);
                 *self.build.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
             }
             Event::Job { plan, event } => self.with_build(|view| view.event(plan, event)),

@@ -1,0 +1,68 @@
+//! What a build shows at a terminal, and where it says that the rest is.
+
+use std::fs;
+
+use gfxpack_tests::project::{Project, Run};
+
+/// A compiler that refuses kernels at length, and is the real one otherwise.
+const STAND_IN: &str = r#"#!/bin/sh
+case " $* " in
+    *" -### "*) ;;
+    *" -DTALK=much "*)
+        seq -f 'k.cpp:%.0f:1: warning: much to say' 3000 >&2
+        echo "k.cpp:9:9: error: too much" >&2
+        seq -f '  note %.0f' 3932 >&2
+        exit 1 ;;
+    *" -DTALK=little "*) echo 'k.cpp:1:1: error: too little' >&2; exit 1 ;;
+esac
+exec hipcc "$@"
+"#;
+
+const BUILD: &[&str] =
+    &["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
+
+fn project(defines: &[&str]) -> Project {
+    Project::with_compiler(STAND_IN, defines)
+}
+
+fn build(project: &Project, more: &[&str]) -> Run {
+    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+    project.run(&[BUILD, &compiler, more].concat())
+}
+
+#[test]
+fn ten_lines_of_a_refusal_are_shown_and_a_log_has_the_rest() {
+    let project = project(&["-DTALK=much", "-DTALK=much", "-DTALK=little"]);
+    let run = build(&project, &["--jobs", "1"]).expect_code(100);
+    assert!(run.stderr.lines().count() < 40, "{:.3000}", run.stderr);
+    assert!(
+        run.stderr.contains("\n    k.cpp:9:9: error: too much\n      note 1\n"),
+        "{}",
+        run.stderr
+    );
+    let rest = "\n      note 9\n    … 6,923 more lines in o/refused.log\n";
+    assert!(run.stderr.contains(rest), "{}", run.stderr);
+
+    let log = project.text("o/refused.log");
+    assert!(log.contains("warning: much to say") && log.contains("note 3932\n"), "{log:.3000}");
+    assert!(log.contains("## k.cpp.o ") && log.contains("target: gfx906"), "{log:.3000}");
+    assert_eq!(log.matches("note 3932").count(), 1, "once for each reason");
+    assert!(log.contains("error: too little"), "{log:.3000}");
+
+    // Machines get everything, whether the compiler runs or not.
+    let json = build(&project, &["--message-format", "json"]).expect_code(100);
+    let outputs = json.of_type("job-failed");
+    let whole = |output: &str| output.lines().count() == 6933;
+    let whole = outputs.iter().filter(|job| whole(job["output"].as_str().unwrap()));
+    assert_eq!(whole.count(), 2);
+
+    // The page leaves out the end of so much.
+    let run = build(&project, &["--report", "r.html"]).expect_code(100);
+    assert!(run.stderr.contains("more lines in o/refused.log"), "{}", run.stderr);
+    project.write_manifest("k.cpp", ["-DN=9".to_owned()].into_iter());
+    build(&project, &[]).expect_code(0);
+    assert!(!project.path().join("o/refused.log").exists(), "nothing failed");
+    fs::write(project.path().join("o/refused.log"), "notes").unwrap();
+    build(&project, &[]).expect_code(0);
+    assert_eq!(project.text("o/refused.log"), "notes", "of somebody else");
+}
