@@ -66,3 +66,27 @@ fn ten_lines_of_a_refusal_are_shown_and_a_log_has_the_rest() {
     build(&project, &[]).expect_code(0);
     assert_eq!(project.text("o/refused.log"), "notes", "of somebody else");
 }
+
+/// Whether a line ends with a time.
+fn ends_with_a_time(line: &str) -> bool {
+    let Some((_, time)) = line.rsplit_once(" in ") else { return false };
+    let words: Vec<&str> = time.split(' ').collect();
+    matches!(words[..], [number, "s" | "min"] if number.parse::<u64>().is_ok())
+}
+
+#[test]
+fn the_last_line_says_how_long_it_took() {
+    let project = project(&["-DTALK=none"]);
+    let last = |run: Run, begins: &str| {
+        let run = run.expect_code(0);
+        let line = run.stderr.lines().find(|line| line.contains(begins)).map(str::to_owned);
+        assert!(line.as_deref().is_some_and(ends_with_a_time), "{begins}: {}", run.stderr);
+    };
+    last(build(&project, &[]), "1 compiled, 0 from the cache: o in ");
+    let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "plan"];
+    let compiler = ["--hipcc", "bin/hipcc"];
+    project.run(&[&plan[..], &compiler].concat()).expect_code(0);
+    let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
+    last(project.run(&[&shard[..], &compiler].concat()), "shard 1/1 is done: ");
+    last(project.run(&["merge", "--plan", "plan", "--out", "m", "s"]), "1 jobs merged: m in ");
+}
