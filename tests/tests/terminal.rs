@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use gfxpack_tests::project::{Project, Run};
+use gfxpack_tests::project::{Project, Run, finish};
+use gfxpack_tests::terminal::on_a_terminal;
 
 /// A compiler that refuses kernels at length, and is the real one otherwise.
 const STAND_IN: &str = r#"#!/bin/sh
@@ -89,4 +90,40 @@ fn the_last_line_says_how_long_it_took() {
     let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
     last(project.run(&[&shard[..], &compiler].concat()), "shard 1/1 is done: ");
     last(project.run(&["merge", "--plan", "plan", "--out", "m", "s"]), "1 jobs merged: m in ");
+}
+
+/// What a terminal shows of a text, line by line: without control sequences.
+fn lines(text: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            letters.find(|end| end.is_ascii_alphabetic());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain.split(['\r', '\n']).map(str::to_owned).collect()
+}
+
+#[test]
+fn bars_fit_into_the_terminal() {
+    for columns in [80, 60] {
+        let project = project(&["-DTALK=none", "-DTALK=few"]);
+        let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "1"];
+        let run = finish(on_a_terminal(&project.command(&[BUILD, &compiler].concat()), columns));
+        let shown = lines(&run.expect_code(0).stdout);
+        for bar in ["all [", "gfx906@60 ["] {
+            assert!(shown.iter().any(|line| line.contains(bar)), "{shown:?}");
+        }
+        for line in shown.iter().filter(|line| line.contains('[')) {
+            // Bars follow each other without a line break, each as wide as the terminal.
+            let letters: Vec<char> = line.chars().collect();
+            for row in letters.chunks(columns) {
+                let row: String = row.iter().collect();
+                let is_whole = row.contains(" [") || row.contains("compiled, 0 from the cache");
+                assert!(is_whole || row.trim().is_empty(), "wraps at {columns}: {row:?}");
+            }
+        }
+    }
 }
