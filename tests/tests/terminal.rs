@@ -127,3 +127,28 @@ fn bars_fit_into_the_terminal() {
         }
     }
 }
+
+#[test]
+fn colours_are_for_terminals_and_for_who_asks() {
+    let project = project(&["-DTALK=little"]);
+    let colored = |color: &[&str], env: Option<&str>| {
+        let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+        let mut build = project.command(&[BUILD, &compiler, color].concat());
+        build.env_remove("NO_COLOR");
+        env.map(|name| build.env(name, "1"));
+        let shown = finish(on_a_terminal(&build, 80)).expect_code(100).stdout;
+        assert!(shown.contains("hint:"), "{shown}");
+        shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m failed to compile 1 of 1")
+    };
+    assert!(colored(&[], None));
+    assert!(colored(&["--color=always"], Some("NO_COLOR")));
+    assert!(!colored(&[], Some("NO_COLOR")) && !colored(&["--color", "never"], None));
+
+    // Into a file, clap's messages too.
+    for (more, is_colored) in [(&[][..], false), (&["--color", "always"], true)] {
+        let run = build(&project, more).expect_code(100);
+        assert_eq!(run.stderr.contains('\u{1b}'), is_colored, "{}", run.stderr);
+        let run = project.run(&[&["build", "--no-such-option"], more].concat()).expect_code(2);
+        assert_eq!(run.stderr.contains('\u{1b}'), is_colored, "{}", run.stderr);
+    }
+}

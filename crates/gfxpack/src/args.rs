@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, ColorChoice, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_model::Target;
 use gfxpack_plan::license::Allowed;
@@ -48,7 +48,7 @@ const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
     3 no such kernel (lookup, kdb get), no package (install) or no GPU (install, detect), 42 a shard is done and has refused kernels, 100 kernels that could not be compiled, \
     101 verification failed, rows were lost to `kdb repair`, \
     `kdb diff --exit-code` found differences, or `doctor` found something wrong, 130 interrupted.\n\
-    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
+    Environment: GFXPACK_CACHE_DIR, GFXPACK_CACHE_SIZE, GFXPACK_LOG, HIPCC, NO_COLOR, SOURCE_DATE_EPOCH, DEBFULLNAME, DEBEMAIL."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,6 +72,9 @@ pub(crate) struct Common {
     /// Progress bars
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) progress: When,
+    /// Colours; with auto, on a terminal where NO_COLOR is not set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

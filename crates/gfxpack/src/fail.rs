@@ -9,6 +9,7 @@ use gfxpack_pipeline::exit_code::{self, INTERNAL, NOT_FOUND, REFUSED, UNSOUND, U
 use gfxpack_plan::shard::ranges;
 
 use crate::args::{Common, MessageFormat};
+use crate::command_line;
 use crate::output::{Output, counted};
 
 /// The result of a command.
@@ -94,14 +95,11 @@ pub(crate) fn io(
 
 /// What clap says of a command line, or the help that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let json = arguments.iter().any(|argument| argument == "--message-format=json")
-        || arguments.windows(2).any(|pair| pair == ["--message-format", "json"]);
+    let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
     if error.use_stderr() && json {
         let message = error.to_string().trim_start_matches("error: ").trim().to_owned();
         let common = Common { message_format: MessageFormat::Json, ..Common::default() };
-        Output::new(&common).error(&[message], Some("see --help"), USAGE);
+        Output::new(&common, false).error(&[message], Some("see --help"), USAGE);
     } else {
         error.print().ok();
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use clap::builder::styling::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
@@ -28,6 +29,14 @@ struct Message<'a, T> {
     body: &'a T,
 }
 
+/// What a line for people is.
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    Error,
+    Warning,
+    Hint,
+}
+
 /// How to talk.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -35,6 +44,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
+    /// Whether stderr has colours.
+    pub(crate) colors: bool,
     /// One of the bars that are drawn.
     drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
@@ -42,7 +53,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(common: &Common) -> Self {
+    pub(crate) fn new(common: &Common, colors: bool) -> Self {
+        console::set_colors_enabled_stderr(colors);
         let json = common.message_format == MessageFormat::Json;
         // Where they would be hidden, as on TERM=dumb, lines are told instead.
         let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
@@ -51,6 +63,7 @@ impl Output {
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
+            colors,
             drawn: Arc::default(),
             broken: Arc::default(),
             building: Arc::default(),
@@ -154,7 +167,7 @@ impl Output {
         if self.json {
             self.message("warning", &json!({ "message": line }));
         } else {
-            self.stderr(&format!("warning: {}", harmless_lines(line)));
+            self.stderr(&format!("{} {}", self.head(Head::Warning), harmless_lines(line)));
         }
     }
 
@@ -177,11 +190,30 @@ impl Output {
             return;
         }
         for message in messages {
-            self.stderr(&format!("error: {}", harmless_lines(message)));
+            self.stderr(&format!("{} {}", self.head(Head::Error), harmless_lines(message)));
         }
         if let Some(hint) = hint {
-            self.stderr(&format!("hint: {}", harmless_lines(hint)));
+            self.hint(hint);
         }
+    }
+
+    /// What to do about what was said.
+    pub(crate) fn hint(&self, hint: &str) {
+        self.stderr(&format!("{} {}", self.head(Head::Hint), harmless_lines(hint)));
+    }
+
+    /// The word that a line begins with.
+    fn head(&self, head: Head) -> String {
+        let (word, color) = match head {
+            Head::Error => ("error:", AnsiColor::Red),
+            Head::Warning => ("warning:", AnsiColor::Yellow),
+            Head::Hint => ("hint:", AnsiColor::Cyan),
+        };
+        if !self.colors {
+            return word.to_owned();
+        }
+        let style = color.on_default().bold();
+        format!("{style}{word}{style:#}")
     }
 
     /// A line on stderr whatever the mode.

@@ -125,7 +125,7 @@ fn head(plan: &Plan) -> String {
     let bar = if columns < WIDE { 10 } else { 30 };
     let names = plan.kdbs.iter().map(|kdb| kdb.target.to_string().len());
     let width = names.max().unwrap_or_default().max("all".len());
-    format!("{{prefix:>{width}}} [{{bar:{bar}}}]")
+    format!("{{prefix:>{width}}} [{{bar:{bar}.green}}]")
 }
 
 fn line_style(template: &str) -> ProgressStyle {

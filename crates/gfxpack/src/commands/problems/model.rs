@@ -41,7 +41,7 @@ pub(super) fn add(
             output.warn(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
             // Once for all layers that it helps.
             if unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
-                output.stderr(&format!("hint: {}", harmless(hint)));
+                output.hint(&harmless(hint));
             }
         }
     }
