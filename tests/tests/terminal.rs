@@ -4,6 +4,7 @@ use std::fs;
 
 use gfxpack_tests::project::{Project, Run, finish};
 use gfxpack_tests::terminal::on_a_terminal;
+use serde_json::Value;
 
 /// A compiler that refuses kernels at length, and is the real one otherwise.
 const STAND_IN: &str = r#"#!/bin/sh
@@ -151,4 +152,53 @@ fn colours_are_for_terminals_and_for_who_asks() {
         let run = project.run(&[&["build", "--no-such-option"], more].concat()).expect_code(2);
         assert_eq!(run.stderr.contains('\u{1b}'), is_colored, "{}", run.stderr);
     }
+}
+
+/// Messages without what differs from run to run.
+fn comparable(text: &str) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str::<Value>(line).expect("one object a line");
+    let mut messages: Vec<Value> = text.lines().map(parse).collect();
+    messages.iter_mut().for_each(drop_measurements);
+    messages
+}
+
+fn drop_measurements(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_measured = |name: &str| name.contains("milliseconds") || name == "peak_memory";
+            fields.retain(|name, _| !is_measured(name));
+            fields.values_mut().for_each(drop_measurements);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_measurements),
+        _ => {}
+    }
+}
+
+#[test]
+fn messages_go_to_a_file_while_people_read_text() {
+    let project = project(&["-DTALK=none", "-DTALK=little"]);
+    build(&project, &[]).expect_code(100);
+    let both = |arguments: &[&str], code: i32, says: &str| {
+        let text = project.run(&[arguments, &["--json", "m.jsonl"]].concat()).expect_code(code);
+        assert!(text.stderr.contains(says) || text.stdout.contains(says), "{text:?}");
+        assert!(!text.stdout.contains("{\"format\":1"), "{}", text.stdout);
+        let json = [arguments, &["--message-format", "json"]].concat();
+        let json = project.run(&json).expect_code(code).stdout;
+        assert_eq!(comparable(&project.text("m.jsonl")), comparable(&json), "{arguments:?}");
+    };
+    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+    both(&[BUILD, &compiler].concat(), 100, "error: failed to compile 1 of 2 kernels");
+    both(&[BUILD, &compiler, &["--dry-run"]].concat(), 0, "compile jobs: 1 in the cache");
+    both(&["kdb", "info", "o/kdb/gfx906_60.kdb"], 0, "1 of 1 sources");
+    both(&["kdb", "list", "o/kdb/gfx906_60.kdb"], 0, "k.cpp.o");
+    both(&["targets"], 0, "PRODUCTS");
+    both(&["build", "--out", "o", "--no-such-option"], 2, "error: unexpected argument");
+    both(&["kdb", "info", "none.kdb"], 2, "error: ");
+
+    let run = project.run(&["targets", "--json", "o"]).expect_code(2);
+    assert!(run.stderr.contains("failed to write `o`"), "{}", run.stderr);
+    let run = project.run(&["targets", "--json", "-"]).expect_code(2);
+    assert!(run.stderr.contains("hint: --message-format json"), "{}", run.stderr);
+    let run = project.run(&["targets", "--json", "/dev/full"]).expect_code(1);
+    assert!(run.stderr.contains("failed to write `/dev/full`"), "{}", run.stderr);
 }

@@ -63,6 +63,9 @@ pub(crate) struct Common {
     /// How to report: text for people, or one JSON object a line on stdout
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
+    /// Write the messages of --message-format json to FILE, beside the text
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
     /// Say only what went wrong
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

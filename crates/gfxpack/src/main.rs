@@ -40,10 +40,17 @@ fn main() -> ExitCode {
     }
     let colors = environment.colors(args.common.color);
     let output = output::Output::new(&args.common, colors);
+    let output = match output.with_file(args.common.json.as_deref()) {
+        Ok(output) => output,
+        Err(error) => {
+            return fail::report(&error.into(), &output::Output::new(&args.common, colors));
+        }
+    };
     // A panic is a defect; Rust's own exit code for it means something else here.
     let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));
     let result = catch_unwind(run).unwrap_or(Err(gfxpack_pipeline::error::Error::Defect.into()));
     let finished = output.finish().map_err(fail::io("write", Path::new("stdout")));
+    let finished = finished.and(output.finish_file().map_err(Into::into));
     match result.and(finished) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail::report(&error, &output),

@@ -12,6 +12,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
+use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::message_file::MessageFile;
 pub(crate) use gfxpack_pipeline::text::{counted, display as shown, size};
 
 use crate::args::{Common, MessageFormat, When};
@@ -40,7 +42,12 @@ enum Head {
 /// How to talk.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
+    /// Whether stdout has messages for machines, and nothing else.
     pub(crate) json: bool,
+    /// Whether messages for machines are wanted at all.
+    pub(crate) messages: bool,
+    /// Where they go beside the text.
+    file: Option<Arc<MessageFile>>,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
@@ -60,6 +67,8 @@ impl Output {
         let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
+            messages: json,
+            file: None,
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
@@ -68,6 +77,15 @@ impl Output {
             broken: Arc::default(),
             building: Arc::default(),
         }
+    }
+
+    /// The same with messages for machines in a file, if one is named.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
+        let file = path.map(MessageFile::create).transpose()?.map(Arc::new);
+        Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
     /// A line of data. What can't be written is told at the end of the run,
@@ -126,15 +144,26 @@ impl Output {
         }
     }
 
-    /// A message for machines; nothing in human mode. The body is a struct or
-    /// a map.
+    /// Whether the file for messages has all of them.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(crate) fn finish_file(&self) -> Result<(), Error> {
+        self.file.as_ref().map_or(Ok(()), |file| file.finish())
+    }
+
+    /// A message for machines, if they are wanted. The body is a struct or a
+    /// map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
+        let message = Message { format: MESSAGE_FORMAT, kind, body };
+        if let Some(file) = &self.file {
+            file.line(&message);
+        }
         if !self.json || self.is_broken() {
             return;
         }
         // Written as it is made: a plan of many jobs takes hundreds of megabytes.
         let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        let message = Message { format: MESSAGE_FORMAT, kind, body };
         let written = serde_json::to_writer(&mut out, &message).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
             self.broken.set(error).ok();
@@ -164,9 +193,13 @@ impl Output {
 
     /// A line that quiet people want too.
     pub(crate) fn warn(&self, line: &str) {
-        if self.json {
-            self.message("warning", &json!({ "message": line }));
-        } else {
+        self.message("warning", &json!({ "message": line }));
+        self.show_warning(line);
+    }
+
+    /// The same for people only: machines were told otherwise.
+    pub(crate) fn show_warning(&self, line: &str) {
+        if !self.json {
             self.stderr(&format!("{} {}", self.head(Head::Warning), harmless_lines(line)));
         }
     }
@@ -182,11 +215,9 @@ impl Output {
 
     /// What ended the program.
     pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
+        let body = json!({ "messages": messages, "hint": hint, "exit_code": code });
+        self.message("error", &body);
         if self.json {
-            self.message(
-                "error",
-                &json!({ "messages": messages, "hint": hint, "exit_code": code }),
-            );
             return;
         }
         for message in messages {

@@ -30,6 +30,7 @@ mod licence_head;
 pub mod line_file;
 pub mod merge;
 pub mod merge_error;
+pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;

@@ -52,10 +52,12 @@ pub(crate) fn run(
     let lines = asked_keys::key_lines(&asked);
     match to_file(args.out.as_ref()) {
         Some(out) => asked_keys::write(out, &lines)?,
-        None if output.json => lines.iter().for_each(|line| output.message("key", line)),
         None => {
             for line in &lines {
-                output.data(&serde_json::to_string(line)?);
+                output.message("key", line);
+                if !output.json {
+                    output.data(&serde_json::to_string(line)?);
+                }
             }
         }
     }

@@ -82,11 +82,11 @@ impl Checks<'_> {
     }
 
     fn tell(&self, level: Level, about: &str, what: &str, hint: Option<&str>) {
+        let body = json!({
+            "level": level.name(), "about": about, "message": what, "hint": hint,
+        });
+        self.output.message("check", &body);
         if self.output.json {
-            let body = json!({
-                "level": level.name(), "about": about, "message": what, "hint": hint,
-            });
-            self.output.message("check", &body);
             return;
         }
         if self.output.quiet && matches!(level, Level::Ok | Level::Note) {

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
         Program::Miopen => (answers.of_miopen(), &answers.miopen.lookup.misses),
         Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
     };
-    if output.json {
+    if output.messages {
         let mut body = answers::answer_body(found, misses);
         body.extend([
             ("kernel_name".to_owned(), json!(key.kernel_name)),
@@ -43,7 +43,8 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
             ("runtime".to_owned(), answers.runtime_body()),
         ]);
         output.message("lookup", &body);
-    } else {
+    }
+    if !output.json {
         for miss in &answers.runtime.misses {
             output.say(&format!("{}: {}", miss.file.display(), reason(miss)));
         }
@@ -140,11 +141,8 @@ pub(super) fn usual_places(
 }
 
 fn note(text: &str, output: &Output) {
-    if output.json {
-        output.message("note", &json!({ "message": text }));
-    } else {
-        output.say(&format!("note: {text}"));
-    }
+    output.message("note", &json!({ "message": text }));
+    output.say(&format!("note: {text}"));
 }
 
 /// This machine's first GPU.

@@ -150,7 +150,7 @@ impl BuildView for Bars {
                     self.all.set_position(1);
                 }
             }
-            Event::Warning { message } => self.multi.suspend(|| self.output.warn(message)),
+            Event::Warning { message } => self.multi.suspend(|| self.output.show_warning(message)),
             // The time left runs while nothing happens.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
             Event::Prepared { .. } => {}

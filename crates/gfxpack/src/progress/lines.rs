@@ -73,7 +73,7 @@ impl BuildView for Lines {
             }
             Event::Queued { .. } => self.said = Instant::now(),
             Event::Prepared { .. } | Event::Started { .. } => {}
-            Event::Warning { message } => self.output.warn(message),
+            Event::Warning { message } => self.output.show_warning(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan[*job].key));
