@@ -8,3 +8,4 @@ pub mod launch;
 pub mod miopen;
 pub mod opencl;
 pub mod project;
+pub mod terminal;

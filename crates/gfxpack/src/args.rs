@@ -59,7 +59,7 @@ pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
     Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
     (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
     GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
-    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), SOURCE_DATE_EPOCH \
+    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), NO_COLOR, SOURCE_DATE_EPOCH \
     (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
     (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time."
 )]

@@ -2,8 +2,10 @@
 //! compilers it starts.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use clap::ColorChoice;
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
 use gfxpack_debian::Proxies;
 
@@ -41,6 +43,8 @@ pub(crate) struct Environment {
     /// Whether compilers run as if the kernel had no Landlock, for telling
     /// whether it is to blame.
     pub(crate) no_landlock: bool,
+    /// Whether nothing has colours unless they are asked for.
+    no_color: bool,
     /// Where ROCm is installed.
     pub(crate) rocm_path: Option<PathBuf>,
     compiler: Vec<(OsString, OsString)>,
@@ -105,8 +109,19 @@ impl Environment {
                 none: either("no_proxy", "NO_PROXY"),
             },
             no_landlock: variable("GFXPACK_NO_LANDLOCK").is_some(),
+            no_color: variable("NO_COLOR").is_some()
+                || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
             compiler,
+        }
+    }
+
+    /// Whether what is written to stderr has colours.
+    pub(crate) fn colors(&self, choice: ColorChoice) -> bool {
+        match choice {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => !self.no_color && std::io::stderr().is_terminal(),
         }
     }
 

@@ -1,14 +1,17 @@
 //! What ended a command, and how that is reported: what failed, why, and what
 //! to do about it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gfxpack_pipeline::error::Error;
 pub(crate) use gfxpack_pipeline::error::in_full;
 use gfxpack_pipeline::exit_code::{self, INTERNAL, NOT_FOUND, REFUSED, UNSOUND, USAGE};
 use gfxpack_plan::shard::ranges;
+use serde_json::json;
 
 use crate::args::{Common, MessageFormat};
+use crate::command_line;
 use crate::output::{Output, counted};
 
 /// The result of a command.
@@ -94,15 +97,20 @@ pub(crate) fn io(
 
 /// What clap says of a command line, or the help that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let json = arguments.iter().any(|argument| argument == "--message-format=json")
-        || arguments.windows(2).any(|pair| pair == ["--message-format", "json"]);
-    if error.use_stderr() && json {
+    let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
+    let file = command_line::value_of("--json").map(PathBuf::from);
+    if error.use_stderr() && (json || file.is_some()) {
         let message = error.to_string().trim_start_matches("error: ").trim().to_owned();
-        let common = Common { message_format: MessageFormat::Json, ..Common::default() };
-        Output::new(&common).error(&[message], Some("see --help"), USAGE);
-    } else {
+        let format = if json { MessageFormat::Json } else { MessageFormat::Human };
+        let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
+        let body = json!({ "messages": [message], "hint": "see --help", "exit_code": USAGE });
+        match output.with_file(file.as_deref()) {
+            Ok(output) => output.message("error", &body),
+            // The command line is wrong in any case.
+            Err(_) => {}
+        }
+    }
+    if !error.use_stderr() || !json {
         error.print().ok();
     }
     ExitCode::from(if error.use_stderr() { USAGE } else { exit_code::SUCCESS })

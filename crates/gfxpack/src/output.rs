@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use clap::builder::styling::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
+use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::message_file::MessageFile;
 pub(crate) use gfxpack_pipeline::text::{counted, display as shown, size};
 
 use crate::args::{Common, MessageFormat, When};
@@ -28,13 +31,28 @@ struct Message<'a, T> {
     body: &'a T,
 }
 
+/// What a line for people is.
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    Error,
+    Warning,
+    Hint,
+}
+
 /// How to talk.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
+    /// Whether stdout has messages for machines, and nothing else.
     pub(crate) json: bool,
+    /// Whether messages for machines are wanted at all.
+    pub(crate) messages: bool,
+    /// Where they go beside the text.
+    file: Option<Arc<MessageFile>>,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
+    /// Whether stderr has colours.
+    pub(crate) colors: bool,
     /// One of the bars that are drawn.
     drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
@@ -42,19 +60,32 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(common: &Common) -> Self {
+    pub(crate) fn new(common: &Common, colors: bool) -> Self {
+        console::set_colors_enabled_stderr(colors);
         let json = common.message_format == MessageFormat::Json;
         // Where they would be hidden, as on TERM=dumb, lines are told instead.
         let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
+            messages: json,
+            file: None,
             quiet: common.quiet,
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
+            colors,
             drawn: Arc::default(),
             broken: Arc::default(),
             building: Arc::default(),
         }
+    }
+
+    /// The same with messages for machines in a file, if one is named.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
+        let file = path.map(MessageFile::create).transpose()?.map(Arc::new);
+        Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
     /// A line of data. What can't be written is told at the end of the run,
@@ -113,15 +144,26 @@ impl Output {
         }
     }
 
-    /// A message for machines; nothing in human mode. The body is a struct or
-    /// a map.
+    /// Whether the file for messages has all of them.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(crate) fn finish_file(&self) -> Result<(), Error> {
+        self.file.as_ref().map_or(Ok(()), |file| file.finish())
+    }
+
+    /// A message for machines, if they are wanted. The body is a struct or a
+    /// map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
+        let message = Message { format: MESSAGE_FORMAT, kind, body };
+        if let Some(file) = &self.file {
+            file.line(&message);
+        }
         if !self.json || self.is_broken() {
             return;
         }
         // Written as it is made: a plan of many jobs takes hundreds of megabytes.
         let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        let message = Message { format: MESSAGE_FORMAT, kind, body };
         let written = serde_json::to_writer(&mut out, &message).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
             self.broken.set(error).ok();
@@ -151,10 +193,14 @@ impl Output {
 
     /// A line that quiet people want too.
     pub(crate) fn warn(&self, line: &str) {
-        if self.json {
-            self.message("warning", &json!({ "message": line }));
-        } else {
-            self.stderr(&format!("warning: {}", harmless_lines(line)));
+        self.message("warning", &json!({ "message": line }));
+        self.show_warning(line);
+    }
+
+    /// The same for people only: machines were told otherwise.
+    pub(crate) fn show_warning(&self, line: &str) {
+        if !self.json {
+            self.stderr(&format!("{} {}", self.head(Head::Warning), harmless_lines(line)));
         }
     }
 
@@ -169,19 +215,36 @@ impl Output {
 
     /// What ended the program.
     pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
+        let body = json!({ "messages": messages, "hint": hint, "exit_code": code });
+        self.message("error", &body);
         if self.json {
-            self.message(
-                "error",
-                &json!({ "messages": messages, "hint": hint, "exit_code": code }),
-            );
             return;
         }
         for message in messages {
-            self.stderr(&format!("error: {}", harmless_lines(message)));
+            self.stderr(&format!("{} {}", self.head(Head::Error), harmless_lines(message)));
         }
         if let Some(hint) = hint {
-            self.stderr(&format!("hint: {}", harmless_lines(hint)));
+            self.hint(hint);
         }
+    }
+
+    /// What to do about what was said.
+    pub(crate) fn hint(&self, hint: &str) {
+        self.stderr(&format!("{} {}", self.head(Head::Hint), harmless_lines(hint)));
+    }
+
+    /// The word that a line begins with.
+    fn head(&self, head: Head) -> String {
+        let (word, color) = match head {
+            Head::Error => ("error:", AnsiColor::Red),
+            Head::Warning => ("warning:", AnsiColor::Yellow),
+            Head::Hint => ("hint:", AnsiColor::Cyan),
+        };
+        if !self.colors {
+            return word.to_owned();
+        }
+        let style = color.on_default().bold();
+        format!("{style}{word}{style:#}")
     }
 
     /// A line on stderr whatever the mode.

@@ -12,6 +12,7 @@ use gfxpack_plan::plan;
 use gfxpack_toolchain::ToolchainError;
 
 use crate::error::{self, Error, Result};
+use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, KdbForm, processes};
 use crate::origin::Origin;
 use crate::outputs::{Outputs, Recipe};
@@ -59,6 +60,7 @@ pub struct MadeKdb {
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
+    files: &FailureFiles,
     remote: &RemoteBackends,
     cancel: &Cancel,
     progress: &dyn Progress,
@@ -67,7 +69,7 @@ pub(crate) fn build(
     let kdb_dir = options.out.join("kdb");
     std::fs::create_dir_all(&kdb_dir).map_err(error::io("create", &kdb_dir))?;
     let outputs = prepared.cache.outputs(&options.out)?;
-    progress.event(Event::BuildStarted(&prepared.plan));
+    progress.event(Event::BuildStarted { plan: &prepared.plan, files });
     let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
     progress.event(Event::BuildEnded { kept: keeps(&made) });
     made

@@ -18,6 +18,7 @@ pub mod doctor;
 pub mod error;
 pub mod exit_code;
 pub mod explain;
+pub mod failure_log;
 pub mod failures;
 pub mod hidden;
 pub mod inputs;
@@ -31,6 +32,7 @@ pub mod line_file;
 pub mod lookup_answers;
 pub mod merge;
 pub mod merge_error;
+pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;

@@ -10,6 +10,7 @@ use gfxpack_plan::stored::Jobs;
 use crate::build::{Assembly, MadeKdb, Objects};
 use crate::cache::Cache;
 use crate::error::{self, Error, Result};
+use crate::failure_log::FailureFiles;
 use crate::options::{CacheOptions, KdbForm, Purpose};
 use crate::progress::{Event, Progress};
 use crate::record;
@@ -80,7 +81,8 @@ impl MergeShards<'_> {
             cancel,
             outputs: &outputs,
         };
-        progress.event(Event::BuildStarted(plan));
+        let files = FailureFiles::default();
+        progress.event(Event::BuildStarted { plan, files: &files });
         let made = assembly.run(&objects, progress);
         progress.event(Event::BuildEnded { kept: true });
         let kdbs = made.map_err(|error| explained(error, &merged, plan))?;

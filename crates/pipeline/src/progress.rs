@@ -11,6 +11,8 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_tuning::Finding;
 use serde_json::Value;
 
+use crate::failure_log::FailureFiles;
+
 /// Receives the events of a run, from any thread. It decides nothing.
 pub trait Progress: Sync {
     /// Something happened.
@@ -71,8 +73,13 @@ pub enum Event<'a> {
         /// The targets that it builds.
         targets: &'a [String],
     },
-    /// Jobs of this plan will run.
-    BuildStarted(&'a Plan),
+    /// Jobs of a plan will run.
+    BuildStarted {
+        /// The plan.
+        plan: &'a Plan,
+        /// Where failures can be read in full.
+        files: &'a FailureFiles,
+    },
     /// Something happened to a job.
     Job {
         /// The plan that the job is of.

@@ -28,6 +28,19 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
+/// A number with its thousands apart: `6,923`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// `1 h 5 min`, `3 min`, `12 s`.
 pub fn brief(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -66,6 +79,12 @@ mod tests {
     fn one_of_a_thing_is_singular() {
         let counts = [0_usize, 1, 2].map(|count| super::counted(count, "kernel"));
         assert_eq!(counts, ["0 kernels", "1 kernel", "2 kernels"]);
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        let numbers = [0, 999, 1000, 6923, 1_234_567].map(super::grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "6,923", "1,234,567"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The options of every command.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ColorChoice, ValueEnum};
 
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "General")]
@@ -8,6 +10,9 @@ pub(crate) struct Common {
     /// How to report: text for people, or one JSON object a line on stdout
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
+    /// Write the messages of --message-format json to FILE, beside the text
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
     /// Say only what went wrong
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -17,6 +22,9 @@ pub(crate) struct Common {
     /// Show progress: bars on a terminal, lines elsewhere, or never bars
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) progress: When,
+    /// Colours; with auto, on a terminal where NO_COLOR is not set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -39,7 +39,7 @@ pub(crate) fn run(
     }
     let targets = inputs::distinct(&args.target)?;
     let jobs = processes(args.jobs);
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     let ask = ask::Ask {
         problems: &args.asking.problems,
         library: &library_options(&args.asking.library, environment),
@@ -52,10 +52,12 @@ pub(crate) fn run(
     let lines = asked_keys::key_lines(&asked);
     match to_file(args.out.as_ref()) {
         Some(out) => asked_keys::write(out, &lines)?,
-        None if output.json => lines.iter().for_each(|line| output.message("key", line)),
         None => {
             for line in &lines {
-                output.data(&serde_json::to_string(line)?);
+                output.message("key", line);
+                if !output.json {
+                    output.data(&serde_json::to_string(line)?);
+                }
             }
         }
     }

@@ -1,8 +1,11 @@
 //! `build --shard`: one shard of a stored plan.
 
+use std::time::Instant;
+
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::options::ShardOptions;
 use gfxpack_pipeline::shards::build::{self, BuiltShard};
+use gfxpack_pipeline::text::brief;
 use gfxpack_plan::shard::{JobState, Shard};
 use serde_json::json;
 
@@ -21,6 +24,7 @@ pub(super) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
+    let begun = Instant::now();
     // clap asks for the plan only where nothing is given that excludes it.
     let plan = args.stored.plan.clone().ok_or_else(|| {
         fail::usage(
@@ -32,13 +36,13 @@ pub(super) fn run(
     let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
-    let reporter = Reporter::new(output, args.report.as_deref());
+    let reporter = Reporter::new(output);
     let built = build::run(&options, &cache, &search, &build_options(args), cancel, &reporter)?;
-    summarise(&built, output);
+    summarise(&built, begun, output);
     Ok(build::outcome(&built.manifest.jobs, shard)?)
 }
 
-fn summarise(BuiltShard { manifest, file }: &BuiltShard, output: &Output) {
+fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output: &Output) {
     let states =
         [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
     let mut body = json!({
@@ -54,5 +58,10 @@ fn summarise(BuiltShard { manifest, file }: &BuiltShard, output: &Output) {
     }
     output.message("shard-finished", &body);
     let counts = if counts.is_empty() { "no jobs".to_owned() } else { counts.join(", ") };
-    output.say(&format!("shard {} is done: {counts}: {}", manifest.shard, file.display()));
+    let time = brief(begun.elapsed());
+    output.say(&format!(
+        "shard {} is done: {counts}: {} in {time}",
+        manifest.shard,
+        file.display()
+    ));
 }

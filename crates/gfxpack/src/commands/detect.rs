@@ -35,11 +35,8 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
         output.say(&format!("asked {hip}"));
     }
     for note in &detection.notes {
-        if output.json {
-            output.message("note", &json!({ "message": note }));
-        } else {
-            output.say(&format!("note: {note}"));
-        }
+        output.message("note", &json!({ "message": note }));
+        output.say(&format!("note: {note}"));
     }
     if detection.devices.is_empty() { Err(Failure::NoGpu) } else { Ok(()) }
 }
@@ -104,7 +101,7 @@ fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
     let target = device.target();
-    if output.json {
+    if output.messages {
         let body = json!({
             "target": target, "gfx": device.target_id.processor(),
             "target_id": device.target_id, "compute_units": device.compute_units,
@@ -113,7 +110,8 @@ fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
             "packages": packages,
         });
         output.message("device", &body);
-    } else if args.packages.is_none() {
+    }
+    if !output.json && args.packages.is_none() {
         output.data(&device.to_string());
     }
 }

@@ -1,6 +1,7 @@
 //! `dist` and `build`: compile, assemble, verify, package.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::asked_facts;
@@ -8,6 +9,7 @@ use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
 use gfxpack_pipeline::options::{Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
+use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::writers::MadePackage;
 use serde_json::json;
 
@@ -30,6 +32,7 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
+    let begun = Instant::now();
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
@@ -43,7 +46,7 @@ pub(crate) fn run(
         return build_shard::run(args, shard, environment, cancel, output);
     }
     let options = options(args, packaging, environment)?;
-    let reporter = Reporter::new(output, args.report.as_deref());
+    let reporter = Reporter::new(output);
     let dist = match Dist::prepare(&options, cancel, &reporter)? {
         Work::ToDo(dist) => dist,
         Work::NothingMissing(shares) => {
@@ -62,7 +65,7 @@ pub(crate) fn run(
         return Ok(());
     }
     let built = dist.run(packages, cancel, &reporter)?;
-    summarise(&dist, &built, args, output);
+    summarise(&dist, &built, args, begun, output);
     built.outcome(packaging.is_some())?;
     if check {
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
@@ -96,7 +99,7 @@ fn options(
     })
 }
 
-fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, output: &Output) {
+fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, output: &Output) {
     let (plan, summary) = (&dist.prepared().plan, &built.summary);
     report_kdbs(&built.kdbs, output);
     report_packages(&built.packages.packages, output);
@@ -127,10 +130,11 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, output: &Output) {
         shared => format!(" ({shared} of them from the shared one)"),
     };
     output.say(&format!(
-        "{} compiled{remote}, {} from the cache{shared}{failed}{packages}: {}",
+        "{} compiled{remote}, {} from the cache{shared}{failed}{packages}: {} in {}",
         summary.compiled,
         summary.cached,
-        args.out.display()
+        args.out.display(),
+        brief(begun.elapsed())
     ));
     report_coverage(dist, built, output);
 }

@@ -14,12 +14,11 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) {
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for variable in variables {
-        if output.json {
-            let body = json!({
-                "name": variable.name, "value": variable.value, "effect": variable.effect,
-            });
-            output.message("variable", &body);
-        } else {
+        let body = json!({
+            "name": variable.name, "value": variable.value, "effect": variable.effect,
+        });
+        output.message("variable", &body);
+        if !output.json {
             let value =
                 variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
             output.data(&format!("{:<width$}  {value}", variable.name));

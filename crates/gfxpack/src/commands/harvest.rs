@@ -67,12 +67,11 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
         sums.add(&record);
         match &mut out {
             Some(out) => out.line(&record),
-            None if output.json => {
-                output.message("key", &record);
-                Ok(())
-            }
             None => {
-                output.data(&serde_json::to_string(&record)?);
+                output.message("key", &record);
+                if !output.json {
+                    output.data(&serde_json::to_string(&record)?);
+                }
                 Ok(())
             }
         }

@@ -141,9 +141,9 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
             (language.map_or("other".to_owned(), |language| language.to_string()), *count)
         })
         .collect();
-    if output.json {
+    if output.messages {
         let languages: serde_json::Map<_, _> =
-            languages.into_iter().map(|(language, count)| (language, count.into())).collect();
+            languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
         let body = json!({
             "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
             "raw_rows": info.raw_rows, "kernel_names": info.kernel_names,
@@ -159,6 +159,8 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
                 .collect::<Vec<_>>(),
         });
         output.message("kdb-info", &body);
+    }
+    if output.json {
         return Ok(());
     }
     let devices: Vec<String> = info
@@ -215,14 +217,17 @@ fn list(
         }
         if keys {
             output.data(&json!(entry.key).to_string());
-        } else if output.json {
+            return Ok(());
+        }
+        if output.messages {
             let body = json!({
                 "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
                 "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
                 "compressed": entry.compressed, "md5": entry.hash,
             });
             output.message("row", &body);
-        } else {
+        }
+        if !output.json {
             output.foreign(&text);
         }
         Ok(())

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
         Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
         Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
     };
-    if output.json {
+    if output.messages {
         let message = Message {
             answer: AnswerMessage::new(found, misses),
             kernel_name: &key.kernel_name,
@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
             runtime: answers.runtime_message(),
         };
         output.message("lookup", &message);
-    } else {
+    }
+    if !output.json {
         answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
         print(&answers, output);
     }
@@ -156,11 +157,8 @@ pub(super) fn usual_places(
 }
 
 fn note(text: &str, output: &Output) {
-    if output.json {
-        output.message("note", &json!({ "message": text }));
-    } else {
-        output.say(&format!("note: {text}"));
-    }
+    output.message("note", &json!({ "message": text }));
+    output.say(&format!("note: {text}"));
 }
 
 /// This machine's first GPU.

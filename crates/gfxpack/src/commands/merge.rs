@@ -1,7 +1,10 @@
 //! `merge`: the kdbs of a stored plan out of its shards.
 
+use std::time::Instant;
+
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::merge::{MergeShards, MergedKdbs};
+use gfxpack_pipeline::text::brief;
 use serde_json::json;
 
 use super::dist::report_kdbs;
@@ -19,6 +22,7 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
+    let begun = Instant::now();
     let merge = MergeShards {
         dirs: &args.dirs,
         plan: &args.plan,
@@ -27,16 +31,17 @@ pub(crate) fn run(
         form: kdb_form(args.form),
         cache: &cache_options(&args.cache, environment)?,
     };
-    let merged = merge.run(cancel, &Reporter::new(output, None))?;
-    summarise(args, &merged, output);
+    let merged = merge.run(cancel, &Reporter::new(output))?;
+    summarise(args, &merged, begun, output);
     Ok(merged.outcome(args.allow_partial)?)
 }
 
-fn summarise(args: &Merge, merged: &MergedKdbs, output: &Output) {
+fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output) {
     report_kdbs(&merged.kdbs, output);
     let (jobs, failed) = (merged.jobs, merged.failed);
     let body = json!({ "jobs": jobs, "failed": failed, "plan": merged.plan.to_string() });
     output.message("merge-finished", &body);
     let lacking = if failed > 0 { format!(", {failed} without an object") } else { String::new() };
-    output.say(&format!("{jobs} jobs merged{lacking}: {}", args.out.display()));
+    let time = brief(begun.elapsed());
+    output.say(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
 }

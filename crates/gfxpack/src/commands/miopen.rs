@@ -27,7 +27,7 @@ pub(crate) fn run(
 ) -> Result {
     let cache = cache_dir(&args.cache, environment).directory()?;
     let mut options = library_options(&args.library, environment);
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     let library = match &args.lock {
         None => libmiopen::locate(&options, &cache, cancel, &reporter)?,
         Some(file) => {

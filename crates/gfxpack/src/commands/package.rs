@@ -27,7 +27,7 @@ pub(crate) fn run(
         options: &options,
     };
     output.building();
-    let made = package.run(cancel, &Reporter::new(output, None))?;
+    let made = package.run(cancel, &Reporter::new(output))?;
     report_packages(&made.packages, output);
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         jobs: None,
     };
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     let gathered = match prepare::gather(&plan.options(environment)?, cancel, &reporter)? {
         Work::ToDo(gathered) => *gathered,
         Work::NothingMissing(shares) => {
@@ -96,9 +96,11 @@ struct Message<'a> {
 pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let plan = &prepared.plan;
     let PlanState { cached, refused } = PlanState::look_up(prepared);
-    if output.json {
+    if output.messages {
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
+    }
+    if output.json {
         return;
     }
     for toolchain in &plan.toolchains {

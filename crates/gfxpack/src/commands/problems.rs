@@ -132,9 +132,9 @@ fn tell_file(file: &ProblemFile, output: &Output) {
         "reason": first.map(|(_, error)| error.to_string()),
     });
     output.message("problem-file", &body);
-    if let (Some((line, error)), false) = (first, output.json) {
+    if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");
-        output.warn(&format!(
+        output.show_warning(&format!(
             "{}: {records} passed over, the first in line {line}: {error}",
             file.name
         ));
@@ -153,10 +153,9 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
     }
     for problem in problems {
         let line = problem.to_string();
-        if output.json {
-            let operation = line.split(' ').next().unwrap_or_default();
-            output.message("problem", &json!({ "command": line, "operation": operation }));
-        } else {
+        let operation = line.split(' ').next().unwrap_or_default();
+        output.message("problem", &json!({ "command": line, "operation": operation }));
+        if !output.json {
             output.data(&format!("MIOpenDriver {line}"));
         }
     }

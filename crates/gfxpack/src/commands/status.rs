@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Status, output: &Output) -> Result {
     }
     let active = active_in(&args.shards.dirs, |text| output.warn(&text));
     if args.missing.is_some() && !output.json {
-        state.strange.iter().for_each(|strange| output.warn(strange));
+        state.strange.iter().for_each(|strange| output.show_warning(strange));
     }
     tell(&state, &active, args.missing, output);
     Ok(())
@@ -35,7 +35,7 @@ pub(crate) fn tell(
     output: &Output,
 ) {
     let missing = state.missing();
-    if output.json {
+    if output.messages {
         for (shard, words) in state.lines(active) {
             let to_run = missing.contains(&shard.index());
             output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
@@ -47,6 +47,8 @@ pub(crate) fn tell(
                 "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
             }),
         );
+    }
+    if output.json {
         return;
     }
     match form {

@@ -40,7 +40,7 @@ pub(crate) fn run(
         if args.buildable && !builds.is_some_and(|builds| builds.any()) {
             continue;
         }
-        if output.json {
+        if output.messages {
             let body = json!({
                 "gfx": processor.name, "family": processor.family,
                 "compute_units": processor.compute_units, "products": processor.products,
@@ -51,7 +51,8 @@ pub(crate) fn run(
                 })),
             });
             output.message("target", &body);
-        } else {
+        }
+        if !output.json {
             let counts: Vec<String> =
                 processor.compute_units.iter().map(ToString::to_string).collect();
             rows.push([

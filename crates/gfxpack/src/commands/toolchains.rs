@@ -24,9 +24,8 @@ pub(crate) fn run(
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
-        if output.json {
-            output.message("toolchain", &toolchains::message(listed));
-        } else {
+        output.message("toolchain", &toolchains::message(listed));
+        if !output.json {
             if index > 0 {
                 output.data("");
             }

@@ -63,7 +63,7 @@ fn collect(args: &TuneCollect, output: &Output) -> Result {
         keep_going: args.keep_going,
     };
     output.building();
-    let reporter = Reporter::new(output, None);
+    let reporter = Reporter::new(output);
     tune::collect(&options, &reporter, |collected| {
         let Collected { file, system, users, records, added, changed } = collected;
         let body = json!({

@@ -16,9 +16,10 @@ const MAX_CHANGES: usize = 10;
 /// Explains every key that contains the text.
 pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> Result {
     let more = explain_keys(prepared, text, MAX_KEYS, |explained| {
-        if output.json {
+        if output.messages {
             output.message("explained", &explained.message(prepared));
-        } else {
+        }
+        if !output.json {
             print(prepared, explained, output);
         }
     })?;

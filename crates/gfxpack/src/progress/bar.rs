@@ -47,10 +47,10 @@ impl Bar {
         let Some(bar) = &self.shown else { return };
         let template = match (self.unit, total) {
             (Unit::Bytes, 0) => "{prefix:>12} {spinner} {bytes}, {bytes_per_sec}",
-            (Unit::Bytes, _) => "{prefix:>12} [{bar:30}] {bytes}/{total_bytes}, {eta} left",
+            (Unit::Bytes, _) => "{prefix:>12} [{bar:20.green}] {bytes}/{total_bytes}, {eta} left",
             (Unit::Kernels | Unit::Problems, 0) => "{prefix:>12} {spinner} {pos} {msg}",
             (Unit::Kernels | Unit::Problems, _) => {
-                "{prefix:>12} [{bar:30}] {pos}/{len} {msg}, {eta} left"
+                "{prefix:>12} [{bar:20.green}] {pos}/{len} {msg}, {eta} left"
             }
         };
         let style = ProgressStyle::with_template(template).expect("a valid template");

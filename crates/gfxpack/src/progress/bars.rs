@@ -1,18 +1,21 @@
 //! A build on a terminal: bars that are redrawn.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::{JobId, KdbId};
 use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::view::{BuildView, say_at_the_end};
 use crate::output::{Output, counted};
+
+/// Columns of a terminal that has room for long bars.
+const WIDE: u16 = 120;
 
 /// Bars: one for everything, one per target, and the kernels in flight.
 pub(super) struct Bars {
@@ -31,13 +34,11 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    pub(super) fn new(output: &Output, plan: &Plan, report: Option<&Path>) -> Self {
+    pub(super) fn new(output: &Output, plan: &Plan, files: &FailureFiles) -> Self {
         let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let mut wanted = vec![Vec::new(); plan.jobs.len()];
-        let style = ProgressStyle::with_template("{prefix:>20} [{bar:30}] {pos}/{len} {msg}")
-            .expect("a valid template")
-            .progress_chars("=> ");
-        let width = 12;
+        let head = head(plan);
+        let style = line_style(&format!("{head} {{pos}}/{{len}} {{wide_msg}}"));
         let mut targets = Vec::new();
         for (index, kdb) in plan.kdbs.iter().enumerate() {
             for row in &kdb.rows {
@@ -48,7 +49,7 @@ impl Bars {
             }
             let jobs = wanted.iter().filter(|targets| targets.last() == Some(&index)).count();
             let bar = multi.add(ProgressBar::new(jobs as u64).with_style(style.clone()));
-            bar.set_prefix(format!("{:width$}", kdb.target.to_string()));
+            bar.set_prefix(kdb.target.to_string());
             targets.push(bar);
         }
         let end: Arc<Mutex<Option<Instant>>> = Arc::default();
@@ -59,11 +60,8 @@ impl Bars {
                 write!(text, "{} left, ", brief(left.max(Duration::from_secs(1)))).ok();
             }
         };
-        let style =
-            ProgressStyle::with_template("{prefix:>20} [{bar:30}] {percent:>3} % {left}{msg}")
-                .expect("a valid template")
-                .with_key("left", left)
-                .progress_chars("=> ");
+        let style = line_style(&format!("{head} {{percent:>3}} % {{left}}{{wide_msg}}"));
+        let style = style.with_key("left", left);
         let all = multi.add(ProgressBar::new(1).with_style(style));
         all.set_prefix("all");
         output.draws(Some(&all));
@@ -75,7 +73,7 @@ impl Bars {
             wanted,
             in_flight: Vec::new(),
             count: BuildCount::default(),
-            failures: FailureTexts::new(report),
+            failures: FailureTexts::new(files),
             end,
         }
     }
@@ -120,6 +118,20 @@ impl Bars {
     }
 }
 
+/// The beginning of every line. What comes after it is cut at the terminal's
+/// edge: a line that wraps would not be redrawn, but left behind.
+fn head(plan: &Plan) -> String {
+    let (_, columns) = console::Term::stderr().size();
+    let bar = if columns < WIDE { 10 } else { 30 };
+    let names = plan.kdbs.iter().map(|kdb| kdb.target.to_string().len());
+    let width = names.max().unwrap_or_default().max("all".len());
+    format!("{{prefix:>{width}}} [{{bar:{bar}.green}}]")
+}
+
+fn line_style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a valid template").progress_chars("=> ")
+}
+
 impl BuildView for Bars {
     fn event(&mut self, plan: &Plan, event: &Event) {
         self.count.event(plan, event);
@@ -138,7 +150,7 @@ impl BuildView for Bars {
                     self.all.set_position(1);
                 }
             }
-            Event::Warning { message } => self.multi.suspend(|| self.output.warn(message)),
+            Event::Warning { message } => self.multi.suspend(|| self.output.show_warning(message)),
             // The time left runs while nothing happens.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
             Event::Prepared { .. } => {}

@@ -1,11 +1,11 @@
 //! A build as plain lines, where no bars can be drawn.
 
-use std::path::Path;
 use std::time::Instant;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
 use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 
@@ -22,11 +22,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(output: &Output, report: Option<&Path>) -> Self {
+    pub(super) fn new(output: &Output, files: &FailureFiles) -> Self {
         Self {
             output: output.clone(),
             count: BuildCount::default(),
-            failures: FailureTexts::new(report),
+            failures: FailureTexts::new(files),
             tenths: 0,
             said: Instant::now(),
         }
@@ -73,7 +73,7 @@ impl BuildView for Lines {
             }
             Event::Queued { .. } => self.said = Instant::now(),
             Event::Prepared { .. } | Event::Started { .. } => {}
-            Event::Warning { message } => self.output.warn(message),
+            Event::Warning { message } => self.output.show_warning(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan[*job].key));

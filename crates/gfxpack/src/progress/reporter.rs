@@ -1,9 +1,9 @@
 //! The pipeline's events on a terminal, in a log, or as JSON messages.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gfxpack_pipeline::build_view::BuildMessages;
+use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;
 use serde_json::json;
@@ -18,39 +18,34 @@ use crate::tuning_findings;
 /// Reports a run in the way that was asked for.
 pub(crate) struct Reporter {
     output: Output,
-    /// The page that will have more to read.
-    report: Option<PathBuf>,
-    build: Mutex<Option<Box<dyn BuildView>>>,
+    /// For people, for machines, or for both.
+    build: Mutex<Vec<Box<dyn BuildView>>>,
     step: Mutex<Option<Bar>>,
 }
 
 impl Reporter {
-    pub(crate) fn new(output: &Output, report: Option<&Path>) -> Self {
-        Self {
-            output: output.clone(),
-            report: report.map(Path::to_owned),
-            build: Mutex::default(),
-            step: Mutex::default(),
-        }
+    pub(crate) fn new(output: &Output) -> Self {
+        Self { output: output.clone(), build: Mutex::default(), step: Mutex::default() }
     }
 
-    fn view(&self, plan: &Plan) -> Box<dyn BuildView> {
-        let (output, report) = (&self.output, self.report.as_deref());
-        if output.json {
+    fn views(&self, plan: &Plan, files: &FailureFiles) -> Vec<Box<dyn BuildView>> {
+        let output = &self.output;
+        let mut views: Vec<Box<dyn BuildView>> = Vec::new();
+        if output.messages {
             let (output, messages) = (output.clone(), BuildMessages::default());
-            Box::new(Messages { output, messages })
-        } else if output.bars {
-            Box::new(Bars::new(output, plan, report))
-        } else {
-            Box::new(Lines::new(output, report))
+            views.push(Box::new(Messages { output, messages }));
         }
+        if output.bars {
+            views.push(Box::new(Bars::new(output, plan, files)));
+        } else if !output.json {
+            views.push(Box::new(Lines::new(output, files)));
+        }
+        views
     }
 
-    fn with_build(&self, act: impl FnOnce(&mut dyn BuildView)) {
+    fn with_build(&self, act: impl Fn(&mut dyn BuildView)) {
         let mut build = self.build.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = build.as_deref_mut() {
-            act(view);
-        }
+        build.iter_mut().for_each(|view| act(&mut **view));
     }
 
     fn step(&self, what: &'static str, unit: Unit, done: u64, total: u64) {
@@ -75,9 +70,7 @@ impl Progress for Reporter {
                 let (problem, reason) = (problem.to_string(), reason.to_string());
                 let body = json!({ "target": target, "problem": problem, "reason": reason });
                 output.message("problem-failed", &body);
-                if !output.json {
-                    output.warn(&format!("{target}: `{problem}`: {reason}"));
-                }
+                output.show_warning(&format!("{target}: `{problem}`: {reason}"));
             }
             Event::TuningFinding { file, finding } => {
                 tuning_findings::report(file, finding, output);
@@ -86,10 +79,10 @@ impl Progress for Reporter {
                 output.say(&format!("using {identity} for {}", targets.join(", ")));
                 output.building();
             }
-            Event::BuildStarted(plan) => {
+            Event::BuildStarted { plan, files } => {
                 output.building();
-                let view = self.view(plan);
-                *self.build.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+                let views = self.views(plan, files);
+                *self.build.lock().unwrap_or_else(PoisonError::into_inner) = views;
             }
             Event::Job { plan, event } => self.with_build(|view| view.event(plan, event)),
             Event::KdbProgress { plan, kdb, rows, total } => {
@@ -100,7 +93,7 @@ impl Progress for Reporter {
             }
             Event::BuildEnded { kept } => {
                 self.with_build(|view| view.finish(kept));
-                *self.build.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                self.build.lock().unwrap_or_else(PoisonError::into_inner).clear();
             }
             Event::Report(summary) => output.message("report", summary),
             Event::Package { file_name, size: bytes, new } => {

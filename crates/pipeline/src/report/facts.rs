@@ -13,9 +13,9 @@ use crate::failures::Groups;
 
 /// Bytes of compilers' output that are kept, above the first of each reason:
 /// nobody reads more, and browsers should still open the report.
-const OUTPUT_LIMIT: usize = 8 << 20;
+const ALL_OUTPUTS_LIMIT: usize = 8 << 20;
 /// Bytes of one kernel's output.
-const ONE_OUTPUT_LIMIT: usize = 16 << 10;
+pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Facts {
             failures: Groups::default(),
             shared: Vec::new(),
             outputs: HashSet::new(),
-            room: OUTPUT_LIMIT,
+            room: ALL_OUTPUTS_LIMIT,
         }
     }
 
@@ -254,7 +254,7 @@ fn place(site: &Site) -> Option<Arc<str>> {
 }
 
 fn cut(output: &str) -> String {
-    let mut end = output.len().min(ONE_OUTPUT_LIMIT);
+    let mut end = output.len().min(OUTPUT_LIMIT);
     while !output.is_char_boundary(end) {
         end -= 1;
     }

@@ -10,11 +10,12 @@ mod tests;
 
 use std::path::Path;
 
-pub(crate) use facts::Facts;
+pub(crate) use facts::{Facts, OUTPUT_LIMIT};
 pub use page::PRECOMPILED_HEADERS;
 
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
+use crate::failure_log::FailureFiles;
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::unbuildable;
@@ -30,15 +31,15 @@ pub fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reports a build that ended, well or with an error, and writes the page if
-/// one is wanted.
+/// Reports a build that ended, well or with an error: the log of what failed,
+/// and the page if one is wanted.
 ///
 /// # Errors
-/// Where the page can't be written.
+/// Where one of them can't be written.
 pub(crate) fn write(
     facts: &Facts,
     prepared: &Prepared,
-    path: Option<&Path>,
+    files: &FailureFiles,
     error: Option<&Error>,
     progress: &dyn Progress,
 ) -> Result<()> {
@@ -47,7 +48,8 @@ pub(crate) fn write(
     let mut summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
     summary["unbuildable"] = unbuildable::groups(&prepared.inputs.unbuildable).into();
     progress.event(Event::Report(&summary));
-    if let Some(path) = path {
+    files.write_log(&facts.failures, plan)?;
+    if let Some(path) = &files.report {
         let page = page::page(facts, plan, &summary);
         replace(path, page.as_bytes()).map_err(error::io("write", path))?;
     }

@@ -16,6 +16,7 @@ use super::stored::Stored;
 use crate::build::{executor_options, keeps};
 use crate::cache::Cache;
 use crate::error::{self, Error, Result};
+use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
@@ -83,7 +84,8 @@ pub fn run(
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
     let mut facts = Facts::new();
-    progress.event(Event::BuildStarted(&prepared.plan));
+    let files = FailureFiles::new(&build.out, Some(shard.shard), build.report.as_deref());
+    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let run = Run {
         prepared: &prepared,
         outbox: &outbox,
@@ -93,8 +95,7 @@ pub fn run(
     };
     let ended = run.run(&mut facts);
     progress.event(Event::BuildEnded { kept: keeps(&ended) });
-    let reported =
-        report::write(&facts, &prepared, build.report.as_deref(), ended.as_ref().err(), progress);
+    let reported = report::write(&facts, &prepared, &files, ended.as_ref().err(), progress);
     let manifest = ShardManifest {
         plan: digest,
         shard: shard.shard,

@@ -79,7 +79,7 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
             if !output.json {
                 let more =
                     if *lines > 1 { format!(" ({lines} such lines)") } else { String::new() };
-                output.warn(&format!("{}:{first}: {why}{more}", file.name));
+                output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
                 output.say(&format!("hint: {}", why.hint()));
             }
         }

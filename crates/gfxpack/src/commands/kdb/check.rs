@@ -38,7 +38,7 @@ pub(super) fn run(
         cache: cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &Checked| report(checked, &args.files, max_object, output);
-    Ok(check_kdbs(&options, cancel, &Reporter::new(output, None), &mut each)?)
+    Ok(check_kdbs(&options, cancel, &Reporter::new(output), &mut each)?)
 }
 
 /// Reports what was found in some files for one device.

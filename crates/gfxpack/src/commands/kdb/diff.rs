@@ -26,13 +26,14 @@ pub(super) fn run(
             _ => return Ok::<(), ReadError>(()),
         };
         let Some(entry) = new.or(old) else { return Ok(()) };
-        if output.json {
+        if output.messages {
             let body = json!({
                 "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
             });
             output.message("difference", &body);
+        }
         // Other bytes of the same code object are nobody's concern but a machine's.
-        } else if sign != '=' || output.verbose {
+        if !output.json && (sign != '=' || output.verbose) {
             output.foreign(&format!("{sign} {}", entry.key));
         }
         Ok(())

@@ -64,9 +64,8 @@ pub(super) fn disasm(
         for line in lines {
             let line = line.map_err(fail::io("read", Path::new("the disassembly")))?;
             let line = String::from_utf8_lossy(&line);
-            if output.json {
-                output.message("line", &json!({ "target": target.to_string(), "text": line }));
-            } else {
+            output.message("line", &json!({ "target": target.to_string(), "text": line }));
+            if !output.json {
                 output.data(&line);
             }
             if output.is_broken() {
@@ -83,11 +82,13 @@ pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Out
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {
         let found = ObjectInfo::read(file).map_err(|error| unreadable(select, error))?;
-        if output.json {
+        if output.messages {
             let body = json!({
                 "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
             });
             output.message("symbols", &body);
+        }
+        if output.json {
             continue;
         }
         output.data(&format!("{} for {target}, {} bytes", select.name, file.len()));

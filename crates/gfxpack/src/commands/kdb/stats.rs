@@ -44,7 +44,7 @@ pub(super) fn run(
             None => output.bytes(page.as_bytes()),
         }
     }
-    if output.json {
+    if output.messages {
         let kernels: Vec<Value> = stats
             .largest_first()
             .into_iter()
@@ -57,9 +57,8 @@ pub(super) fn run(
             "kernels": kernels,
         });
         output.message("kdb-stats", &body);
-        return Ok(());
     }
-    if html.is_none() {
+    if html.is_none() && !output.json {
         table(file, &stats, top, output);
     }
     Ok(())

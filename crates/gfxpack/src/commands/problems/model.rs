@@ -37,10 +37,10 @@ pub(super) fn add(
         });
         output.message("unresolved-layer", &body);
         if !output.json {
-            output.warn(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
+            output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
             // Once for all layers that it helps.
             if unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
-                output.stderr(&format!("hint: {}", harmless(hint)));
+                output.hint(&harmless(hint));
             }
         }
     }

@@ -1,0 +1,120 @@
+//! `refused.log`: what compilers said of the first kernel of each reason for
+//! failing, whole. The terminal shows the first lines and names this file.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::write_atomic;
+use gfxpack_plan::plan::Plan;
+use gfxpack_plan::shard::Shard;
+
+use crate::error::{self, Result};
+use crate::failures::Groups;
+use crate::report::OUTPUT_LIMIT;
+use crate::text::counted;
+
+/// How the file begins; one that begins otherwise is somebody else's.
+const HEAD: &str = "# What compilers said of kernels that failed, by `gfxpack`.\n";
+
+/// The files of a build in which its failures can be read.
+#[derive(Debug, Clone, Default)]
+pub struct FailureFiles {
+    /// The page about the build, which names every kernel.
+    pub report: Option<PathBuf>,
+    /// The log of whole outputs.
+    pub log: Option<PathBuf>,
+}
+
+impl FailureFiles {
+    /// Those of a build, or of a shard, into this directory.
+    pub(crate) fn new(out: &Path, shard: Option<Shard>, report: Option<&Path>) -> Self {
+        let name = match shard {
+            None => "refused.log".to_owned(),
+            Some(shard) => format!("refused-{}-of-{}.log", shard.index(), shard.count()),
+        };
+        Self { report: report.map(Path::to_owned), log: Some(out.join(name)) }
+    }
+
+    /// The file that holds an output whole: the page leaves the end of long
+    /// ones out.
+    pub(crate) fn holding(&self, output: &str) -> Option<&Path> {
+        let page = self.report.as_deref().filter(|_| output.len() <= OUTPUT_LIMIT);
+        page.or(self.log.as_deref())
+    }
+
+    /// Writes the log, or removes that of an earlier run if nothing failed.
+    ///
+    /// # Errors
+    /// Where it can't be written or removed.
+    pub(crate) fn write_log(&self, groups: &Groups, plan: &Plan) -> Result<()> {
+        let Some(path) = &self.log else { return Ok(()) };
+        if groups.list().is_empty() {
+            return match is_ours(path) {
+                true => fs::remove_file(path).map_err(error::io("remove", path)),
+                false => Ok(()),
+            };
+        }
+        write_atomic(path, &[text(groups, plan).as_bytes()]).map_err(error::io("write", path))
+    }
+}
+
+fn text(groups: &Groups, plan: &Plan) -> String {
+    let mut text = HEAD.to_owned();
+    for group in groups.list() {
+        let Some(&first) = group.jobs.first() else { continue };
+        let job = &plan[first];
+        text.push_str(&format!(
+            "\n## {}\ntarget: {}\nreason: {}\n",
+            job.key, job.target_id, group.message
+        ));
+        match group.jobs.len() - 1 {
+            0 => {}
+            more => text.push_str(&format!("the same of {} more\n", counted(more, "kernel"))),
+        }
+        text.push('\n');
+        text.push_str(group.example.output.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Whether a log of gfxpack lies there.
+fn is_ours(path: &Path) -> bool {
+    let read = || -> io::Result<bool> {
+        let mut head = [0; HEAD.len()];
+        fs::File::open(path)?.read_exact(&mut head)?;
+        Ok(head == HEAD.as_bytes())
+    };
+    read().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_removed_and_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = FailureFiles::new(dir.path(), None, None);
+        let log = dir.path().join("refused.log");
+        let (toolchains, sources, jobs, kdbs) = Default::default();
+        let plan = Plan { toolchains, sources, jobs, kdbs };
+        files.write_log(&Groups::default(), &plan).unwrap();
+        fs::write(&log, "somebody's notes").unwrap();
+        files.write_log(&Groups::default(), &plan).unwrap();
+        assert!(log.exists());
+        fs::write(&log, format!("{HEAD}and more")).unwrap();
+        files.write_log(&Groups::default(), &plan).unwrap();
+        assert!(!log.exists());
+    }
+
+    #[test]
+    fn the_page_is_named_where_it_holds_all() {
+        let shard = "2/3".parse().unwrap();
+        let files = FailureFiles::new(Path::new("o"), Some(shard), Some(Path::new("r.html")));
+        assert_eq!(files.holding("short"), Some(Path::new("r.html")));
+        let long = "x".repeat(OUTPUT_LIMIT + 1);
+        assert_eq!(files.holding(&long), Some(Path::new("o/refused-2-of-3.log")));
+    }
+}

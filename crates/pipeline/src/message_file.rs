@@ -1,0 +1,91 @@
+//! A file of messages for machines, written while people read text.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::error::{self, Result};
+
+/// A file of JSON lines, which are written as they come: what a build said is
+/// there even if it is killed. Any thread may write.
+#[derive(Debug)]
+pub struct MessageFile {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    /// The first error, after which nothing more is written.
+    broken: Option<io::Error>,
+}
+
+impl MessageFile {
+    /// Makes the file, or empties the one that is there.
+    ///
+    /// # Errors
+    /// Where it can't be written, and for `-`.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Err(error::usage(
+                "failed to write messages to stdout beside text",
+                "--message-format json writes them there in place of text",
+            ));
+        }
+        let file = File::create(path).map_err(error::io("write", path))?;
+        Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, broken: None }) })
+    }
+
+    /// Writes a line. What can't be written is told by [`MessageFile::finish`].
+    pub fn line(&self, line: &impl Serialize) {
+        let State { file, broken } =
+            &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if broken.is_some() {
+            return;
+        }
+        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
+        let mut out = io::BufWriter::with_capacity(1 << 16, file);
+        let written = serde_json::to_writer(&mut out, line).map_err(io::Error::from);
+        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+            *broken = Some(error);
+        }
+    }
+
+    /// Whether every line was written.
+    ///
+    /// # Errors
+    /// The first error, once.
+    pub fn finish(&self) -> Result<()> {
+        let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.take();
+        broken.map_or(Ok(()), |error| Err(error::io("write", &self.path)(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_there_at_once_and_a_full_disk_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("messages.jsonl");
+        std::fs::write(&path, "of an earlier run").unwrap();
+        let file = MessageFile::create(&path).unwrap();
+        file.line(&1);
+        assert_eq!(std::fs::read(&path).unwrap(), b"1\n");
+        file.line(&"two");
+        assert_eq!(std::fs::read(&path).unwrap(), b"1\n\"two\"\n");
+        assert!(file.finish().is_ok());
+
+        let full = MessageFile::create(Path::new("/dev/full")).unwrap();
+        full.line(&1);
+        full.line(&2);
+        assert!(full.finish().unwrap_err().to_string().contains("`/dev/full`"));
+        assert!(MessageFile::create(Path::new("-")).is_err());
+        assert!(MessageFile::create(dir.path()).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! What a build shows at a terminal, and where it says that the rest is.
+
+use std::fs;
+
+use gfxpack_tests::project::{Project, Run, finish};
+use gfxpack_tests::terminal::on_a_terminal;
+use serde_json::Value;
+
+/// A compiler that refuses kernels at length, and is the real one otherwise.
+const STAND_IN: &str = r#"#!/bin/sh
+case " $* " in
+    *" -### "*) ;;
+    *" -DTALK=much "*)
+        seq -f 'k.cpp:%.0f:1: warning: much to say' 3000 >&2
+        echo "k.cpp:9:9: error: too much" >&2
+        seq -f '  note %.0f' 3932 >&2
+        exit 1 ;;
+    *" -DTALK=little "*) echo 'k.cpp:1:1: error: too little' >&2; exit 1 ;;
+esac
+exec hipcc "$@"
+"#;
+
+const BUILD: &[&str] =
+    &["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
+
+fn project(defines: &[&str]) -> Project {
+    Project::with_compiler(STAND_IN, defines)
+}
+
+fn build(project: &Project, more: &[&str]) -> Run {
+    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+    project.run(&[BUILD, &compiler, more].concat())
+}
+
+#[test]
+fn ten_lines_of_a_refusal_are_shown_and_a_log_has_the_rest() {
+    let project = project(&["-DTALK=much", "-DTALK=much", "-DTALK=little"]);
+    let run = build(&project, &["--jobs", "1"]).expect_code(100);
+    assert!(run.stderr.lines().count() < 40, "{:.3000}", run.stderr);
+    assert!(
+        run.stderr.contains("\n    k.cpp:9:9: error: too much\n      note 1\n"),
+        "{}",
+        run.stderr
+    );
+    let rest = "\n      note 9\n    … 6,923 more lines in o/refused.log\n";
+    assert!(run.stderr.contains(rest), "{}", run.stderr);
+
+    let log = project.text("o/refused.log");
+    assert!(log.contains("warning: much to say") && log.contains("note 3932\n"), "{log:.3000}");
+    assert!(log.contains("## k.cpp.o ") && log.contains("target: gfx906"), "{log:.3000}");
+    assert_eq!(log.matches("note 3932").count(), 1, "once for each reason");
+    assert!(log.contains("error: too little"), "{log:.3000}");
+
+    // Machines get everything, whether the compiler runs or not.
+    let json = build(&project, &["--message-format", "json"]).expect_code(100);
+    let outputs = json.of_type("job-failed");
+    let whole = |output: &str| output.lines().count() == 6933;
+    let whole = outputs.iter().filter(|job| whole(job["output"].as_str().unwrap()));
+    assert_eq!(whole.count(), 2);
+
+    // The page leaves out the end of so much.
+    let run = build(&project, &["--report", "r.html"]).expect_code(100);
+    assert!(run.stderr.contains("more lines in o/refused.log"), "{}", run.stderr);
+    project.write_manifest("k.cpp", ["-DN=9".to_owned()].into_iter());
+    build(&project, &[]).expect_code(0);
+    assert!(!project.path().join("o/refused.log").exists(), "nothing failed");
+    fs::write(project.path().join("o/refused.log"), "notes").unwrap();
+    build(&project, &[]).expect_code(0);
+    assert_eq!(project.text("o/refused.log"), "notes", "of somebody else");
+}
+
+/// Whether a line ends with a time.
+fn ends_with_a_time(line: &str) -> bool {
+    let Some((_, time)) = line.rsplit_once(" in ") else { return false };
+    let words: Vec<&str> = time.split(' ').collect();
+    matches!(words[..], [number, "s" | "min"] if number.parse::<u64>().is_ok())
+}
+
+#[test]
+fn the_last_line_says_how_long_it_took() {
+    let project = project(&["-DTALK=none"]);
+    let last = |run: Run, begins: &str| {
+        let run = run.expect_code(0);
+        let line = run.stderr.lines().find(|line| line.contains(begins)).map(str::to_owned);
+        assert!(line.as_deref().is_some_and(ends_with_a_time), "{begins}: {}", run.stderr);
+    };
+    last(build(&project, &[]), "1 compiled, 0 from the cache: o in ");
+    let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "plan"];
+    let compiler = ["--hipcc", "bin/hipcc"];
+    project.run(&[&plan[..], &compiler].concat()).expect_code(0);
+    let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
+    last(project.run(&[&shard[..], &compiler].concat()), "shard 1/1 is done: ");
+    last(project.run(&["merge", "--plan", "plan", "--out", "m", "s"]), "1 jobs merged: m in ");
+}
+
+/// What a terminal shows of a text, line by line: without control sequences.
+fn lines(text: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            letters.find(|end| end.is_ascii_alphabetic());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain.split(['\r', '\n']).map(str::to_owned).collect()
+}
+
+#[test]
+fn bars_fit_into_the_terminal() {
+    for columns in [80, 60] {
+        let project = project(&["-DTALK=none", "-DTALK=few"]);
+        let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "1"];
+        let run = finish(on_a_terminal(&project.command(&[BUILD, &compiler].concat()), columns));
+        let shown = lines(&run.expect_code(0).stdout);
+        for bar in ["all [", "gfx906@60 ["] {
+            assert!(shown.iter().any(|line| line.contains(bar)), "{shown:?}");
+        }
+        for line in shown.iter().filter(|line| line.contains('[')) {
+            // Bars follow each other without a line break, each as wide as the terminal.
+            let letters: Vec<char> = line.chars().collect();
+            for row in letters.chunks(columns) {
+                let row: String = row.iter().collect();
+                let is_whole = row.contains(" [") || row.contains("compiled, 0 from the cache");
+                assert!(is_whole || row.trim().is_empty(), "wraps at {columns}: {row:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_who_asks() {
+    let project = project(&["-DTALK=little"]);
+    let colored = |color: &[&str], env: Option<&str>| {
+        let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+        let mut build = project.command(&[BUILD, &compiler, color].concat());
+        build.env_remove("NO_COLOR");
+        env.map(|name| build.env(name, "1"));
+        let shown = finish(on_a_terminal(&build, 80)).expect_code(100).stdout;
+        assert!(shown.contains("hint:"), "{shown}");
+        shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m failed to compile 1 of 1")
+    };
+    assert!(colored(&[], None));
+    assert!(colored(&["--color=always"], Some("NO_COLOR")));
+    assert!(!colored(&[], Some("NO_COLOR")) && !colored(&["--color", "never"], None));
+
+    // Into a file, clap's messages too.
+    for (more, is_colored) in [(&[][..], false), (&["--color", "always"], true)] {
+        let run = build(&project, more).expect_code(100);
+        assert_eq!(run.stderr.contains('\u{1b}'), is_colored, "{}", run.stderr);
+        let run = project.run(&[&["build", "--no-such-option"], more].concat()).expect_code(2);
+        assert_eq!(run.stderr.contains('\u{1b}'), is_colored, "{}", run.stderr);
+    }
+}
+
+/// Messages without what differs from run to run.
+fn comparable(text: &str) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str::<Value>(line).expect("one object a line");
+    let mut messages: Vec<Value> = text.lines().map(parse).collect();
+    messages.iter_mut().for_each(drop_measurements);
+    messages
+}
+
+fn drop_measurements(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_measured = |name: &str| name.contains("milliseconds") || name == "peak_memory";
+            fields.retain(|name, _| !is_measured(name));
+            fields.values_mut().for_each(drop_measurements);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_measurements),
+        _ => {}
+    }
+}
+
+#[test]
+fn messages_go_to_a_file_while_people_read_text() {
+    let project = project(&["-DTALK=none", "-DTALK=little"]);
+    build(&project, &[]).expect_code(100);
+    let both = |arguments: &[&str], code: i32, says: &str| {
+        let text = project.run(&[arguments, &["--json", "m.jsonl"]].concat()).expect_code(code);
+        assert!(text.stderr.contains(says) || text.stdout.contains(says), "{text:?}");
+        assert!(!text.stdout.contains("{\"format\":1"), "{}", text.stdout);
+        let json = [arguments, &["--message-format", "json"]].concat();
+        let json = project.run(&json).expect_code(code).stdout;
+        assert_eq!(comparable(&project.text("m.jsonl")), comparable(&json), "{arguments:?}");
+    };
+    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+    both(&[BUILD, &compiler].concat(), 100, "error: failed to compile 1 of 2 kernels");
+    both(&[BUILD, &compiler, &["--dry-run"]].concat(), 0, "compile jobs: 1 in the cache");
+    both(&["kdb", "info", "o/kdb/gfx906_60.kdb"], 0, "1 of 1 sources");
+    both(&["kdb", "list", "o/kdb/gfx906_60.kdb"], 0, "k.cpp.o");
+    both(&["targets"], 0, "PRODUCTS");
+    both(&["build", "--out", "o", "--no-such-option"], 2, "error: unexpected argument");
+    both(&["kdb", "info", "none.kdb"], 2, "error: ");
+
+    let run = project.run(&["targets", "--json", "o"]).expect_code(2);
+    assert!(run.stderr.contains("failed to write `o`"), "{}", run.stderr);
+    let run = project.run(&["targets", "--json", "-"]).expect_code(2);
+    assert!(run.stderr.contains("hint: --message-format json"), "{}", run.stderr);
+    let run = project.run(&["targets", "--json", "/dev/full"]).expect_code(1);
+    assert!(run.stderr.contains("failed to write `/dev/full`"), "{}", run.stderr);
+}
