@@ -9,6 +9,7 @@ mod problems;
 mod remote;
 mod repository;
 mod runtime;
+mod shell;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
     Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, Which,
 };
+pub(crate) use shell::ShellName;
 
 /// A week, in seconds: whoever wants more means none.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
