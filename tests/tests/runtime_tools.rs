@@ -539,6 +539,21 @@ fn directories_and_variables_that_are_wrong_are_found() {
 }
 
 #[test]
+fn variables_that_tuning_left_are_warned_of() {
+    let machine = Machine::installed();
+    let warned = |name: &str, value: &str| {
+        let (checks, code) = machine.doctor(&[], &[(name, value)]);
+        assert_eq!(code, Some(0), "a warning is no problem");
+        checks.iter().any(|line| line.starts_with(&format!("warning tuning: {name}=`{value}`")))
+    };
+    assert!(warned("MIOPEN_FIND_ENFORCE", "4"));
+    assert!(!warned("MIOPEN_FIND_ENFORCE", "1"));
+    let user_db = machine.path("home/.config/miopen");
+    assert!(warned("MIOPEN_SYSTEM_DB_PATH", user_db.to_str().unwrap()));
+    assert!(!warned("MIOPEN_SYSTEM_DB_PATH", machine.path("db").to_str().unwrap()));
+}
+
+#[test]
 fn the_user_s_cache_is_looked_into() {
     let machine = Machine::installed();
     machine.finds("note", "user cache", "there is none yet");

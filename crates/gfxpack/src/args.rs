@@ -27,7 +27,8 @@ pub(crate) use distribute::{
     ExecJob, Export, FromPlan, KdbForm, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TuneEnv,
+    TuneEnvMode, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, KdbLayout, MaxObject, SelectObject};
 pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};

@@ -14,6 +14,7 @@ pub mod build_view;
 pub mod cache;
 pub mod destination;
 pub mod dist;
+pub mod doctor_tuning;
 pub mod error;
 pub mod exit_code;
 pub mod explain;

@@ -9,7 +9,8 @@ mod user;
 
 use std::path::Path;
 
-use gfxpack_runtime::Environment;
+use gfxpack_pipeline::doctor_tuning;
+use gfxpack_runtime::{Environment, user_database_dir};
 use serde_json::json;
 
 use super::lookup;
@@ -23,6 +24,11 @@ pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result
     let mut checks = Checks { output, max_object: args.asked.max_object, problems: 0 };
     let targets = hardware::check(args, &environment, &mut checks)?;
     variables(&environment, &mut checks);
+    let user_db = user_database_dir(&environment).0;
+    let (enforce, system_db) = (environment.find_enforce(), environment.system_db_path());
+    for left in doctor_tuning::left_over(enforce, system_db.as_deref(), &user_db) {
+        checks.warning("tuning", left.message, left.hint);
+    }
     library::check(rocm, &mut checks);
     let places = lookup::places(&args.asked, &environment, output)?;
     places::check(&places, &mut checks);
