@@ -370,7 +370,7 @@ pub(crate) enum IfEmpty {
     Ok,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
     /// A hipcc to use, and no other toolchain than those named; repeatable, and
@@ -400,7 +400,7 @@ pub(crate) struct CacheArgs {
     pub(crate) cache_size: Option<u64>,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR", help_heading = "Cache")]

@@ -33,6 +33,7 @@ pub mod merge_error;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;
+pub mod old_kernels;
 pub mod options;
 mod origin;
 mod outputs;

@@ -1,5 +1,6 @@
 //! `doctor`: what is wrong or suspicious on this machine, and what to do.
 
+mod compilers;
 mod databases;
 mod files;
 mod hardware;
@@ -7,8 +8,7 @@ mod library;
 mod places;
 mod user;
 
-use std::path::Path;
-
+use gfxpack_compile::Cancel;
 use gfxpack_pipeline::doctor_tuning;
 use gfxpack_runtime::{Environment, user_database_dir};
 use serde_json::json;
@@ -19,7 +19,13 @@ use crate::fail::{Failure, Result};
 use crate::output::Output;
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result {
+pub(crate) fn run(
+    args: &Doctor,
+    machine: &crate::environment::Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    let rocm = machine.rocm_path.as_deref();
     let environment = Environment::read();
     let mut checks = Checks { output, max_object: args.asked.max_object, problems: 0 };
     let targets = hardware::check(args, &environment, &mut checks)?;
@@ -34,6 +40,7 @@ pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result
     places::check(&places, &mut checks);
     files::check(&places, &targets, args.deep, &mut checks);
     user::check(&places, &mut checks);
+    compilers::check(&places, args.deep, machine, cancel, &mut checks);
     databases::check(&environment, &places, &targets, &mut checks);
     if checks.problems > 0 { Err(Failure::Unwell(checks.problems)) } else { Ok(()) }
 }
