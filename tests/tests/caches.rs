@@ -255,6 +255,61 @@ fn nothing_to_clear_is_no_error() {
 }
 
 #[test]
+fn a_cache_that_is_switched_off_says_by_what() {
+    let user = User::new();
+    let state = |variable: &str, cache: &str| {
+        let mut listed = command("env");
+        user.environment(&mut listed);
+        listed.arg(variable).arg(binary());
+        listed.args(["caches", "list", cache, "--message-format", "json"]);
+        finish(listed).expect_code(0).of_type("caches-state").remove(0)["off"].clone()
+    };
+    let off = state("MIOPEN_DISABLE_CACHE=yes", "miopen");
+    assert_eq!(
+        (&off[0]["name"], &off[0]["value"]),
+        (&"MIOPEN_DISABLE_CACHE".into(), &"yes".into())
+    );
+    assert_eq!(state("AMD_COMGR_CACHE=0", "comgr")[0]["name"], "AMD_COMGR_CACHE");
+    assert_eq!(state("AMD_COMGR_CACHE=1", "comgr"), Value::Array(Vec::new()));
+}
+
+#[test]
+fn moved_they_write_nowhere_else() {
+    let user = User::new();
+    let to = user.at("elsewhere is it");
+    let to = to.to_str().expect("UTF-8");
+    let exports = user.gfxpack(&["env", "--to", to, "--per-rank"]).expect_code(0).stdout;
+    let ranked = format!("export OMPI_COMM_WORLD_LOCAL_RANK=3\n{exports}");
+    user.run_kernels(&ranked);
+    let written: Vec<PathBuf> = user.files().into_keys().collect();
+    assert!(written.iter().any(|file| file.extension().is_some_and(|end| end == "sqlite")));
+    for file in written {
+        let below = file.strip_prefix(to).expect("below the directory given");
+        let rank = below.components().nth(1).expect("below the machine's name");
+        assert_eq!(rank.as_os_str(), "rank-3", "{}", file.display());
+    }
+    let mut plain = command("sh");
+    user.environment(&mut plain);
+    let exports = user.gfxpack(&["env", "miopen", "--to", to]).expect_code(0).stdout;
+    plain.args(["-c", &format!("{exports}\nls -d \"$MIOPEN_CUSTOM_CACHE_DIR\"")]);
+    assert_eq!(finish(plain).expect_code(0).stdout, format!("{to}/miopen/kernels\n"));
+}
+
+#[test]
+fn a_version_is_cleared_in_miopen_s_cache_alone() {
+    let user = User::new();
+    user.write("home/.cache/miopen/3.3.0./gfx906_60.ukdb");
+    user.write("home/.cache/miopen/3.4.0./gfx906_60.ukdb");
+    let refused = user.gfxpack(&["clear", "--keep-newest", "--yes"]).expect_code(2);
+    assert!(refused.stderr.contains("clear miopen"), "{}", refused.stderr);
+    user.gfxpack(&["clear", "miopen", "--version", "3.5.1", "--yes"]).expect_code(0);
+    assert!(user.at("home/.cache/miopen/3.3.0.").exists());
+    user.gfxpack(&["clear", "miopen", "--keep-newest", "--yes"]).expect_code(0);
+    assert!(!user.at("home/.cache/miopen/3.3.0.").exists());
+    assert!(user.at("home/.cache/miopen/3.4.0./gfx906_60.ukdb").exists());
+}
+
+#[test]
 fn on_a_terminal_the_user_is_asked() {
     let user = User::new();
     let path = user.at("xdg/pytools/pdict-v5-x-3.11.sqlite");

@@ -332,6 +332,36 @@ fn driver_commands_become_scripts() {
 
 /// What a perf database of a run would say, as MIOpen writes it.
 #[test]
+fn a_shell_tunes_with_any_program_and_stops() {
+    let project = Project::new();
+    let shell = |modes: &[&str]| {
+        let mut lines = String::from("export MIOPEN_FIND_MODE=5 MIOPEN_DISABLE_CACHE=1\n");
+        for mode in modes {
+            lines += &project.run(&["tune", "env", mode, "--db", "my db"]).expect_code(0).stdout;
+        }
+        let mut shell = command("sh");
+        shell.env_clear().env("PATH", "/usr/bin:/bin");
+        shell.args(["-c", &format!("set -eu\n{lines}env | grep ^MIOPEN | sort")]);
+        finish(shell).expect_code(0).stdout
+    };
+    let db = project.path().join("my db");
+    let db = db.display();
+    assert_eq!(
+        shell(&["incremental"]),
+        format!("MIOPEN_FIND_ENFORCE=3\nMIOPEN_USER_DB_PATH={db}\n")
+    );
+    assert_eq!(
+        shell(&["exhaustive"]),
+        format!(
+            "MIOPEN_FIND_ENFORCE=4\nMIOPEN_FIND_MODE=1\nMIOPEN_FIND_MODE_FUSION=1\n\
+             MIOPEN_SYSTEM_DB_PATH={db}\nMIOPEN_USER_DB_PATH={db}\n"
+        )
+    );
+    let after = shell(&["exhaustive", "off"]);
+    assert_eq!(after, format!("MIOPEN_USER_DB_PATH={db}\n"), "the results are found");
+}
+
+#[test]
 fn what_tuning_found_becomes_the_systems() {
     let project = Project::new();
     let problem =

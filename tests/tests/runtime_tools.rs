@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
-use gfxpack_tests::project::{Project, Run, finish, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
 const GFX906: u8 = 0x2f;
@@ -539,6 +539,21 @@ fn directories_and_variables_that_are_wrong_are_found() {
 }
 
 #[test]
+fn variables_that_tuning_left_are_warned_of() {
+    let machine = Machine::installed();
+    let warned = |name: &str, value: &str| {
+        let (checks, code) = machine.doctor(&[], &[(name, value)]);
+        assert_eq!(code, Some(0), "a warning is no problem");
+        checks.iter().any(|line| line.starts_with(&format!("warning tuning: {name}=`{value}`")))
+    };
+    assert!(warned("MIOPEN_FIND_ENFORCE", "4"));
+    assert!(!warned("MIOPEN_FIND_ENFORCE", "1"));
+    let user_db = machine.path("home/.config/miopen");
+    assert!(warned("MIOPEN_SYSTEM_DB_PATH", user_db.to_str().unwrap()));
+    assert!(!warned("MIOPEN_SYSTEM_DB_PATH", machine.path("db").to_str().unwrap()));
+}
+
+#[test]
 fn the_user_s_cache_is_looked_into() {
     let machine = Machine::installed();
     machine.finds("note", "user cache", "there is none yet");
@@ -553,6 +568,48 @@ fn the_user_s_cache_is_looked_into() {
     machine.finds("note", "user cache", "0.0.1` is of another version");
     fs::write(machine.path(&format!("{cache}/gfx906_60.ukdb")), [7; 4096]).unwrap();
     machine.finds("problem", "user cache", "it is no SQLite 3 file");
+}
+
+/// A kernel compiled by one of this machine's compilers, and that compiler's
+/// version.
+fn compiled(machine: &Machine) -> (Vec<u8>, &'static str) {
+    fs::write(machine.path("one.cl"), "__kernel void one(__global int *x) { *x = 1; }").unwrap();
+    for version in ["15", "19"] {
+        let mut clang = command(format!("clang-{version}"));
+        clang.args(["-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", "-nogpulib"]);
+        clang.arg("-o").arg(machine.path("one.co")).arg(machine.path("one.cl"));
+        if clang.output().is_ok_and(|output| output.status.success()) {
+            return (fs::read(machine.path("one.co")).unwrap(), version);
+        }
+    }
+    panic!("clang-15 or clang-19 is needed: `cargo xtask test --setup` installs it");
+}
+
+#[test]
+fn kernels_of_another_compiler_are_told_of() {
+    let machine = Machine::installed();
+    let (own, version) = compiled(&machine);
+    let before = format!("clang version {version}");
+    let at = own.windows(before.len()).position(|bytes| bytes == before.as_bytes()).unwrap();
+    let mut other = own.clone();
+    other[at + before.len() - 2..at + before.len()].copy_from_slice(b"11");
+    let keys = [(NAME, BOTH), (NAME, WIDE)].map(|(name, args)| KernelKey {
+        kernel_name: name.to_owned(),
+        kernel_args: args.to_owned(),
+    });
+    let rows = keys.each_ref().map(|key| Row { key, size: own.len() as u64 });
+    let directory = machine.path("home/.cache/miopen/3.4.0.");
+    fs::create_dir_all(&directory).unwrap();
+    machine.mode("home/.cache/miopen/3.4.0.", 0o700);
+    let object = |at| io::Result::Ok(if at == 0 { own.clone() } else { other.clone() });
+    write(&directory.join("gfx906_60.ukdb"), &rows, &WriteOptions::default(), object).unwrap();
+
+    let (checks, code) = machine.doctor(&[], &[]);
+    assert_eq!(code, Some(0), "{checks:#?}");
+    let told: Vec<&String> = checks.iter().filter(|line| line.contains("made by")).collect();
+    assert_eq!(told.len(), 1, "the other kernel's compiler is installed: {checks:#?}");
+    assert!(told[0].starts_with("note user cache: 1 kernel made by `"), "{told:?}");
+    assert!(told[0].contains("clang version 11"), "{told:?}");
 }
 
 #[test]

@@ -58,6 +58,12 @@ pub enum Kept {
     Mount(PathBuf),
     /// It can't be looked at.
     Unreadable(PathBuf),
+    /// It belongs to another version of the tool than the one that is meant.
+    OtherVersion,
+    /// It belongs to the newest version, which is to stay.
+    NewestVersion,
+    /// Its name tells no version.
+    NoVersion,
 }
 
 impl Kept {
@@ -75,6 +81,9 @@ impl Kept {
             Self::Unsafe(_) => "unsafe",
             Self::Mount(_) => "mount",
             Self::Unreadable(_) => "unreadable",
+            Self::OtherVersion => "other-version",
+            Self::NewestVersion => "newest-version",
+            Self::NoVersion => "no-version",
         }
     }
 }
@@ -100,6 +109,9 @@ impl fmt::Display for Kept {
             }
             Self::Mount(path) => write!(f, "another file system is at `{}`", path.display()),
             Self::Unreadable(path) => write!(f, "`{}` can't be looked at", path.display()),
+            Self::OtherVersion => write!(f, "it belongs to another version"),
+            Self::NewestVersion => write!(f, "it belongs to the newest version"),
+            Self::NoVersion => write!(f, "its name does not tell a version"),
         }
     }
 }

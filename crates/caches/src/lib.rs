@@ -6,21 +6,34 @@
 //! - [`known()`] lists the caches, with their places and switches.
 //! - [`Place::scan`] tells what is in a place, and recognises what is the
 //!   tool's; whatever it does not recognise is never touched.
-//! - [`Clearing`] judges an entry and removes it.
+//! - [`Clearing`] judges an entry and removes it; [`Versions`] says which
+//!   MIOpen's are meant.
+//! - [`Switch`] is a variable that switches a cache off, [`Move`] one that puts
+//!   it elsewhere, and [`Shell`] the shell that is told so.
 //!
 //! `docs/caches.md` tells users the same. This crate knows file names and
 //! locks; it knows no kernel and no kdb, and nothing of gfxpack's own cache.
 
 mod clear;
 mod clock;
+mod destination;
 mod entry;
 mod known;
 mod live;
+mod moves;
+mod shell;
 mod surroundings;
+mod switch;
+mod version;
 
 pub use clear::{Clearing, Kept, RemoveError};
 pub use clock::now;
+pub use destination::Destination;
 pub use entry::{Entry, Scan};
 pub use known::{Cache, NAMES, Place, known};
 pub use live::OpenFiles;
+pub use moves::Move;
+pub use shell::Shell;
 pub use surroundings::{Platform, Surroundings, VARIABLES};
+pub use switch::{Switch, SwitchedOff};
+pub use version::{MiopenVersion, Versions};

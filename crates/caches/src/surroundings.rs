@@ -23,7 +23,7 @@ impl Platform {
 
 /// The variables that matter. Whoever makes [`Surroundings`] gives those that
 /// are set, also to nothing: several tools tell empty from unset.
-pub const VARIABLES: [&str; 21] = [
+pub const VARIABLES: [&str; 35] = [
     "HOME",
     "XDG_CACHE_HOME",
     "TMPDIR",
@@ -45,6 +45,20 @@ pub const VARIABLES: [&str; 21] = [
     "MESA_SHADER_CACHE_DIR",
     "MESA_GLSL_CACHE_DIR",
     "ROCFFT_RTC_CACHE_PATH",
+    "MIOPEN_DISABLE_CACHE",
+    "MIOPEN_DEBUG_DISABLE_FIND_DB",
+    "AMD_COMGR_CACHE",
+    "ROCFFT_RTC_CACHE_READ_DISABLE",
+    "ROCFFT_RTC_CACHE_WRITE_DISABLE",
+    "LOOPY_NO_CACHE",
+    "CG_NO_CACHE",
+    "PYOPENCL_NO_CACHE",
+    "POCL_KERNEL_CACHE",
+    "CUDA_CACHE_DISABLE",
+    "TRITON_ALWAYS_COMPILE",
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES",
+    "TORCH_COMPILE_FORCE_DISABLE_CACHES",
+    "MESA_SHADER_CACHE_DISABLE",
 ];
 
 /// A user on a machine.

@@ -13,6 +13,7 @@ mod remote;
 mod repository;
 mod runtime;
 mod shared;
+mod shell;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +31,8 @@ pub(crate) use distribute::{
 };
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TunePlan,
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TuneEnv,
+    TuneEnvMode, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, SelectObject};
 pub(crate) use kdb_form::{BlobArg, KdbForm, KdbLayout};
@@ -44,6 +46,7 @@ pub(crate) use runtime::{
     Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, Which,
 };
 pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
+pub(crate) use shell::ShellName;
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]

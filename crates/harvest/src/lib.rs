@@ -11,6 +11,7 @@
 //! - [`read_text()`] unpacks a text for those who look for something else.
 //! - [`may_ask_for()`] says which processors a kernel is for.
 //! - [`script`] writes commands down so that a shell runs them.
+//! - [`settings()`] are the variables with which a program has MIOpen tune.
 
 mod applicability;
 mod commands;
@@ -24,6 +25,7 @@ mod report;
 mod runs;
 pub mod script;
 mod table;
+mod tuning_environment;
 
 pub use applicability::may_ask_for;
 pub use commands::{Found, commands};
@@ -32,3 +34,4 @@ pub use gather::{Harvest, Keys, Options, harvest};
 pub use input::{Input, list};
 pub use open::read_text;
 pub use report::{FileReport, Kind, Skip, Skipped};
+pub use tuning_environment::{Setting, settings, unsettings};

@@ -36,6 +36,7 @@ pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;
+pub mod old_kernels;
 pub mod options;
 mod origin;
 mod outputs;

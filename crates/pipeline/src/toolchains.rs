@@ -34,6 +34,20 @@ pub fn survey(search: &Search, cache: &CacheOptions, cancel: &Cancel) -> Result<
     Ok(listed)
 }
 
+/// The versions of clang of this machine's toolchains, in order of preference;
+/// none where there is none.
+///
+/// # Errors
+/// Where a program that was named is none, or the cache can't be opened.
+pub fn clang_versions(
+    search: &Search,
+    cache: &CacheOptions,
+    cancel: &Cancel,
+) -> Result<Vec<String>> {
+    let cache = Cache::open_for(cache, Purpose::Look)?;
+    Ok(cache.toolchains(search, cancel)?.clang_versions()?)
+}
+
 /// The disassembler beside the toolchain for a target. Where no toolchain is
 /// found and none was named, the one that is there without.
 ///

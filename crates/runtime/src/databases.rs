@@ -117,7 +117,7 @@ pub fn database_places(
         None => "*".to_owned(),
     };
     let version = version.map_or_else(|| "*".to_owned(), |version| version.replace('.', "_"));
-    let (dir, rule) = user_dir(environment);
+    let (dir, rule) = user_database_dir(environment);
     for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
         let (user, system) = if kind == DatabaseKind::Perf {
             (
@@ -177,7 +177,8 @@ fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
 
 /// The directory of a user's performance and find databases, as MIOpen has
 /// it, and the rule that says so.
-fn user_dir(environment: &Environment) -> (PathBuf, &'static str) {
+#[must_use]
+pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
     if let Some(given) = environment.user_db_path() {
         return (given, "MIOPEN_USER_DB_PATH");
     }
@@ -247,7 +248,7 @@ mod tests {
     fn a_users_databases_are_below_home_or_in_the_temporary_directory() {
         let check = |pairs: &[(&str, &str)], expected: &str| {
             let environment = Environment::from_pairs(pairs.iter().copied());
-            assert_eq!(user_dir(&environment).0, Path::new(expected), "{pairs:?}");
+            assert_eq!(user_database_dir(&environment).0, Path::new(expected), "{pairs:?}");
         };
         check(&[("HOME", "/h")], "/h/.config/miopen");
         check(&[("HOME", "/h"), ("MIOPEN_USER_DB_PATH", "~/x")], "/h/x");

@@ -172,6 +172,12 @@ impl Environment {
         LogLevel(self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0))
     }
 
+    /// MIOPEN_FIND_ENFORCE: whether MIOpen is to tune, `3` or `SEARCH`.
+    #[must_use]
+    pub fn find_enforce(&self) -> Option<&str> {
+        self.text("MIOPEN_FIND_ENFORCE")
+    }
+
     /// MIOPEN_DEVICE_ARCH: the device name to assume, `gfx906`.
     #[must_use]
     pub fn device_arch(&self) -> Option<&str> {

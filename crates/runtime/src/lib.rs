@@ -73,7 +73,7 @@ pub use cache::KernelCache;
 pub use cache_version::CacheVersion;
 pub use code_object::CodeObject;
 pub use config::{Config, Limits, LookupOrder};
-pub use databases::{DatabaseKind, DatabasePlace, database_places};
+pub use databases::{DatabaseKind, DatabasePlace, database_places, user_database_dir};
 pub use environment::{Environment, LogLevel};
 pub use gfxpack_model::{KernelKey, Target, TargetId};
 pub use layer::Layer;

@@ -151,6 +151,24 @@ impl<'a> Toolchains<'a> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
+    /// The versions of clang of all toolchains that can be used at all, in
+    /// order of preference: `15.0.6`.
+    ///
+    /// # Errors
+    /// As [`Toolchains::list`].
+    pub fn clang_versions(&mut self) -> Result<Vec<String>, ToolchainError> {
+        let mut versions: Vec<String> = Vec::new();
+        for index in 0..self.entries.len() {
+            self.probe(index)?;
+            if let Some(Ok(toolchain)) = &self.entries[index].probed
+                && !versions.contains(&toolchain.clang_version)
+            {
+                versions.push(toolchain.clang_version.clone());
+            }
+        }
+        Ok(versions)
+    }
+
     /// Why each hipcc that was asked and passed over is none. A clang need not
     /// have to do with ROCm.
     #[must_use]

@@ -120,10 +120,7 @@ impl<'a> Asker<'a> {
     /// `15.0.6` out of `Debian clang version 15.0.6`.
     pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, ToolchainError> {
         let output = self.ask(clang, &["--version"])?;
-        let version = output.stdout.split("clang version ").nth(1).and_then(|rest| {
-            rest.split(|c: char| c.is_whitespace() || c == '-' || c == '+').next()
-        });
-        version
+        crate::made_by::clang_version(&output.stdout)
             .map(str::to_owned)
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
     }

@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use super::{Cache, Item, Place, holds_only, is_hex, is_made_of};
+use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
+use crate::switch::{Switch, rules};
 
 pub(super) fn cache(surroundings: &Surroundings) -> Cache {
     let mut places = Vec::new();
@@ -47,9 +49,28 @@ pub(super) fn cache(surroundings: &Surroundings) -> Cache {
         name: "miopen",
         about: "compiled kernels, and performance and find databases",
         places,
-        disable: &[("MIOPEN_DISABLE_CACHE", "1"), ("MIOPEN_DEBUG_DISABLE_FIND_DB", "1")],
+        switches: vec![
+            Switch::new(
+                "MIOPEN_DISABLE_CACHE",
+                "1",
+                rules::MIOPEN,
+                "kernels are neither read nor kept, and installed kdbs are not read",
+            ),
+            Switch::new(
+                "MIOPEN_DEBUG_DISABLE_FIND_DB",
+                "1",
+                rules::MIOPEN,
+                "the find database is neither read nor kept",
+            ),
+        ],
         disable_note: "MIOPEN_DISABLE_CACHE keeps the installed kdbs from being read too, and the \
                        user's performance database can't be switched off",
+        moves: vec![
+            Move::dir("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
+            Move::dir("MIOPEN_USER_DB_PATH", "miopen/db"),
+        ],
+        move_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
+                    stay in the temporary directory",
     }
 }
 

@@ -9,7 +9,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::moves::Move;
 use crate::surroundings::Surroundings;
+use crate::switch::{Switch, SwitchedOff};
 
 /// The caches' names, in the order in which they are listed.
 pub const NAMES: [&str; 10] = [
@@ -28,10 +30,23 @@ pub struct Cache {
     /// Where it is for this user, the usual place first. They may not exist;
     /// there are none where the tool keeps nothing.
     pub places: Vec<Place>,
-    /// Variables with the values that switch it off.
-    pub disable: &'static [(&'static str, &'static str)],
+    /// Variables that switch it off.
+    pub switches: Vec<Switch>,
     /// What these variables do not do, in words; or empty.
     pub disable_note: &'static str,
+    /// Variables that put it elsewhere.
+    pub moves: Vec<Move>,
+    /// What else these variables do, in words; or empty.
+    pub move_note: &'static str,
+}
+
+impl Cache {
+    /// The variables that switch it, or a part of it, off now; none where it is
+    /// in use.
+    #[must_use]
+    pub fn switched_off(&self, surroundings: &Surroundings) -> Vec<SwitchedOff> {
+        self.switches.iter().filter_map(|switch| switch.in_effect(surroundings)).collect()
+    }
 }
 
 /// A directory in which a tool keeps things, among others' perhaps.

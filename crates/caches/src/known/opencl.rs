@@ -4,7 +4,12 @@
 use std::path::PathBuf;
 
 use super::{Cache, Item, Place, holds_only, is_made_of};
+use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
+use crate::switch::{Switch, rules};
+
+const EVERYTHING: &str = "XDG_CACHE_HOME moves the caches of all programs that use it, since \
+                          there is no variable for this one alone";
 
 pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
     let python = |name: &str, belongs: fn(&Item<'_>) -> bool| {
@@ -16,22 +21,42 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
             name: "pytools",
             about: "what loopy generated, and PyOpenCL's invokers",
             places: python("pytools", is_dictionary),
-            disable: &[("LOOPY_NO_CACHE", "1"), ("CG_NO_CACHE", "1"), ("PYOPENCL_NO_CACHE", "1")],
+            switches: vec![
+                Switch::new("LOOPY_NO_CACHE", "1", rules::PYTOOLS, "loopy's part is not used"),
+                Switch::new("CG_NO_CACHE", "1", rules::PYTOOLS, "loopy's part is not used"),
+                Switch::new("PYOPENCL_NO_CACHE", "1", rules::PYTOOLS, "invokers are not kept"),
+            ],
             disable_note: "loopy makes its databases all the same, and leaves them empty",
+            moves: vec![Move::dir("XDG_CACHE_HOME", "xdg")],
+            move_note: EVERYTHING,
         },
         Cache {
             name: "pyopencl",
             about: "binaries of OpenCL programs",
             places: python("pyopencl", is_compiler_cache),
-            disable: &[("PYOPENCL_NO_CACHE", "1")],
+            switches: vec![Switch::new(
+                "PYOPENCL_NO_CACHE",
+                "1",
+                rules::PYTOOLS,
+                "nothing is read or kept",
+            )],
             disable_note: "",
+            moves: vec![Move::dir("XDG_CACHE_HOME", "xdg")],
+            move_note: EVERYTHING,
         },
         Cache {
             name: "pocl",
             about: "kernels compiled for the CPU",
             places: pocl(surroundings),
-            disable: &[("POCL_KERNEL_CACHE", "0")],
+            switches: vec![Switch::new(
+                "POCL_KERNEL_CACHE",
+                "0",
+                rules::POCL,
+                "nothing is read or kept",
+            )],
             disable_note: "PoCL compiles in a directory `uncached` beside it, and cleans up there",
+            moves: vec![Move::dir("POCL_CACHE_DIR", "pocl")],
+            move_note: "",
         },
     ]
 }

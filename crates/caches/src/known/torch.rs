@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::{Cache, Item, Place, is_hex, is_made_of, names};
+use crate::moves::Move;
 use crate::surroundings::Surroundings;
+use crate::switch::{Switch, rules};
+
+const UNREAD: &str = "what an earlier process compiled is not read";
 
 pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 2] {
     [
@@ -11,16 +15,32 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 2] {
             name: "triton",
             about: "compiled Triton kernels",
             places: triton(surroundings).into_iter().collect(),
-            disable: &[],
+            switches: vec![
+                Switch::new(
+                    "TRITON_ALWAYS_COMPILE",
+                    "1",
+                    rules::TRITON,
+                    "it is not read, but still added to",
+                )
+                .unusual(),
+            ],
             disable_note: "Triton's cache has no switch: TRITON_ALWAYS_COMPILE=1 only ignores what \
                            is there",
+            moves: vec![Move::dir("TRITON_CACHE_DIR", "triton")],
+            move_note: "",
         },
         Cache {
             name: "inductor",
             about: "what torch.compile generated and compiled",
             places: inductor(surroundings).into_iter().collect(),
-            disable: &[("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")],
+            switches: vec![
+                Switch::new("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1", rules::ONE, UNREAD),
+                Switch::new("TORCH_COMPILE_FORCE_DISABLE_CACHES", "1", rules::ONE, UNREAD)
+                    .unusual(),
+            ],
             disable_note: "it compiles in the same directory all the same",
+            moves: vec![Move::dir("TORCHINDUCTOR_CACHE_DIR", "inductor")],
+            move_note: "",
         },
     ]
 }

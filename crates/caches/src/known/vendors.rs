@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use super::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
+use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
+use crate::switch::{Switch, rules};
+
+/// What a switch of a whole cache does.
+const NOTHING: &str = "nothing is read or kept";
 
 pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
     let linux = surroundings.platform() == Platform::Linux;
@@ -13,19 +18,28 @@ pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
             name: "comgr",
             about: "what the ROCm runtime compiled",
             places: places(comgr(surroundings)),
-            disable: &[("AMD_COMGR_CACHE", "0")],
+            switches: vec![Switch::new("AMD_COMGR_CACHE", "0", rules::COMGR, NOTHING)],
             disable_note: "",
+            moves: vec![Move::dir("AMD_COMGR_CACHE_DIR", "comgr")],
+            move_note: "",
         },
         Cache {
             name: "rocfft",
             about: "kernels that rocFFT compiled",
             places: places(rocfft(surroundings)),
-            disable: &[
-                ("ROCFFT_RTC_CACHE_READ_DISABLE", "1"),
-                ("ROCFFT_RTC_CACHE_WRITE_DISABLE", "1"),
+            switches: vec![
+                Switch::new("ROCFFT_RTC_CACHE_READ_DISABLE", "1", rules::ROCFFT, "it is not read"),
+                Switch::new(
+                    "ROCFFT_RTC_CACHE_WRITE_DISABLE",
+                    "1",
+                    rules::ROCFFT,
+                    "nothing is added to it",
+                ),
             ],
             disable_note: "the kernels that rocFFT ships are not read either; where \
                            ROCFFT_RTC_CACHE_PATH is set, the file is made, and stays empty",
+            moves: vec![Move::file("ROCFFT_RTC_CACHE_PATH", "rocfft/kernels.db")],
+            move_note: "without the variable it keeps nothing",
         },
     ]
 }
@@ -73,8 +87,10 @@ pub(super) fn cuda(surroundings: &Surroundings) -> Cache {
         name: "cuda",
         about: "code that the CUDA driver compiled",
         places: place.into_iter().collect(),
-        disable: &[("CUDA_CACHE_DISABLE", "1")],
+        switches: vec![Switch::new("CUDA_CACHE_DISABLE", "1", rules::ONE, NOTHING)],
         disable_note: "",
+        moves: vec![Move::dir("CUDA_CACHE_PATH", "cuda")],
+        move_note: "",
     }
 }
 
@@ -92,8 +108,10 @@ pub(super) fn mesa(surroundings: &Surroundings) -> Cache {
         name: "mesa",
         about: "shaders that graphics drivers compiled",
         places: place.map(|(dir, rule)| Place::new(dir, rule, is_mesa)).into_iter().collect(),
-        disable: &[("MESA_SHADER_CACHE_DISABLE", "1")],
+        switches: vec![Switch::new("MESA_SHADER_CACHE_DISABLE", "1", rules::MESA, NOTHING)],
         disable_note: "",
+        moves: vec![Move::dir("MESA_SHADER_CACHE_DIR", "mesa")],
+        move_note: "",
     }
 }
 

@@ -3,3 +3,4 @@
 mod clear;
 mod scan;
 mod support;
+mod versions;

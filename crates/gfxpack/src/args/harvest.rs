@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_harvest::script::Tuning;
 use gfxpack_model::Target;
 
-use super::MaxObject;
+use super::{MaxObject, ShellName};
 
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -72,6 +72,33 @@ pub(crate) enum Tune {
     /// Merge the databases that tuning filled, each over the system's, for a
     /// package (--with-perfdb of `dist` and `package`)
     Collect(TuneCollect),
+    /// Print what to put into the environment so that any program has MIOpen
+    /// tune for what it computes
+    Env(TuneEnv),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TuneEnv {
+    /// How to tune; `off` takes the variables back
+    #[arg(value_enum, value_name = "MODE")]
+    pub(crate) mode: TuneEnvMode,
+    /// Where the results go [default: MIOPEN_USER_DB_PATH, else
+    /// ~/.config/miopen]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
+    /// The shell that reads it
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) shell: ShellName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TuneEnvMode {
+    /// For what neither the system's databases nor the user's have.
+    Incremental,
+    /// For everything anew, which takes long.
+    Exhaustive,
+    /// No longer.
+    Off,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,7 +7,7 @@ use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 
 use crate::quantity::parse_size;
 
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {
     /// A hipcc to use; gfxpack then searches for no other toolchain.
@@ -38,7 +38,7 @@ pub(crate) struct CacheArgs {
     pub(crate) cache_size: Option<u64>,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR", help_heading = "Cache")]

@@ -1,13 +1,16 @@
 //! `caches`: what GPU compilers and libraries keep for this user, and
 //! clearing it.
 
+mod env;
+
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use gfxpack_caches::{
-    Cache, Clearing, Entry, Kept, NAMES, Place, RemoveError, Scan, Surroundings, now,
+    Cache, Clearing, Entry, Kept, MiopenVersion, NAMES, Place, RemoveError, Scan, Surroundings,
+    Versions, now,
 };
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
@@ -34,12 +37,15 @@ pub(crate) enum Caches {
     },
     /// Remove entries, after showing them; what is in use, belongs to others,
     /// or is not a cache's own stays
+    #[command(disable_version_flag = true)]
     Clear {
         #[command(flatten)]
         chosen: Chosen,
         /// Only entries that were not changed for this long, as 30d
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         older_than: Option<Duration>,
+        #[command(flatten)]
+        of_versions: OfVersions,
         /// Remove results of tuning too, which take long to get again
         #[arg(long)]
         tuning: bool,
@@ -50,14 +56,21 @@ pub(crate) enum Caches {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Print what to put into the environment so that the caches are not used
-    Env {
-        #[command(flatten)]
-        chosen: Chosen,
-        /// The shell that reads it
-        #[arg(long, value_enum, default_value_t)]
-        shell: Shell,
-    },
+    /// Print what to put into the environment so that the caches are not used,
+    /// or are elsewhere
+    Env(env::Env),
+}
+
+/// Entries of which versions.
+#[derive(Debug, Args)]
+pub(crate) struct OfVersions {
+    /// Only what this version of MIOpen made, as 3.4.0; only with `miopen`
+    #[arg(long, value_name = "VERSION", conflicts_with = "keep_newest")]
+    version: Option<MiopenVersion>,
+    /// Only what older versions of MIOpen made than the newest in each
+    /// directory; only with `miopen`
+    #[arg(long)]
+    keep_newest: bool,
 }
 
 #[derive(Debug, Args)]
@@ -67,40 +80,29 @@ pub(crate) struct Chosen {
     names: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shell {
-    /// sh, and what is like it: bash, zsh, dash.
-    #[default]
-    Sh,
-    Fish,
-    Csh,
-}
-
 /// Runs a `caches` sub-command.
 pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let surroundings = environment::surroundings();
     match command {
         Caches::List { chosen, entries } => {
-            list(&chosen.of(&surroundings), *entries, output);
+            list(&chosen.of(&surroundings), &surroundings, *entries, output);
             Ok(())
         }
         Caches::Size { chosen } => {
             sizes(&chosen.of(&surroundings), output);
             Ok(())
         }
-        Caches::Clear { chosen, older_than, tuning, dry_run, yes } => {
+        Caches::Clear { chosen, older_than, of_versions, tuning, dry_run, yes } => {
+            let versions = of_versions.versions(chosen)?;
             let clearing = || {
                 let mut clearing = Clearing::new(&surroundings, now());
                 clearing.older_than = *older_than;
                 clearing.tuning = *tuning;
                 clearing
             };
-            clear(&chosen.of(&surroundings), &clearing, *dry_run, *yes, output)
+            clear(&chosen.of(&surroundings), &clearing, &versions, *dry_run, *yes, output)
         }
-        Caches::Env { chosen, shell } => {
-            disable(&chosen.of(&surroundings), *shell, output);
-            Ok(())
-        }
+        Caches::Env(args) => env::run(args, &surroundings, output),
     }
 }
 
@@ -113,6 +115,23 @@ impl Chosen {
     }
 }
 
+impl OfVersions {
+    fn versions(&self, chosen: &Chosen) -> Result<Versions> {
+        let versions = match &self.version {
+            Some(version) => Versions::Only(version.clone()),
+            None if self.keep_newest => Versions::AllButNewest,
+            None => return Ok(Versions::All),
+        };
+        if chosen.names != ["miopen"] {
+            return Err(fail::usage(
+                "--version and --keep-newest are for MIOpen's cache alone",
+                "write `gfxpack caches clear miopen` with them",
+            ));
+        }
+        Ok(versions)
+    }
+}
+
 /// What a place holds; nothing, with a warning, where it can't be read.
 fn scan(place: &Place, output: &Output) -> Scan {
     place.scan().unwrap_or_else(|error| {
@@ -121,10 +140,22 @@ fn scan(place: &Place, output: &Output) -> Scan {
     })
 }
 
-fn list(caches: &[Cache], each: bool, output: &Output) {
+fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Output) {
     for cache in caches {
+        let off = cache.switched_off(surroundings);
+        let by: Vec<Value> = off
+            .iter()
+            .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
+            .collect();
+        output.message("caches-state", &json!({ "cache": cache.name, "off": by }));
         if !output.json {
             output.data(&format!("{}: {}", cache.name, cache.about));
+            for off in &off {
+                output.data(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
+            }
+            if off.is_empty() {
+                output.data("  not switched off");
+            }
             if cache.places.is_empty() {
                 output.data("  keeps nothing here");
             }
@@ -207,6 +238,7 @@ fn sizes(caches: &[Cache], output: &Output) {
 fn clear(
     caches: &[Cache],
     clearing: &dyn Fn() -> Clearing,
+    versions: &Versions,
     dry_run: bool,
     yes: bool,
     output: &Output,
@@ -216,11 +248,12 @@ fn clear(
     let mut going: Vec<(&Cache, &Place, Entry)> = Vec::new();
     for cache in caches {
         for place in &cache.places {
-            for entry in scan(place, output).entries {
-                match look.keeps(place, &entry) {
-                    None => going.push((cache, place, entry)),
+            let scan = scan(place, output);
+            for entry in &scan.entries {
+                match versions.keep(&scan, entry).or_else(|| look.keeps(place, entry)) {
+                    None => going.push((cache, place, entry.clone())),
                     Some(why) => {
-                        tell_kept(cache, &entry, &why, output);
+                        tell_kept(cache, entry, &why, output);
                         output.say(&format!("keeping {}: {why}", entry.path.display()));
                     }
                 }
@@ -298,26 +331,4 @@ fn confirmed(sum: &str, output: &Output) -> Result<bool> {
         .read_line(&mut answer)
         .map_err(fail::io("read", std::path::Path::new("stdin")))?;
     Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
-}
-
-fn disable(caches: &[Cache], shell: Shell, output: &Output) {
-    let mut told: Vec<&str> = Vec::new();
-    for cache in caches {
-        if !output.json && !cache.disable_note.is_empty() {
-            output.data(&format!("# {}: {}", cache.name, cache.disable_note));
-        }
-        for (name, value) in cache.disable {
-            let body = json!({ "cache": cache.name, "name": name, "value": value });
-            output.message("caches-variable", &body);
-            // Two caches may have one switch.
-            if !output.json && !told.contains(name) {
-                told.push(name);
-                output.data(&match shell {
-                    Shell::Sh => format!("export {name}={value}"),
-                    Shell::Fish => format!("set -gx {name} {value}"),
-                    Shell::Csh => format!("setenv {name} {value}"),
-                });
-            }
-        }
-    }
 }

@@ -2,19 +2,26 @@
 
 use std::path::Path;
 
+use gfxpack_compile::Cancel;
 use gfxpack_pipeline::doctor::{
-    Finding, Findings, Installed, Level, check_devices, check_installed, check_library,
-    check_target, check_variables,
+    Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
+    check_library, check_target, check_tuning, check_variables,
 };
 use gfxpack_runtime::Environment;
 
 use super::{detect, lookup};
-use crate::args::{Doctor, SYSFS};
+use crate::args::{CacheDir, Doctor, SYSFS, ToolchainArgs};
 use crate::fail::{Failure, Result};
 use crate::output::Output;
+use crate::{environment, options};
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result {
+pub(crate) fn run(
+    args: &Doctor,
+    machine: &environment::Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
     let environment = Environment::read();
     let mut report = |finding: &Finding| print(finding, output);
     let mut findings = Findings::new(&mut report);
@@ -30,7 +37,8 @@ pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result
         }
     };
     check_variables(&environment, &mut findings);
-    check_library(rocm, &mut findings);
+    check_tuning(&environment, &mut findings);
+    check_library(machine.rocm_path.as_deref(), &mut findings);
     let installed = Installed {
         environment: &environment,
         places: &lookup::places(&args.asked, &environment, output)?,
@@ -39,6 +47,9 @@ pub(crate) fn run(args: &Doctor, rocm: Option<&Path>, output: &Output) -> Result
         deep: args.deep,
     };
     check_installed(installed, &mut findings);
+    let cache = options::cache_dir(&CacheDir::default(), machine);
+    let search = options::search(&ToolchainArgs::default(), machine);
+    check_compilers(installed, &search, &cache, cancel, &mut findings);
     match findings.problems() {
         0 => Ok(()),
         problems => Err(Failure::Unwell(problems)),

@@ -95,7 +95,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::Detect(detect) => detect::run(&detect, output),
         Command::Lookup(lookup) => lookup::run(&lookup, output),
         Command::Explain(explain) => explain::run(&explain, output),
-        Command::Doctor(doctor) => doctor::run(&doctor, environment.rocm_path.as_deref(), output),
+        Command::Doctor(doctor) => {
+            doctor::run(&doctor, environment, &cancel_on_signal(output)?, output)
+        }
         Command::Env(version) => {
             env::run(&version, output);
             Ok(())

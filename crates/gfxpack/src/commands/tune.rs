@@ -1,15 +1,17 @@
 //! `tune`: has MIOpen tune for what programs computed.
 
+use gfxpack_caches::Shell;
 use gfxpack_compile::Cancel;
 use gfxpack_harvest::Found;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
 use gfxpack_pipeline::tune::{self, CollectOptions, Collected};
+use gfxpack_runtime::{Environment, user_database_dir};
 use serde_json::json;
 
 use super::harvest::gather_commands;
-use crate::args::{Tune, TuneCollect, TunePlan};
+use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
 use crate::fail::{self, Result};
 use crate::output::{Output, shown};
 use crate::progress::Reporter;
@@ -19,7 +21,34 @@ pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> Result {
     match tune {
         Tune::Plan(args) => plan(args, cancel, output),
         Tune::Collect(args) => collect(args, output),
+        Tune::Env(args) => environment(args, output),
     }
+}
+
+/// Prints the variables for a program that tunes, or takes them back.
+fn environment(args: &TuneEnv, output: &Output) -> Result {
+    let shell = Shell::from(args.shell);
+    let dir = match &args.db {
+        Some(dir) => std::path::absolute(dir).map_err(fail::io("find", dir))?,
+        None => user_database_dir(&Environment::read()).0,
+    };
+    let dir = shown(&dir);
+    let settings = match args.mode {
+        TuneEnvMode::Incremental => gfxpack_harvest::settings(Tuning::Incremental, &dir),
+        TuneEnvMode::Exhaustive => gfxpack_harvest::settings(Tuning::Exhaustive, &dir),
+        TuneEnvMode::Off => gfxpack_harvest::unsettings(),
+    };
+    for setting in settings {
+        let body = json!({ "name": setting.name, "value": setting.value });
+        output.message("tune-variable", &body);
+        if !output.json {
+            output.data(&match &setting.value {
+                Some(value) => shell.export(setting.name, &shell.quote(value)),
+                None => shell.unset(setting.name),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Writes `DIR/tune.sh`.

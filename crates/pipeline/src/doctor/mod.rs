@@ -3,6 +3,7 @@
 //! a reader should see the results.
 
 mod check;
+mod compilers;
 mod databases;
 mod devices;
 mod directories;
@@ -11,12 +12,15 @@ mod installed;
 mod kdb;
 mod kdbs;
 mod library;
+mod tuning;
 mod user_cache;
 mod variables;
 
 pub use check::check_installed;
+pub use compilers::check_compilers;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
 pub use installed::Installed;
 pub use library::check_library;
+pub use tuning::check_tuning;
 pub use variables::check_variables;

@@ -1,0 +1,135 @@
+//! Putting caches elsewhere: the lines that a shell reads for it.
+
+use crate::known::Cache;
+use crate::moves::Move;
+use crate::shell::Shell;
+
+/// This process's number among those of its machine, by the launchers: Slurm,
+/// Open MPI, MPICH and its kin, torchrun. 0 where there is none.
+///
+/// Source: Slurm, srun(1); Open MPI, mpirun(1); MPICH, Hydra's wiki; PyTorch,
+/// torch/distributed/run.py.
+const RANK: &str = "${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-\
+                    ${LOCAL_RANK:-0}}}}";
+
+/// Where caches are put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Destination {
+    /// The directory: absolute.
+    pub dir: String,
+    /// Whether each machine and each of its processes gets a directory of its
+    /// own there, made when the shell reads the lines.
+    pub per_rank: bool,
+}
+
+impl Destination {
+    /// In that directory.
+    #[must_use]
+    pub fn new(dir: String, per_rank: bool) -> Self {
+        Self { dir, per_rank }
+    }
+
+    /// The directory as `sh` expands it, outside of quotes.
+    #[must_use]
+    pub fn root(&self) -> String {
+        match self.per_rank {
+            true => format!("{}/$(uname -n)/rank-{RANK}", self.dir),
+            false => self.dir.clone(),
+        }
+    }
+
+    /// The lines that make the directories and set the variables of these
+    /// caches, each variable once. Notes on what they do not do are comments.
+    #[must_use]
+    pub fn lines(&self, caches: &[Cache], shell: Shell) -> Vec<String> {
+        let mut moves: Vec<Move> = Vec::new();
+        let mut lines = Vec::new();
+        for cache in caches {
+            if !cache.move_note.is_empty() {
+                lines.push(format!("# {}: {}", cache.name, cache.move_note));
+            }
+            for one in &cache.moves {
+                // Two caches may be moved together.
+                if !moves.contains(one) {
+                    moves.push(*one);
+                }
+            }
+        }
+        if moves.is_empty() {
+            return lines;
+        }
+        let dir = shell.quote(&self.dir);
+        let root = if self.per_rank {
+            lines.push(shell.local("gfxpack_dir", &dir, &format!("/$(uname -n)/rank-{RANK}")));
+            shell.value_of("gfxpack_dir")
+        } else {
+            dir
+        };
+        let mut made = String::from("mkdir -p --");
+        for one in &moves {
+            made.push_str(&format!(" {root}/{}", one.directory()));
+        }
+        lines.push(made);
+        lines.extend(moves.iter().map(|one| {
+            let value = format!("{root}/{}", one.below);
+            shell.export(one.name, &value)
+        }));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::{Platform, Surroundings};
+
+    #[test]
+    fn what_is_set_moves_every_place_of_every_cache() {
+        let plain = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        for cache in crate::known(&plain) {
+            let set = cache.moves.iter().map(|one| (one.name, format!("/to/{}", one.below)));
+            let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
+            let moved = Surroundings::new(Platform::Linux, variables.into_iter().chain(set), None);
+            let caches = crate::known(&moved);
+            let moved = caches.iter().find(|one| one.name == cache.name).expect(cache.name);
+            assert!(!moved.places.is_empty(), "{}", cache.name);
+            for place in &moved.places {
+                // Locks stay where all processes of a machine look for them.
+                let locks = place.dir.ends_with("miopen-lockfiles");
+                assert!(locks || place.dir.starts_with("/to"), "{}: {place:?}", cache.name);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_for_the_shell() {
+        let plain = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        let caches: Vec<Cache> = crate::known(&plain)
+            .into_iter()
+            .filter(|cache| ["rocfft", "triton"].contains(&cache.name))
+            .collect();
+        let lines = |dir: &str, per_rank, shell| {
+            Destination::new(dir.to_owned(), per_rank).lines(&caches, shell).join("\n")
+        };
+        assert_eq!(
+            lines("/my dir", false, Shell::Sh),
+            "mkdir -p -- '/my dir'/rocfft '/my dir'/triton\n\
+             export ROCFFT_RTC_CACHE_PATH='/my dir'/rocfft/kernels.db\n\
+             export TRITON_CACHE_DIR='/my dir'/triton"
+        );
+        assert_eq!(
+            lines("/d", true, Shell::Sh),
+            format!(
+                "gfxpack_dir=/d\"/$(uname -n)/rank-{RANK}\"\n\
+                 mkdir -p -- \"$gfxpack_dir\"/rocfft \"$gfxpack_dir\"/triton\n\
+                 export ROCFFT_RTC_CACHE_PATH=\"$gfxpack_dir\"/rocfft/kernels.db\n\
+                 export TRITON_CACHE_DIR=\"$gfxpack_dir\"/triton"
+            )
+        );
+        let fish = lines("/d", true, Shell::Fish);
+        assert!(fish.contains("\nset -gx TRITON_CACHE_DIR \"$gfxpack_dir\"/triton"), "{fish}");
+        let csh = lines("/d", true, Shell::Csh);
+        assert!(csh.contains("\nsetenv TRITON_CACHE_DIR \"$gfxpack_dir\"/triton"), "{csh}");
+    }
+}

@@ -1,0 +1,32 @@
+//! The variables that put a cache elsewhere.
+
+/// A variable that names the place of a cache, or of a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Move {
+    /// `TRITON_CACHE_DIR`.
+    pub name: &'static str,
+    /// What it is set to, below the directory of the user's choice.
+    pub below: &'static str,
+    /// Whether that is a file, whose directory must be there.
+    pub is_file: bool,
+}
+
+impl Move {
+    pub(crate) const fn dir(name: &'static str, below: &'static str) -> Self {
+        Self { name, below, is_file: false }
+    }
+
+    pub(crate) const fn file(name: &'static str, below: &'static str) -> Self {
+        Self { name, below, is_file: true }
+    }
+
+    /// The directory that must be there, below that of the user's choice.
+    #[must_use]
+    pub fn directory(&self) -> &'static str {
+        match self.below.rsplit_once('/') {
+            Some((directory, _)) if self.is_file => directory,
+            _ => self.below,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The variables that switch a cache off, and which of their values do.
+
+use std::ffi::OsStr;
+
+use crate::surroundings::Surroundings;
+
+/// A variable that switches a cache, or a part of it, off.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Switch {
+    /// `POCL_KERNEL_CACHE`.
+    pub name: &'static str,
+    /// A value that switches it off: `0`.
+    pub value: &'static str,
+    /// What it does then: completes "off: …".
+    pub effect: &'static str,
+    /// Whether it is the one to use. The others have an older name, or only
+    /// keep the cache from being read.
+    pub usual: bool,
+    rule: Rule,
+}
+
+/// Which values count, as the tool itself reads them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// One of these, in upper or lower case.
+    Words(&'static [&'static str]),
+    /// Anything but nothing, `0` included.
+    NotEmpty,
+    /// Whatever does not begin with a `1`.
+    NotOne,
+}
+
+/// A variable that is in effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SwitchedOff {
+    /// The variable.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it does: completes "off: …".
+    pub effect: &'static str,
+}
+
+impl Switch {
+    pub(crate) const fn new(
+        name: &'static str,
+        value: &'static str,
+        rule: Rule,
+        effect: &'static str,
+    ) -> Self {
+        Self { name, value, effect, usual: true, rule }
+    }
+
+    /// One that `env` does not use.
+    pub(crate) const fn unusual(self) -> Self {
+        Self { usual: false, ..self }
+    }
+
+    /// The variable where it is set so that it counts.
+    pub(crate) fn in_effect(&self, surroundings: &Surroundings) -> Option<SwitchedOff> {
+        let value = surroundings.raw(self.name)?;
+        self.rule.holds(value).then(|| SwitchedOff {
+            name: self.name,
+            value: value.to_string_lossy().into_owned(),
+            effect: self.effect,
+        })
+    }
+}
+
+impl Rule {
+    fn holds(self, value: &OsStr) -> bool {
+        match self {
+            Self::Words(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+            Self::NotEmpty => !value.is_empty(),
+            Self::NotOne => !value.as_encoded_bytes().starts_with(b"1"),
+        }
+    }
+}
+
+/// Every variable that can switch a cache off, by its tool's own reading.
+///
+/// Source: see each rule.
+pub(crate) mod rules {
+    use super::Rule;
+
+    /// Source: ROCm/MIOpen 2d1fd997a, `IsEnabled` in env.hpp.
+    pub(crate) const MIOPEN: Rule = Rule::Words(&["1", "enable", "enabled", "yes", "on", "true"]);
+    /// Source: ROCm/llvm-project, `getCacheDirectory` in
+    /// amd/comgr/src/comgr-env.cpp.
+    pub(crate) const COMGR: Rule = Rule::Words(&["0"]);
+    /// Source: ROCm/rocFFT, library/src/rtc_cache.cpp.
+    pub(crate) const ROCFFT: Rule = Rule::NotEmpty;
+    /// Source: pytools, `strtobool`, by loopy's options.py and PyOpenCL's
+    /// `__init__.py`.
+    pub(crate) const PYTOOLS: Rule = Rule::Words(&["y", "yes", "t", "true", "on", "1"]);
+    /// Source: pocl 3.1 to 6.0, `pocl_get_bool_option` in
+    /// lib/CL/pocl_runtime_config.c.
+    pub(crate) const POCL: Rule = Rule::NotOne;
+    /// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment
+    /// Variables"; pytorch/pytorch, torch/_inductor/config.py.
+    pub(crate) const ONE: Rule = Rule::Words(&["1"]);
+    /// Source: triton-lang/triton, `env_bool` in python/triton/knobs.py.
+    pub(crate) const TRITON: Rule = Rule::Words(&["1", "true", "yes", "on", "y"]);
+    /// Source: Mesa, `debug_parse_bool_option` in src/util/u_debug.c.
+    pub(crate) const MESA: Rule = Rule::Words(&["1", "y", "yes", "t", "true"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::surroundings::{Platform, Surroundings};
+
+    #[track_caller]
+    fn check(cache: &str, variable: (&str, &str), expected: &[&str]) {
+        let surroundings = Surroundings::new(Platform::Linux, [variable], None);
+        let caches = crate::known(&surroundings);
+        let cache = caches.iter().find(|one| one.name == cache).expect(cache);
+        let off = cache.switched_off(&surroundings);
+        let names: Vec<&str> = off.iter().map(|off| off.name).collect();
+        assert_eq!(names, expected, "{variable:?}");
+    }
+
+    #[test]
+    fn each_tool_reads_its_variable_its_own_way() {
+        for (cache, name, off, on) in [
+            ("miopen", "MIOPEN_DISABLE_CACHE", &["1", "YES", "on"][..], &["0", "", "2", "y"][..]),
+            ("comgr", "AMD_COMGR_CACHE", &["0"], &["1", "", "off", "00"]),
+            ("rocfft", "ROCFFT_RTC_CACHE_READ_DISABLE", &["1", "0"], &[""]),
+            ("pytools", "LOOPY_NO_CACHE", &["1", "True", "t"], &["0", "", "enable"]),
+            ("pyopencl", "PYOPENCL_NO_CACHE", &["1", "TRUE"], &["false"]),
+            ("pocl", "POCL_KERNEL_CACHE", &["0", "", "yes"], &["1", "10"]),
+            ("cuda", "CUDA_CACHE_DISABLE", &["1"], &["0", ""]),
+            ("triton", "TRITON_ALWAYS_COMPILE", &["1", "y"], &["0", "t"]),
+            ("inductor", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", &["1"], &["0", "true"]),
+            ("mesa", "MESA_SHADER_CACHE_DISABLE", &["1", "true"], &["false", "on"]),
+        ] {
+            for value in off {
+                check(cache, (name, value), &[name]);
+            }
+            for value in on {
+                check(cache, (name, value), &[]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_printed_to_switch_a_cache_off_does_so() {
+        let surroundings = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        for cache in crate::known(&surroundings) {
+            for switch in cache.switches {
+                check(cache.name, (switch.name, switch.value), &[switch.name]);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Which version of MIOpen an entry belongs to, and which versions are cleared.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::clear::Kept;
+use crate::entry::{Entry, Scan};
+
+/// A version of MIOpen, as its directories and files spell it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MiopenVersion {
+    numbers: [u32; 3],
+    /// What comes after the numbers: a count of commits, or nothing. `None` in
+    /// what a user wrote for all of them.
+    tweak: Option<String>,
+}
+
+/// A text that is no version of MIOpen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is no version\nhint: write it as MIOpen does: 3.4.0")]
+pub struct VersionError(());
+
+impl FromStr for MiopenVersion {
+    type Err = VersionError;
+
+    /// Reads `3.4.0`, which stands for `3.4.0.` and `3.4.0.5b2d` too, and
+    /// `3.4.0.5b2d`, which stands for itself.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text, '.').ok_or(VersionError(()))
+    }
+}
+
+impl fmt::Display for MiopenVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.numbers;
+        write!(f, "{major}.{minor}.{patch}")?;
+        self.tweak.as_ref().map_or(Ok(()), |tweak| write!(f, ".{tweak}"))
+    }
+}
+
+impl MiopenVersion {
+    /// The version that an entry of MIOpen's cache belongs to: `3.4.0.`, or
+    /// `gfx906_60.HIP.3_4_0_.ufdb.txt` and a lock of that. `None` where its name
+    /// tells none.
+    #[must_use]
+    pub fn of_entry(entry: &Entry) -> Option<Self> {
+        let name = entry.path.file_name()?.to_str()?;
+        if entry.is_dir {
+            return parse(name, '.');
+        }
+        let (_, rest) = name.split_once(".HIP.")?;
+        parse(rest.split('.').next()?, '_')
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self.numbers == other.numbers && (self.tweak.is_none() || self.tweak == other.tweak)
+    }
+}
+
+fn parse(text: &str, separator: char) -> Option<MiopenVersion> {
+    let mut parts = text.splitn(4, separator);
+    let mut number = || {
+        let part = parts.next()?;
+        (!part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+            .then(|| part.parse().ok())
+            .flatten()
+    };
+    let numbers = [number()?, number()?, number()?];
+    Some(MiopenVersion { numbers, tweak: parts.next().map(str::to_owned) })
+}
+
+/// Which versions' entries are cleared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Versions {
+    /// All, and what belongs to none.
+    #[default]
+    All,
+    /// This one's.
+    Only(MiopenVersion),
+    /// All but the newest's in each place.
+    AllButNewest,
+}
+
+impl Versions {
+    /// Why an entry of that scan stays; `None` where it may go.
+    #[must_use]
+    pub fn keep(&self, scan: &Scan, entry: &Entry) -> Option<Kept> {
+        if *self == Self::All {
+            return None;
+        }
+        let Some(version) = MiopenVersion::of_entry(entry) else { return Some(Kept::NoVersion) };
+        match self {
+            Self::All => None,
+            Self::Only(wanted) => (!wanted.covers(&version)).then_some(Kept::OtherVersion),
+            Self::AllButNewest => {
+                let all = scan.entries.iter().filter_map(MiopenVersion::of_entry);
+                let newest = all.map(|version| version.numbers).max();
+                (newest == Some(version.numbers)).then_some(Kept::NewestVersion)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_covered() {
+        let read = |text: &str| text.parse::<MiopenVersion>();
+        for text in ["3.4.0", "3.4.0.", "3.5.1.5b2d-dirty"] {
+            assert_eq!(read(text).expect(text).to_string(), text);
+        }
+        for text in ["", "3", "3.4", "3.x.0", "latest", "3..0"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let covers = |one: &str, other: &str| read(one).unwrap().covers(&read(other).unwrap());
+        assert!(covers("3.4.0", "3.4.0.") && covers("3.4.0", "3.4.0.5b2d"));
+        assert!(!covers("3.4.0.", "3.4.0.5b2d") && !covers("3.4.0", "3.4.1."));
+    }
+}

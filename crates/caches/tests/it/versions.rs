@@ -1,0 +1,73 @@
+//! Clearing the cache of one version of MIOpen, or of all but the newest.
+
+use gfxpack_caches::{Place, Versions};
+
+use crate::support::User;
+
+/// What is removed of MIOpen's cache, and `name: reason` of what stays.
+fn cleared(versions: &Versions, user: &User) -> (Vec<String>, Vec<String>) {
+    let (mut gone, mut kept) = (Vec::new(), Vec::new());
+    let places: Vec<Place> = user.cache("miopen").places;
+    let mut clearing = user.clearing();
+    clearing.tuning = true;
+    for place in &places {
+        let scan = place.scan().expect("readable");
+        for entry in &scan.entries {
+            let path = user.below(&entry.path);
+            match versions.keep(&scan, entry).or_else(|| clearing.keeps(place, entry)) {
+                None => gone.push(path),
+                Some(why) => kept.push(format!("{path}: {}", why.name())),
+            }
+        }
+    }
+    (gone, kept)
+}
+
+#[test]
+fn one_version_goes_or_all_but_the_newest() {
+    let user = User::new();
+    for path in [
+        "home/.cache/miopen/3.3.0./gfx906_60.ukdb",
+        "home/.cache/miopen/3.4.0./gfx906_60.ukdb",
+        "home/.cache/miopen/3.10.0.5b2d/gfx906_60.ukdb",
+        "home/.config/miopen/gfx906_60.HIP.3_3_0_.ufdb.txt",
+        "home/.config/miopen/gfx906_60.HIP.3_4_0_.ufdb.txt",
+        "home/.config/miopen/gfx906_60_1.1.0.udb",
+    ] {
+        user.write(path, "x");
+    }
+    let one = Versions::Only("3.4.0".parse().expect("a version"));
+    assert_eq!(
+        cleared(&one, &user),
+        (
+            vec![
+                "home/.cache/miopen/3.4.0.".to_owned(),
+                "home/.config/miopen/gfx906_60.HIP.3_4_0_.ufdb.txt".to_owned(),
+            ],
+            vec![
+                "home/.cache/miopen/3.10.0.5b2d: other-version".to_owned(),
+                "home/.cache/miopen/3.3.0.: other-version".to_owned(),
+                "home/.config/miopen/gfx906_60.HIP.3_3_0_.ufdb.txt: other-version".to_owned(),
+                "home/.config/miopen/gfx906_60_1.1.0.udb: no-version".to_owned(),
+            ]
+        )
+    );
+    let (gone, kept) = cleared(&Versions::AllButNewest, &user);
+    assert_eq!(
+        gone,
+        [
+            "home/.cache/miopen/3.3.0.",
+            "home/.cache/miopen/3.4.0.",
+            "home/.config/miopen/gfx906_60.HIP.3_3_0_.ufdb.txt",
+        ]
+    );
+    assert_eq!(
+        kept,
+        [
+            "home/.cache/miopen/3.10.0.5b2d: newest-version",
+            "home/.config/miopen/gfx906_60.HIP.3_4_0_.ufdb.txt: newest-version",
+            "home/.config/miopen/gfx906_60_1.1.0.udb: no-version",
+        ]
+    );
+    assert_eq!(cleared(&Versions::All, &user).0.len(), 6);
+}

@@ -1,0 +1,79 @@
+//! `caches env`: lines for a shell that switch caches off or move them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gfxpack_caches::{Cache, Destination, Surroundings};
+use serde_json::json;
+
+use super::Chosen;
+use crate::args::ShellName;
+use crate::fail::{self, Result};
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Env {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Put the caches below this directory instead of switching them off
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Below DIR, a directory for each machine and each of a launcher's
+    /// processes on it, chosen when the shell reads the lines
+    #[arg(long, requires = "to")]
+    per_rank: bool,
+    /// The shell that reads it
+    #[arg(long, value_enum, default_value_t)]
+    shell: ShellName,
+}
+
+pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> Result {
+    let caches = args.chosen.of(surroundings);
+    match &args.to {
+        None => disable(&caches, args.shell, output),
+        Some(dir) => {
+            let absolute = std::path::absolute(dir).map_err(fail::io("find", dir))?;
+            let Some(dir) = absolute.to_str() else {
+                return Err(fail::usage(
+                    format!("failed to write `{}` for a shell", absolute.display()),
+                    "give a directory whose name is UTF-8",
+                ));
+            };
+            let destination = Destination::new(dir.to_owned(), args.per_rank);
+            relocate(&caches, &destination, args.shell, output);
+        }
+    }
+    Ok(())
+}
+
+fn relocate(caches: &[Cache], destination: &Destination, shell: ShellName, output: &Output) {
+    for cache in caches.iter().filter(|_| output.json) {
+        for one in &cache.moves {
+            let value = format!("{}/{}", destination.root(), one.below);
+            let body = json!({ "cache": cache.name, "name": one.name, "value": value });
+            output.message("caches-variable", &body);
+        }
+    }
+    for line in destination.lines(caches, shell.into()).iter().filter(|_| !output.json) {
+        output.data(line);
+    }
+}
+
+fn disable(caches: &[Cache], shell: ShellName, output: &Output) {
+    let mut told: Vec<&str> = Vec::new();
+    for cache in caches {
+        if !output.json && !cache.disable_note.is_empty() {
+            output.data(&format!("# {}: {}", cache.name, cache.disable_note));
+        }
+        for switch in cache.switches.iter().filter(|switch| switch.usual) {
+            let (name, value) = (switch.name, switch.value);
+            let body = json!({ "cache": cache.name, "name": name, "value": value });
+            output.message("caches-variable", &body);
+            // Two caches may have one switch.
+            if !output.json && !told.contains(&name) {
+                told.push(name);
+                output.data(&gfxpack_caches::Shell::from(shell).export(name, value));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The environment in which a program has MIOpen tune for what it computes.
+
+use crate::script::Tuning;
+
+/// A variable that a program's environment has to have, or must not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Setting {
+    /// `MIOPEN_FIND_ENFORCE`.
+    pub name: &'static str,
+    /// Its value; none where it has to be unset.
+    pub value: Option<String>,
+}
+
+/// Variables that say how MIOpen searches.
+const SEARCH: [&str; 3] = ["MIOPEN_FIND_ENFORCE", "MIOPEN_FIND_MODE", "MIOPEN_FIND_MODE_FUSION"];
+
+/// Variables that would keep MIOpen from searching, from noting what it finds,
+/// or from keeping what it compiles.
+const IN_THE_WAY: [&str; 4] = [
+    "MIOPEN_DEBUG_DISABLE_FIND_DB",
+    "MIOPEN_DEBUG_FIND_ONLY_SOLVER",
+    "MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK",
+    "MIOPEN_DISABLE_CACHE",
+];
+
+/// What a program's environment has to be so that MIOpen tunes into the
+/// databases in that directory.
+///
+/// Exhaustive tuning looks at no installed database: neither their records nor
+/// the models beside them keep MIOpen from searching. Installed kdbs are not
+/// found either, and kernels are compiled.
+///
+/// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, "Incremental tuning" and
+/// "Exhaustive tuning"; perfdb.rst on which find mode is safe with an enforced
+/// update; find_db.hpp and find_controls.hpp at 2d1fd997a.
+#[must_use]
+pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
+    let set = |name, value: &str| Setting { name, value: Some(value.to_owned()) };
+    let [enforce, mode, fusion_mode] = SEARCH;
+    let mut settings = match tuning {
+        Tuning::Incremental => vec![set(enforce, "3"), unset(mode), unset(fusion_mode)],
+        Tuning::Exhaustive => vec![
+            set(enforce, "4"),
+            set(mode, "1"),
+            set(fusion_mode, "1"),
+            set("MIOPEN_SYSTEM_DB_PATH", databases),
+        ],
+    };
+    settings.push(set("MIOPEN_USER_DB_PATH", databases));
+    settings.extend(IN_THE_WAY.map(unset));
+    settings
+}
+
+/// What takes [`settings`] back. The directory of the user's databases stays
+/// set: the results are in it.
+#[must_use]
+pub fn unsettings() -> Vec<Setting> {
+    SEARCH.into_iter().chain(["MIOPEN_SYSTEM_DB_PATH"]).map(unset).collect()
+}
+
+fn unset(name: &'static str) -> Setting {
+    Setting { name, value: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script;
+
+    #[test]
+    fn a_program_tunes_as_the_script_does() {
+        for tuning in [Tuning::Incremental, Tuning::Exhaustive] {
+            let script = script::tuning(&[], tuning);
+            for Setting { name, value } in settings(tuning, "/u") {
+                match value.as_deref() {
+                    Some("/u") => {}
+                    Some(value) => {
+                        let words: Vec<&str> = script.split_whitespace().collect();
+                        assert!(words.contains(&&*format!("{name}={value}")), "{name}");
+                    }
+                    None => {
+                        let unset = |line: &str| line.starts_with("unset ") && line.contains(name);
+                        assert!(script.lines().any(unset), "{name}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn off_takes_back_what_makes_a_program_slow() {
+        let off = unsettings();
+        for tuning in [Tuning::Incremental, Tuning::Exhaustive] {
+            let set = settings(tuning, "/u").into_iter().filter(|setting| setting.value.is_some());
+            for Setting { name, .. } in set.filter(|one| one.name != "MIOPEN_USER_DB_PATH") {
+                assert!(off.contains(&unset(name)), "{name}");
+            }
+        }
+    }
+}
