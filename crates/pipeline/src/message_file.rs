@@ -36,7 +36,12 @@ impl MessageFile {
                 "--message-format json writes them there in place of text",
             ));
         }
-        let file = File::create(path).map_err(error::io("write", path))?;
+        let file = File::create(path).map_err(|error| {
+            error::usage(
+                format!("failed to write `{}`: {error}", path.display()),
+                "name a file in a directory that is there",
+            )
+        })?;
         Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, broken: None }) })
     }
 
