@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gfxpack_tests::project::{Project, Run, finish};
+use gfxpack_tests::project::{Project, Run, finish, tool};
 use gfxpack_tests::terminal::on_a_terminal;
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ fn messages_go_to_a_file_while_people_read_text() {
         let json = project.run(&json).expect_code(code).stdout;
         assert_eq!(comparable(&project.text("m.jsonl")), comparable(&json), "{arguments:?}");
     };
-    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
+    let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "1"];
     both(&[BUILD, &compiler].concat(), 100, "error: failed to compile 1 of 2 kernels");
     both(&[BUILD, &compiler, &["--dry-run"]].concat(), 0, "compile jobs: 1 in the cache");
     both(&["kdb", "info", "o/kdb/gfx906_60.kdb"], 0, "1 of 1 sources");
@@ -195,10 +195,43 @@ fn messages_go_to_a_file_while_people_read_text() {
     both(&["build", "--out", "o", "--no-such-option"], 2, "error: unexpected argument");
     both(&["kdb", "info", "none.kdb"], 2, "error: ");
 
-    let run = project.run(&["targets", "--json", "o"]).expect_code(2);
-    assert!(run.stderr.contains("failed to write `o`"), "{}", run.stderr);
+    let run = project.run(&["targets", "--json", "k.cpp/m"]).expect_code(2);
+    assert!(run.stderr.contains("failed to write `k.cpp/m`"), "{}", run.stderr);
     let run = project.run(&["targets", "--json", "-"]).expect_code(2);
     assert!(run.stderr.contains("hint: --message-format json"), "{}", run.stderr);
     let run = project.run(&["targets", "--json", "/dev/full"]).expect_code(1);
     assert!(run.stderr.contains("failed to write `/dev/full`"), "{}", run.stderr);
+}
+
+/// Prints a line for each test case, as another reader finds it.
+const JUNIT_READER: &str = r#"
+import sys, xml.etree.ElementTree as tree
+for suite in tree.parse(sys.argv[1]).getroot().iter("testsuite"):
+    print(*(suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")))
+    for case in suite.iter("testcase"):
+        time = "at once" if float(case.get("time")) == 0 else "took time"
+        failure = case.find("failure")
+        print(case.get("classname"), case.get("name"), time, "skipped" if case.find("skipped") is not None else "")
+        if failure is not None:
+            print(failure.get("type"), failure.get("message"), len(failure.text.splitlines()))
+"#;
+
+#[test]
+fn test_results_have_every_kernel() {
+    let project = project(&["-DTALK=none", "-DTALK=much", "-DTALK=<&>"]);
+    let read = || tool("python3", &["-c", JUNIT_READER, "r/k.xml"], project.path());
+    build(&project, &["--junit", "r/k.xml"]).expect_code(100);
+    let cold = read();
+    assert_eq!(cold.lines().next(), Some("gfx906@60 3 1 0 0"), "{cold}");
+    assert_eq!(cold.matches("took time").count(), 3, "{cold}");
+    assert!(cold.contains("gfx906@60 k.cpp.o -DN=2 -DTALK=<&> -mcpu=gfx906 "), "{cold}");
+    // The message, ten lines, and how many there are more.
+    assert!(cold.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{cold}");
+
+    build(&project, &["--junit", "r/k.xml"]).expect_code(100);
+    let warm = read();
+    assert_eq!(warm.matches("at once").count(), 2, "{warm}");
+    assert!(warm.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{warm}");
+    let run = build(&project, &["--junit", "r"]).expect_code(2);
+    assert!(run.stderr.contains("failed to accept --junit `r`"), "{}", run.stderr);
 }

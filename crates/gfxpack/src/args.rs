@@ -236,6 +236,9 @@ pub(crate) struct Build {
     /// and what failed
     #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
     pub(crate) report: Option<PathBuf>,
+    /// Write the kernels as test results in JUnit's XML, for CI services
+    #[arg(long, help_heading = "Build", value_name = "FILE.xml", conflicts_with = "dry_run")]
+    pub(crate) junit: Option<PathBuf>,
     /// How compilers are started, for finding faults: every way gives the same
     /// objects
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]

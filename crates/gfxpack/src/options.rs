@@ -108,6 +108,7 @@ pub(crate) fn build_options(args: &Build) -> BuildOptions {
         allow_partial: args.allow_partial,
         form: kdb_form(args.form),
         report: args.report.clone(),
+        junit: args.junit.clone(),
         shortcuts: args.shortcuts(),
         allow_read: args.allow_read.clone(),
         retry_refused: args.retry_refused,

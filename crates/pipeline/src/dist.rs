@@ -121,14 +121,15 @@ impl<'a> Dist<'a> {
     ) -> Result<Built> {
         let (prepared, options) = (&self.prepared, &self.options.build);
         let signer = packaging.as_ref().map(PackagePlan::signer).transpose()?.flatten();
-        options.report.as_deref().map_or(Ok(()), report::check)?;
+        report::check(options)?;
         let remote = RemoteBackends::connect(options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
         let mut facts = Facts::new();
         let files = FailureFiles::new(&options.out, None, options.report.as_deref());
         let made = build::build(prepared, options, &files, &remote, cancel, progress, &mut facts);
-        let reported = report::write(&facts, prepared, &files, made.as_ref().err(), progress);
+        let reported =
+            report::write(&facts, prepared, options, &files, made.as_ref().err(), progress);
         let Made { kdbs, summary } = made?;
         reported?;
         let failed: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();

@@ -16,6 +16,7 @@ pub mod destination;
 pub mod dist;
 pub mod doctor;
 pub mod error;
+mod excerpt;
 pub mod exit_code;
 pub mod explain;
 pub mod failure_log;

@@ -123,6 +123,8 @@ pub struct BuildOptions {
     pub form: KdbForm,
     /// Where the build report goes, an HTML page.
     pub report: Option<PathBuf>,
+    /// Where the kernels go as test results, in JUnit's XML.
+    pub junit: Option<PathBuf>,
     /// The shortcuts that may be taken.
     pub shortcuts: Shortcuts,
     /// Directories besides the sources that compilers may read.

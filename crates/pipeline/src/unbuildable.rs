@@ -38,7 +38,8 @@ impl From<&InputFault> for Reason {
 }
 
 impl Reason {
-    fn kind(&self) -> &'static str {
+    /// The kind, as messages name it.
+    pub(crate) fn kind(&self) -> &'static str {
         if self.no_source { "no-source" } else { "not-compilable" }
     }
 }

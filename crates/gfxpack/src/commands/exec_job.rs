@@ -30,6 +30,7 @@ pub(crate) fn run(
         allow_partial: false,
         form: KdbForm::default(),
         report: None,
+        junit: None,
         shortcuts: Shortcuts::default(),
         allow_read: args.allow_read.clone(),
         retry_refused: false,

@@ -4,16 +4,13 @@ use gfxpack_compile::Failure;
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
+use crate::excerpt::{Excerpt, shortened};
 use crate::failure_log::FailureFiles;
 use crate::failures::{Groups, told_reason};
-use crate::text::{counted, grouped};
+use crate::text::counted;
 
 /// So many kernels that fail like an earlier one are named as they do.
 const NAMED: usize = 5;
-/// So many lines of a compiler's output are shown.
-const LINES: usize = 10;
-/// So many letters of a line.
-const LETTERS: usize = 400;
 
 /// Tells of failures: the first of each reason with some of the compiler's
 /// output, the next few by name, and how many there were at the end.
@@ -52,20 +49,8 @@ impl FailureTexts {
 
     /// The lines of an output that are worth showing, and where the others are.
     fn excerpt(&self, output: &str) -> Vec<String> {
-        let all: Vec<&str> = output.lines().collect();
-        let reason = told_reason(output);
-        let reason = reason.and_then(|reason| all.iter().position(|line| *line == reason));
-        // Warnings may stand above the reason, and they may be thousands.
-        let start = reason.filter(|reason| *reason >= LINES).unwrap_or(0);
-        let shown = &all[start..all.len().min(start + LINES)];
-        let mut lines: Vec<String> = shown.iter().map(|line| shortened(line)).collect();
-        let is_cut = lines.iter().zip(shown).any(|(line, whole)| line != whole);
-        let more = match all.len() - shown.len() {
-            0 if !is_cut => return lines,
-            0 => "the whole lines".to_owned(),
-            1 => "1 more line".to_owned(),
-            more => format!("{} more lines", grouped(more)),
-        };
+        let Excerpt { mut lines, more } = Excerpt::new(output);
+        let Some(more) = more else { return lines };
         lines.push(match self.files.holding(output) {
             Some(file) => format!("… {more} in {}", file.display()),
             None => format!("… {more}; --message-format json has all"),
@@ -96,52 +81,5 @@ impl FailureTexts {
             });
         }
         lines
-    }
-}
-
-/// A line that no terminal has to scroll for.
-fn shortened(line: &str) -> String {
-    match line.char_indices().nth(LETTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn excerpt(output: &str) -> Vec<String> {
-        FailureTexts::new(&FailureFiles::new(Path::new("o"), None, None)).excerpt(output)
-    }
-
-    #[test]
-    fn ten_lines_are_shown_and_the_rest_is_counted() {
-        let numbered = |count: usize| -> String { (0..count).map(|n| format!("{n}\n")).collect() };
-        assert_eq!(excerpt(&numbered(10)).len(), 10);
-        let one = excerpt(&numbered(11));
-        assert_eq!((one.len(), one[10].as_str()), (11, "… 1 more line in o/refused.log"));
-        let many = excerpt(&numbered(6933));
-        assert_eq!((many.len(), many[10].as_str()), (11, "… 6,923 more lines in o/refused.log"));
-        assert_eq!(excerpt(""), [""; 0]);
-    }
-
-    #[test]
-    fn the_reason_is_shown_wherever_it_is() {
-        let noise = "k.cl:1:1: warning: w\n".repeat(50);
-        let lines = excerpt(&format!("{noise}k.cl:2:2: error: x\n  2 | y\n"));
-        assert_eq!(
-            lines,
-            ["k.cl:2:2: error: x", "  2 | y", "… 50 more lines in o/refused.log"].map(String::from)
-        );
-    }
-
-    #[test]
-    fn long_lines_are_cut() {
-        let lines = excerpt(&"ß".repeat(100_000));
-        assert_eq!(lines[0].chars().count(), LETTERS + 1);
-        assert_eq!(lines[1], "… the whole lines in o/refused.log");
     }
 }

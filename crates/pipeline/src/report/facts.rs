@@ -189,6 +189,11 @@ impl Facts {
         }
     }
 
+    /// Whether the store had the job's object.
+    pub(crate) fn is_cached(&self, job: JobId) -> bool {
+        self.cached.contains_key(&job)
+    }
+
     /// The whole, without single jobs. `seconds` is how long the build took,
     /// `error` what ended it early.
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {

@@ -3,42 +3,52 @@
 
 mod charts;
 mod facts;
+mod junit;
 pub mod kdb_stats;
 mod page;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use gfxpack_process::write_atomic_with;
 
 pub(crate) use facts::{Facts, OUTPUT_LIMIT};
 pub use page::PRECOMPILED_HEADERS;
 
-use crate::destination::replace;
+use crate::destination::{Destination, replace};
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
+use crate::options::BuildOptions;
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::unbuildable;
 
-/// Sees that a report can be written there, before hours of work.
-pub fn check(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Err(error::usage(
-            format!("failed to accept --report `{}`: it is a directory", path.display()),
-            "give the name of a file, as report.html",
-        ));
+/// Sees that reports can be written where they go, before hours of work.
+///
+/// # Errors
+/// Where a directory is there.
+pub(crate) fn check(options: &BuildOptions) -> Result<()> {
+    let reports =
+        [("--report", &options.report, "report.html"), ("--junit", &options.junit, "kernels.xml")];
+    for (option, path, example) in reports {
+        if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {
+            return Err(error::usage(
+                format!("failed to accept {option} `{}`: it is a directory", path.display()),
+                format!("give the name of a file, as {example}"),
+            ));
+        }
     }
     Ok(())
 }
 
 /// Reports a build that ended, well or with an error: the log of what failed,
-/// and the page if one is wanted.
+/// and the page and the test results if they are wanted.
 ///
 /// # Errors
 /// Where one of them can't be written.
 pub(crate) fn write(
     facts: &Facts,
     prepared: &Prepared,
+    options: &BuildOptions,
     files: &FailureFiles,
     error: Option<&Error>,
     progress: &dyn Progress,
@@ -52,6 +62,15 @@ pub(crate) fn write(
     if let Some(path) = &files.report {
         let page = page::page(facts, plan, &summary);
         replace(path, page.as_bytes()).map_err(error::io("write", path))?;
+    }
+    if let Some(path) = &options.junit {
+        let write = || match Destination::of(path)? {
+            Destination::File(path) => {
+                write_atomic_with(&path, |out| junit::write(facts, prepared, out))
+            }
+            Destination::Stream(mut stream) => junit::write(facts, prepared, &mut stream),
+        };
+        write().map_err(error::io("write", path))?;
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ pub fn run(
         Some(own) => own.contains(&job),
         None => shard::by_hash(job, shard.shard.count()) == shard.shard.index(),
     };
-    build.report.as_deref().map_or(Ok(()), report::check)?;
+    report::check(build)?;
     let digest = stored.digest();
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, cancel)?;
@@ -95,7 +95,7 @@ pub fn run(
     };
     let ended = run.run(&mut facts);
     progress.event(Event::BuildEnded { kept: keeps(&ended) });
-    let reported = report::write(&facts, &prepared, &files, ended.as_ref().err(), progress);
+    let reported = report::write(&facts, &prepared, build, &files, ended.as_ref().err(), progress);
     let manifest = ShardManifest {
         plan: digest,
         shard: shard.shard,

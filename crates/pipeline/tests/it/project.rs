@@ -139,6 +139,7 @@ impl Project {
                 allow_partial: false,
                 form: KdbForm::default(),
                 report: None,
+                junit: None,
                 shortcuts: Shortcuts::NONE,
                 allow_read: Vec::new(),
                 retry_refused: false,

@@ -1,0 +1,155 @@
+//! A build as JUnit XML, which CI services read: a suite for each target, and
+//! in it a test case for each kernel.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use gfxpack_model::JobId;
+use gfxpack_plan::plan::KdbPlan;
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+
+use super::facts::Facts;
+use crate::excerpt::Excerpt;
+use crate::failures::Group;
+use crate::prepare::Prepared;
+use crate::unbuildable::Unbuilt;
+
+/// Writes all kernels of a build that ended.
+pub(super) fn write(facts: &Facts, prepared: &Prepared, out: &mut dyn Write) -> io::Result<()> {
+    let groups = facts.failures.list().iter();
+    let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
+    let suites = Suites { facts, prepared, failed: failed.collect() };
+    let mut xml = Writer::new_with_indent(out, b' ', 1);
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    xml.create_element("testsuites").with_attribute(("name", "gfxpack")).write_inner_content(
+        |xml| prepared.plan.kdbs.iter().try_for_each(|kdb| suites.write(kdb, xml)),
+    )?;
+    xml.get_mut().write_all(b"\n")
+}
+
+struct Suites<'a> {
+    facts: &'a Facts,
+    prepared: &'a Prepared,
+    failed: HashMap<JobId, &'a Group>,
+}
+
+type Xml<'a> = Writer<&'a mut dyn Write>;
+
+impl Suites<'_> {
+    fn write(&self, kdb: &KdbPlan, xml: &mut Xml<'_>) -> io::Result<()> {
+        let target = kdb.target.to_string();
+        let unbuilt = self.prepared.inputs.unbuildable.get(&kdb.target);
+        let unbuilt = unbuilt.map_or(&[][..], Vec::as_slice);
+        let count = |is: &dyn Fn(JobId) -> bool| kdb.rows.iter().filter(|row| is(row.job)).count();
+        let failures = count(&|job| self.failed.contains_key(&job)) + unbuilt.len();
+        let skipped = count(&|job| self.is_skipped(job));
+        let time = kdb.rows.iter().map(|row| self.milliseconds(row.job)).sum();
+        let suite = xml.create_element("testsuite").with_attributes([
+            ("name", target.as_str()),
+            ("tests", (kdb.rows.len() + unbuilt.len()).to_string().as_str()),
+            ("failures", failures.to_string().as_str()),
+            ("errors", "0"),
+            ("skipped", skipped.to_string().as_str()),
+            ("time", seconds(time).as_str()),
+        ]);
+        suite.write_inner_content(|xml| {
+            for row in &kdb.rows {
+                self.kernel(&target, &row.key.to_string(), row.job, xml)?;
+            }
+            unbuilt.iter().try_for_each(|unbuilt| missing(&target, unbuilt, xml))
+        })?;
+        Ok(())
+    }
+
+    /// Whether a job was not reached: the build was ended before.
+    fn is_skipped(&self, job: JobId) -> bool {
+        !self.failed.contains_key(&job)
+            && !self.facts.is_cached(job)
+            && !self.facts.jobs.contains_key(&job)
+    }
+
+    fn milliseconds(&self, job: JobId) -> u64 {
+        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis())
+    }
+
+    fn kernel(&self, target: &str, key: &str, job: JobId, xml: &mut Xml<'_>) -> io::Result<()> {
+        let (key, time) = (plain(key), seconds(self.milliseconds(job)));
+        let case = xml.create_element("testcase").with_attributes([
+            ("classname", target),
+            ("name", key.as_str()),
+            ("time", time.as_str()),
+        ]);
+        let Some(group) = self.failed.get(&job) else {
+            if self.is_skipped(job) {
+                case.write_inner_content(|xml| {
+                    xml.create_element("skipped").write_empty().map(drop)
+                })?;
+            } else {
+                case.write_empty()?;
+            }
+            return Ok(());
+        };
+        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output());
+        let output = own.map_or(group.example.output.as_str(), |output| output);
+        let text = format!("{}\n{}", group.message, Excerpt::new(output).text());
+        failure(group.example.kind.name(), group.title(), &text, |write| {
+            case.write_inner_content(|xml| write(xml)).map(drop)
+        })
+    }
+}
+
+/// A key that no compiler was asked for.
+fn missing(target: &str, unbuilt: &Unbuilt, xml: &mut Xml<'_>) -> io::Result<()> {
+    let key = plain(&unbuilt.key.to_string());
+    let case = xml.create_element("testcase").with_attributes([
+        ("classname", target),
+        ("name", key.as_str()),
+        ("time", "0.000"),
+    ]);
+    let reason = &unbuilt.reason;
+    failure(reason.kind(), &reason.text, &reason.text, |write| {
+        case.write_inner_content(|xml| write(xml)).map(drop)
+    })
+}
+
+/// Has the element of a failure written into its test case.
+fn failure(
+    kind: &str,
+    reason: &str,
+    text: &str,
+    into_case: impl FnOnce(&dyn Fn(&mut Xml<'_>) -> io::Result<()>) -> io::Result<()>,
+) -> io::Result<()> {
+    let (reason, text) = (plain(reason), plain(text));
+    into_case(&|xml| {
+        let element = xml
+            .create_element("failure")
+            .with_attributes([("type", kind), ("message", reason.as_str())]);
+        element.write_text_content(BytesText::new(&text)).map(drop)
+    })
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
+}
+
+/// A text without the characters that XML can't hold.
+fn plain(text: &str) -> String {
+    let is_allowed = |c: &char| match c {
+        '\t' | '\n' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        c => !c.is_control(),
+    };
+    text.chars().filter(is_allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_what_xml_can_hold() {
+        assert_eq!(plain("a\tß\n\u{1b}[1mb\u{0}\u{ffff}"), "a\tß\n[1mb");
+        assert_eq!(seconds(61_005), "61.005");
+    }
+}
