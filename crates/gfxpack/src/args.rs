@@ -62,8 +62,8 @@ pub(crate) use shell::ShellName;
     Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
     (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
     GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
-    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), NO_COLOR, SOURCE_DATE_EPOCH \
-    (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
+    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
+    GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
     (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time."
 )]
 pub(crate) struct Args {
@@ -239,6 +239,10 @@ pub(crate) struct Build {
     /// Write the kernels as test results in JUnit's XML, for CI services
     #[arg(long, help_heading = "Build", value_name = "FILE.xml", conflicts_with = "dry_run")]
     pub(crate) junit: Option<PathBuf>,
+    /// Whether a CI service shows each reason for failing beside its log; with
+    /// auto, where GITHUB_ACTIONS is true
+    #[arg(long, value_enum, default_value_t, help_heading = "Build", value_name = "SERVICE")]
+    pub(crate) annotations: Annotations,
     /// How compilers are started, for finding faults: every way gives the same
     /// objects
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
@@ -262,6 +266,18 @@ pub(crate) struct Build {
     /// Say what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
+}
+
+/// Which CI service reads annotations from the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Annotations {
+    /// The one that this runs on, if any.
+    #[default]
+    Auto,
+    /// GitHub Actions.
+    Github,
+    /// None.
+    None,
 }
 
 /// How compilers are started.

@@ -47,6 +47,8 @@ pub(crate) struct Environment {
     no_color: bool,
     /// Where ROCm is installed.
     pub(crate) rocm_path: Option<PathBuf>,
+    /// Whether GitHub Actions reads what is written.
+    pub(crate) github_actions: bool,
     compiler: Vec<(OsString, OsString)>,
 }
 
@@ -112,6 +114,7 @@ impl Environment {
             no_color: variable("NO_COLOR").is_some()
                 || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
+            github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
             compiler,
         }
     }

@@ -13,9 +13,9 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs, LayoutArg,
-    LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs, SlurmArgs,
-    ToolchainArgs,
+    self, Annotations, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs,
+    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs,
+    SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -100,7 +100,7 @@ pub(crate) fn cache_dir(args: &CacheDir, environment: &Environment) -> CacheOpti
 }
 
 /// How jobs are run and kdbs written.
-pub(crate) fn build_options(args: &Build) -> BuildOptions {
+pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOptions {
     BuildOptions {
         out: args.out.clone(),
         jobs: args.jobs,
@@ -109,6 +109,11 @@ pub(crate) fn build_options(args: &Build) -> BuildOptions {
         form: kdb_form(args.form),
         report: args.report.clone(),
         junit: args.junit.clone(),
+        annotations: match args.annotations {
+            Annotations::Auto => environment.github_actions,
+            Annotations::Github => true,
+            Annotations::None => false,
+        },
         shortcuts: args.shortcuts(),
         allow_read: args.allow_read.clone(),
         retry_refused: args.retry_refused,

@@ -125,6 +125,8 @@ pub struct BuildOptions {
     pub report: Option<PathBuf>,
     /// Where the kernels go as test results, in JUnit's XML.
     pub junit: Option<PathBuf>,
+    /// Whether failures are told as annotations of GitHub Actions.
+    pub annotations: bool,
     /// The shortcuts that may be taken.
     pub shortcuts: Shortcuts,
     /// Directories besides the sources that compilers may read.

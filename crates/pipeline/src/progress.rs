@@ -112,6 +112,8 @@ pub enum Event<'a> {
         /// Whether it is kept.
         kept: bool,
     },
+    /// A line that a CI service reads from the log.
+    Annotation(&'a str),
     /// The build's facts, as the report has them.
     Report(&'a Value),
     /// A package was written, or lies there as it would be written.

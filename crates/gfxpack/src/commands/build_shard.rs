@@ -37,7 +37,14 @@ pub(super) fn run(
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let reporter = Reporter::new(output);
-    let built = build::run(&options, &cache, &search, &build_options(args), cancel, &reporter)?;
+    let built = build::run(
+        &options,
+        &cache,
+        &search,
+        &build_options(args, environment),
+        cancel,
+        &reporter,
+    )?;
     summarise(&built, begun, output);
     Ok(build::outcome(&built.manifest.jobs, shard)?)
 }

@@ -94,7 +94,7 @@ fn options(
     Ok(DistOptions {
         prepare: plan.options(environment)?,
         stored_plan: args.stored.plan.clone(),
-        build: build_options(args),
+        build: build_options(args, environment),
         package,
     })
 }

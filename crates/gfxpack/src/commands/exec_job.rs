@@ -31,6 +31,7 @@ pub(crate) fn run(
         form: KdbForm::default(),
         report: None,
         junit: None,
+        annotations: false,
         shortcuts: Shortcuts::default(),
         allow_read: args.allow_read.clone(),
         retry_refused: false,

@@ -95,6 +95,7 @@ impl Progress for Reporter {
                 self.with_build(|view| view.finish(kept));
                 self.build.lock().unwrap_or_else(PoisonError::into_inner).clear();
             }
+            Event::Annotation(line) => output.stderr(line),
             Event::Report(summary) => output.message("report", summary),
             Event::Package { file_name, size: bytes, new } => {
                 let verb = if new { "packaged" } else { "unchanged" };

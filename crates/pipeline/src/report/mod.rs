@@ -1,6 +1,7 @@
 //! The report of a build: one HTML page that holds all it needs, and the same
 //! facts as a message. The page of a kdb is in [`kdb_stats`].
 
+mod annotations;
 mod charts;
 mod facts;
 mod junit;
@@ -62,6 +63,11 @@ pub(crate) fn write(
     if let Some(path) = &files.report {
         let page = page::page(facts, plan, &summary);
         replace(path, page.as_bytes()).map_err(error::io("write", path))?;
+    }
+    if options.annotations {
+        for line in annotations::github(&facts.failures, plan) {
+            progress.event(Event::Annotation(&line));
+        }
     }
     if let Some(path) = &options.junit {
         let write = || match Destination::of(path)? {

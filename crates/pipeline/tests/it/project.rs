@@ -140,6 +140,7 @@ impl Project {
                 form: KdbForm::default(),
                 report: None,
                 junit: None,
+                annotations: false,
                 shortcuts: Shortcuts::NONE,
                 allow_read: Vec::new(),
                 retry_refused: false,
