@@ -3,10 +3,16 @@
 
 mod archive;
 mod deb;
+mod deb_control;
 mod outcome;
 mod readers;
 mod rpm;
+mod rpm_digests;
 mod rpm_header;
+mod rpm_index;
+mod rpm_tags;
+mod rpm_types;
+mod tar_numbers;
 mod tarball;
 
 use std::fs::{File, OpenOptions};
@@ -15,8 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+pub use outcome::{About, Report, Signed, Visitor};
 use outcome::{Outcome, Stop};
-pub use outcome::{Report, Signed, Visitor};
 use readers::Limited;
 
 /// The most that is read of an index, a signature or a file of keys, in bytes:

@@ -17,3 +17,4 @@ pub use package_info::PackageInfo;
 pub use with_dependencies::with_dependencies;
 
 pub(crate) use files::files;
+pub(crate) use rpm::KEY_FILE as RPM_KEY_FILE;

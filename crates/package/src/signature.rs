@@ -23,29 +23,52 @@ pub(crate) enum Algorithm {
 
 /// The algorithm of a signature packet of version 4, if rpm reads such.
 ///
-/// Source: RFC 9580, 4.2, 5.2.3, 9.1.
+/// Source: RFC 9580, 5.2.3, 9.1.
 pub(crate) fn algorithm(signature: &[u8]) -> Option<Algorithm> {
-    const SIGNATURE: u8 = 2;
-    let first = *signature.first()?;
-    let (tag, header) = match first {
-        0xc0.. => {
-            let length = match signature.get(1)? {
-                0..=191 => 1,
-                192..=223 => 2,
-                255 => 5,
-                _ => return None,
-            };
-            (first & 0x3f, 1 + length)
-        }
-        0x80.. => (first >> 2 & 0xf, 1 + *[1, 2, 4].get(usize::from(first & 3))?),
-        _ => return None,
-    };
-    let [version, _, algorithm] = signature.get(header..header + 3)? else { return None };
-    match (tag, version, algorithm) {
-        (SIGNATURE, 4, 1 | 3) => Some(Algorithm::Rsa),
-        (SIGNATURE, 4, 17 | 19 | 22 | 27) => Some(Algorithm::Dsa),
+    let (start, _) = body(signature)?;
+    let [version, _, algorithm] = signature.get(start..start + 3)? else { return None };
+    match (version, algorithm) {
+        (4, 1 | 3) => Some(Algorithm::Rsa),
+        (4, 17 | 19 | 22 | 27) => Some(Algorithm::Dsa),
         _ => None,
     }
+}
+
+/// Whether the bytes begin with a whole signature packet of a known version.
+///
+/// Source: RFC 9580, 5.2; rpm 4.18, rpmio/rpmpgp_internal.c, `pgpPrtParams`.
+pub(crate) fn is_packet(signature: &[u8]) -> bool {
+    let Some((start, length)) = body(signature) else { return false };
+    let body = signature.get(start..).and_then(|rest| rest.get(..length));
+    body.and_then(|body| body.first()).is_some_and(|version| (3..=6).contains(version))
+}
+
+/// Where the body of a signature packet begins, and its length.
+///
+/// Source: RFC 9580, 4.2.
+fn body(signature: &[u8]) -> Option<(usize, usize)> {
+    const SIGNATURE: u8 = 2;
+    let first = *signature.first()?;
+    let number = |range: std::ops::Range<usize>| {
+        let bytes = signature.get(range)?.iter();
+        Some(bytes.fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let (tag, start, length) = match first {
+        0xc0.. => match *signature.get(1)? {
+            short @ 0..=191 => (first & 0x3f, 2, usize::from(short)),
+            long @ 192..=223 => {
+                (first & 0x3f, 3, (usize::from(long - 192) << 8) + number(2..3)? + 192)
+            }
+            255 => (first & 0x3f, 6, number(2..6)?),
+            _ => return None,
+        },
+        0x80.. => {
+            let size = *[1, 2, 4].get(usize::from(first & 3))?;
+            (first >> 2 & 0xf, 1 + size, number(1..1 + size)?)
+        }
+        _ => return None,
+    };
+    (tag == SIGNATURE).then_some((start, length))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod apt;
 mod error;
 mod indexes;
+mod keys;
 mod listed;
 mod package;
 mod rpm;
@@ -81,6 +82,13 @@ impl Verifier<'_> {
             self.tell(list, Subject::Checksums, findings);
         } else if indexes.is_empty() && there.is_empty() {
             return Err(VerifyError::NoPackage { dir: dir.to_owned() });
+        }
+        match keys::check(dir) {
+            Ok(keys) => keys.into_iter().for_each(|(key, finding)| {
+                self.tell(key, Subject::Index, vec![finding]);
+            }),
+            // The packages are checked all the same.
+            Err(error) => (self.report)(Err(error)),
         }
         for (index, findings) in indexes {
             self.tell(index, Subject::Index, findings);

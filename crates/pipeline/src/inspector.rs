@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gfxpack_kdb::VerifyOptions;
+use gfxpack_package::read::About;
 use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, Severity};
 
@@ -36,6 +37,25 @@ impl Inspector for DatabaseInspector {
         };
         inspected.unwrap_or_else(failed)
     }
+
+    fn missing(&self, about: &About, files: &[String]) -> Option<String> {
+        let has_kdb = files.iter().any(|path| path.ends_with(".kdb"));
+        (is_of_kernels(about) && !has_kdb)
+            .then(|| "it is a package of kernels and has no kdb".to_owned())
+    }
+}
+
+/// Whether a package should have a kdb: it is called like AMD's packages of
+/// kernels, or describes itself as gfxpack's do. Families and metapackages
+/// depend on others that have one.
+fn is_of_kernels(about: &About) -> bool {
+    let named = |name: &str| name.find("gfx").is_some_and(|at| name[at..].contains("kdb"));
+    let summary = about.summary.to_ascii_lowercase();
+    let described = summary.starts_with("precompiled ")
+        && summary.contains("kernels")
+        && summary.contains(" for gfx");
+    let on_others = about.depends.iter().any(|name| name.contains("gfx"));
+    (named(&about.name) || described) && !on_others
 }
 
 impl DatabaseInspector {
@@ -74,6 +94,28 @@ fn with_rest(mut findings: Vec<String>, total: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_of_kernels_must_have_a_kdb() {
+        let inspector = DatabaseInspector { max_object_bytes: 1 << 20 };
+        let check = |name: &str, summary: &str, depends: &[&str], expected: bool| {
+            let depends = depends.iter().map(|name| (*name).to_owned()).collect();
+            let about = About { name: name.to_owned(), summary: summary.to_owned(), depends };
+            let other = ["/usr/share/miopen/db/gfx906_60.db.txt".to_owned()];
+            assert_eq!(inspector.missing(&about, &other).is_some(), expected, "{name}: {summary}");
+            let kdb = ["/usr/share/miopen/db/gfx906_60.kdb".to_owned()];
+            assert_eq!(inspector.missing(&about, &kdb), None, "{name}");
+        };
+        check("miopen-hip-gfx906-60kdb6.4.1", "", &[], true);
+        check("miopen-hip-gfx906kdb-1.0-1.tar.gz", "", &[], true);
+        check("miopen-hip-gfx906kdb", "", &["rpmlib(PayloadIsZstd)"], true);
+        check("ours-gfx1030", "Precompiled kernels of ours for gfx1030", &[], true);
+        let meta = "precompiled MIOpen kernels for gfx9 GPUs (metapackage)";
+        check("miopen-hip-gfx9kdb", meta, &["miopen-hip-gfx906kdb"], false);
+        check("rocblas-gfx90a", "BLAS for gfx90a", &[], false);
+        check("foreign", "stands in for somebody else's package", &[], false);
+        check("kdb-tools", "", &[], false);
+    }
 
     #[test]
     fn databases_are_looked_into_by_their_names() {

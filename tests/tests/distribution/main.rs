@@ -9,6 +9,7 @@ mod earlier;
 mod judges;
 mod lab;
 mod licences;
+mod offered;
 mod reproducible;
 mod signatures;
 mod verify;

@@ -8,6 +8,7 @@ use ::tar::EntryType;
 use gfxpack_package::rpm::{self, RpmOptions};
 
 use crate::archives::{Entry, both, check, control, deb, file, tar};
+use crate::judged;
 use crate::support::{plain_spec, run, temp, tool};
 
 #[test]
@@ -118,5 +119,22 @@ fn what_rpm_and_dpkg_do_not_take_is_told() {
         let findings = check(&package).findings;
         assert_eq!(findings.is_empty(), sound, "{version:?}: {findings:?}");
         assert_eq!(takes(tool("dpkg-deb").arg("--info").arg(&package)), sound, "{version:?}");
+    }
+}
+
+#[test]
+fn rpm_and_dpkg_refuse_what_is_told_of_their_rules() {
+    let dir = temp();
+    for (ending, bytes, expected) in judged::rpms(dir.path()).into_iter().chain(judged::debs()) {
+        let path = dir.path().join("judged").with_extension(ending);
+        fs::write(&path, bytes).expect("written");
+        let taken = if ending == "rpm" {
+            takes(tool("rpm").arg("-K").arg(&path)) && takes(tool("rpm").arg("-qp").arg(&path))
+        } else {
+            // The first reads the fields, the second lists the files.
+            takes(tool("dpkg-deb").arg("-W").arg(&path))
+                && takes(tool("dpkg-deb").arg("-c").arg(&path))
+        };
+        assert_eq!(taken, expected.is_empty(), "{ending}: {expected}");
     }
 }

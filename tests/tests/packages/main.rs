@@ -10,6 +10,8 @@ mod child;
 mod deb;
 mod foreign;
 mod installed;
+#[path = "../../../crates/package/tests/packages/judged.rs"]
+mod judged;
 mod large;
 mod rpm;
 #[path = "../../../crates/package/tests/packages/support.rs"]

@@ -8,6 +8,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 
 use super::outcome::{Outcome, Stop, damaged};
 use super::readers::Limited;
+use super::tar_numbers::is_number;
 
 /// The largest dictionary of xz's own levels takes 65 MiB.
 const XZ_MEMORY_MAX: u64 = 1 << 30;
@@ -95,6 +96,10 @@ pub(super) fn files(
         let path = below(&raw);
         if path.is_none() {
             outcome.finding(format!("`{raw}` leads out of {what}"));
+        }
+        let header = entry.header().as_old();
+        if !is_number(&header.mode) || !is_number(&header.mtime) {
+            outcome.finding(format!("`{raw}` has a mode or a time that tar cannot read"));
         }
         let path = path.unwrap_or_else(|| raw.trim_start_matches(['/', '.']).to_owned());
         if let Some(link) = behind(&path, &links) {

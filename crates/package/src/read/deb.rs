@@ -7,7 +7,8 @@ use std::io::{self, BufRead, Read};
 use md5::{Digest, Md5};
 
 use super::archive::{self, Found, Root};
-use super::outcome::{Outcome, Stop, damaged};
+use super::deb_control::Control;
+use super::outcome::{About, Outcome, Stop, damaged};
 use super::readers::Hashed;
 use crate::output::hex;
 
@@ -16,6 +17,10 @@ const CONTROL_MAX: u64 = 64 << 20;
 
 /// The format's version is four bytes; more lines may follow.
 const VERSION_MAX: u64 = 64;
+
+/// Source: dpkg 1.21, lib/dpkg/compress.c, `compressor_find_by_extension`;
+/// src/deb/extract.c, `extracthalf`.
+const CODECS: [&str; 3] = ["gz", "xz", "zst"];
 
 /// MD5 digests by path, without leading slash.
 type Sums = BTreeMap<String, String>;
@@ -31,7 +36,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     let mut seen = Vec::new();
     while let Some((name, size)) = header(&mut file).map_err(|e| damaged("the archive", &e))? {
         let mut member = io::Read::take(&mut file, size);
-        match name.split_once(".tar.") {
+        match name.split_once(".tar.").filter(|(_, codec)| CODECS.contains(codec)) {
             Some(("control", codec)) if size <= CONTROL_MAX => {
                 sums = control(codec, &mut member, outcome)?
             }
@@ -84,6 +89,9 @@ fn is_version_2(text: &[u8]) -> bool {
 }
 
 /// Name and size of the next member, if there is one.
+///
+/// Source: dpkg 1.21, lib/dpkg/ar.c, `dpkg_ar_normalize_name`,
+/// `dpkg_ar_member_get_size`, `dpkg_ar_member_is_illegal`.
 fn header(file: &mut impl BufRead) -> io::Result<Option<(String, u64)>> {
     if file.fill_buf()?.is_empty() {
         return Ok(None);
@@ -91,10 +99,13 @@ fn header(file: &mut impl BufRead) -> io::Result<Option<(String, u64)>> {
     let mut header = [0; 60];
     file.read_exact(&mut header)?;
     let text = |range: std::ops::Range<usize>| String::from_utf8_lossy(&header[range]).into_owned();
-    let size = text(48..58).trim().parse::<u64>();
-    match size {
-        Ok(size) if &header[58..] == b"`\n" => {
-            Ok(Some((text(0..16).trim().trim_end_matches('/').to_owned(), size)))
+    let (name, size) = (text(0..16), text(48..58));
+    let size = size.trim_matches(' ');
+    let digits = size.bytes().all(|byte| byte.is_ascii_digit());
+    match size.parse() {
+        Ok(size) if digits && &header[58..] == b"`\n" => {
+            let name = name.trim_end_matches(' ');
+            Ok(Some((name.strip_suffix('/').unwrap_or(name).to_owned(), size)))
         }
         _ => Err(io::Error::other("a member's header is damaged")),
     }
@@ -107,7 +118,7 @@ fn control(
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<Option<Sums>, Stop> {
     let mut sums = None;
-    let mut complete = false;
+    let mut about = None;
     let stream = archive::unpacked(codec, member, CONTROL_MAX);
     let stream = stream.map_err(|error| damaged("control", &error))?;
     let links = outcome.report.links.len();
@@ -119,14 +130,22 @@ fn control(
             let lines = text.lines().filter_map(|line| line.split_once("  "));
             sums = Some(lines.map(|(sum, path)| (path.to_owned(), sum.to_owned())).collect());
         }
-        complete |= path == "control" && text.starts_with("Package: ");
+        if path == "control" {
+            about = Some(Control::read(&text).map(|control| About {
+                name: control.field("Package").to_owned(),
+                summary: control.field("Description").lines().next().unwrap_or_default().to_owned(),
+                depends: control.depends(),
+            }));
+        }
         Ok(())
     })?;
     for (path, _) in outcome.report.links.split_off(links) {
         outcome.finding(format!("its control file `{path}` is a link"));
     }
-    if !complete {
-        outcome.finding("it has no control file");
+    match about {
+        Some(Ok(about)) => outcome.report.about = Some(about),
+        Some(Err(what)) => outcome.finding(what),
+        None => outcome.finding("it has no control file"),
     }
     Ok(sums)
 }

@@ -13,6 +13,17 @@ pub struct Signed {
     pub signatures: Vec<Vec<u8>>,
 }
 
+/// What a package says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its name; of a tarball, the file's.
+    pub name: String,
+    /// Its description in a line; empty for a tarball.
+    pub summary: String,
+    /// Names of what it depends on.
+    pub depends: Vec<String>,
+}
+
 /// What was found out about a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +35,8 @@ pub struct Report {
     /// Links among them, by their paths: what they lead to is not shown
     /// again under their names.
     pub links: Vec<(String, String)>,
+    /// What it says of itself, if that can be read.
+    pub about: Option<About>,
     /// The signed part of an .rpm with its signatures.
     pub signed: Option<Signed>,
 }

@@ -7,9 +7,11 @@ use ::rpm::{Header, IndexTag, PackageMetadata};
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, Root, SET_ID};
-use super::outcome::{Outcome, Signed, Stop, damaged};
+use super::outcome::{About, Outcome, Signed, Stop, damaged};
 use super::readers::Hashed;
+use super::rpm_digests::{self, Payload};
 use super::rpm_header;
+use super::rpm_index::Role;
 use crate::output::hex;
 
 /// Linux has no longer paths.
@@ -47,6 +49,8 @@ struct Listed {
 pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
     let failed = |error: ::rpm::Error| damaged("the header", &error);
     let headers = rpm_header::read(&mut file)?;
+    let signatures = headers.index(Role::Signatures)?;
+    rpm_digests::check(&signatures, &headers.index(Role::Main)?, outcome);
     let metadata = PackageMetadata::parse(&mut headers.bytes.as_slice()).map_err(failed)?;
     let digests = metadata.check_digests().map_err(failed)?;
     if let Err(error) = digests.result() {
@@ -56,7 +60,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
         outcome.finding("it has no digest of its header");
     }
     outcome.report.signed = Some(Signed {
-        header: headers.bytes[headers.main].to_vec(),
+        header: headers.bytes[headers.main.clone()].to_vec(),
         signatures: metadata
             .raw_signatures()
             .map_err(failed)?
@@ -68,22 +72,34 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     let codec = codec.map_err(failed)?.to_owned();
     let promised = metadata.header.get_entry_data_as_string_array(IndexTag::RPMTAG_PAYLOADSHA256);
     let promised = promised.ok().and_then(|all| all.first().map(|text| (*text).to_owned()));
+    outcome.report.about = Some(about(&metadata.header));
     let listed = listed(&metadata.header)?;
     judge(&listed, outcome);
 
-    let mut payload = Hashed { inner: &mut file, digest: Sha256::new() };
+    let header = &headers.bytes[headers.main.clone()];
+    let mut payload = Payload::new(&mut file, &signatures, header);
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
         let stream = archive::unpacked(&codec, packed, u64::MAX);
         let stream = stream.map_err(|e| damaged("the payload", &e))?;
         entries(stream, &listed, outcome)
     };
-    io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", &error))?;
-    let sum = hex(&payload.digest.finalize());
+    let sum = payload.finish(&signatures, outcome);
+    let sum = sum.map_err(|error| damaged("the payload", &error))?;
     if promised.is_none_or(|promised| promised != sum) {
         outcome.finding("its payload is not what the header says");
     }
     read
+}
+
+/// What a header says of the package.
+fn about(header: &Header<IndexTag>) -> About {
+    let text = |tag| header.get_entry_data_as_string(tag).unwrap_or_default().to_owned();
+    let all = |tag| header.get_entry_data_as_string_array(tag).unwrap_or_default();
+    let name = text(IndexTag::RPMTAG_NAME);
+    let summary = all(IndexTag::RPMTAG_SUMMARY).first().map_or("", |text| text).to_owned();
+    let depends = all(IndexTag::RPMTAG_REQUIRENAME).into_iter().map(str::to_owned).collect();
+    About { name, summary, depends }
 }
 
 /// The files that a header lists.

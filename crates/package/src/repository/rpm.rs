@@ -23,6 +23,9 @@ pub(super) fn is_there(dir: &Path) -> bool {
     dir.join("repodata/repomd.xml").exists()
 }
 
+/// Where zypper looks for the public key.
+pub(crate) const KEY_FILE: &str = "repodata/repomd.xml.key";
+
 /// Where createrepo_c writes until all is done; while that is there, another
 /// one refuses to start.
 const UNDERWAY: &str = ".repodata";
@@ -62,8 +65,7 @@ pub(super) fn index(
         }
     }
     let index = dir.join("repodata/repomd.xml");
-    let (signature, key) =
-        (dir.join("repodata/repomd.xml.asc"), dir.join("repodata/repomd.xml.key"));
+    let (signature, key) = (dir.join("repodata/repomd.xml.asc"), dir.join(KEY_FILE));
     match signer {
         Some(signer) => {
             let bytes = std::fs::read(&index).map_err(FileError::io("read", &index))?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::finding::Finding;
+use crate::read::About;
 
 /// A package, an index or a list of digests that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,11 @@ pub trait Inspector {
     /// Looks into an unpacked copy, which has the name that the file has in
     /// the package.
     fn inspect(&mut self, copy: &Path) -> Inspected;
+
+    /// What a package lacks that has these of the wanted files, a phrase.
+    fn missing(&self, _about: &About, _files: &[String]) -> Option<String> {
+        None
+    }
 }
 
 /// What was found in a file of a package.

@@ -4,6 +4,7 @@
 mod archives;
 mod child;
 mod faults;
+mod judged;
 mod read;
 mod refusals;
 mod same_bytes;

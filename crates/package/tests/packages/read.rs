@@ -10,6 +10,7 @@ use gfxpack_package::rpm::{self, RpmOptions};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::archives::{Entry, both, check, deb, file, gz, link, tar, tar_without_end};
+use crate::judged;
 use crate::support::{plain_spec, temp};
 
 #[test]
@@ -142,5 +143,17 @@ fn no_damage_to_the_headers_of_an_rpm_is_more_than_a_finding() {
         damaged(at, &[whole[at] ^ 1]);
         fs::write(&path, &whole[..at]).expect("written");
         assert!(!check(&path).findings.is_empty(), "{at} bytes");
+    }
+}
+
+#[test]
+fn what_rpm_and_dpkg_refuse_is_told() {
+    let dir = temp();
+    for (ending, bytes, expected) in judged::rpms(dir.path()).into_iter().chain(judged::debs()) {
+        let path = dir.path().join("judged").with_extension(ending);
+        fs::write(&path, bytes).expect("written");
+        let findings = check(&path).findings.join("; ");
+        assert!(findings.contains(expected), "{expected}: {findings}");
+        assert_eq!(findings.is_empty(), expected.is_empty(), "{ending}: {findings}");
     }
 }

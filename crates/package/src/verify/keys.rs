@@ -1,0 +1,100 @@
+//! Checks the public keys that a repository offers: users trust what these
+//! signed.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::FileError;
+
+use super::error::VerifyError;
+use super::listed::optional;
+use crate::finding::{Finding, Remedy};
+use crate::repository::{KEY_FILE, RPM_KEY_FILE};
+use crate::signing::{ClearSigned, Keyring, SigningError};
+
+/// The keys of a directory that did not make the signatures there, each with
+/// what is wrong.
+pub(super) fn check(dir: &Path) -> Result<Vec<(PathBuf, Finding)>, VerifyError> {
+    let repomd = dir.join("repodata/repomd.xml");
+    let mut indexes = suites(dir)?;
+    indexes.extend(Signed::detached(&repomd, "repodata/repomd.xml.asc", dir));
+    let mut sums = Vec::new();
+    sums.extend(Signed::detached(&dir.join(crate::sums::FILE_NAME), "SHA256SUMS.asc", dir));
+    // `repo` signs indexes, and another key may have signed the list of digests.
+    let of_archive = if indexes.is_empty() { sums } else { indexes };
+    let of_rpm: Vec<Signed> = Signed::detached(&repomd, "repodata/repomd.xml.asc", dir).collect();
+    let mut findings = Vec::new();
+    for (name, signed) in [(KEY_FILE, of_archive), (RPM_KEY_FILE, of_rpm)] {
+        let key = dir.join(name);
+        if key.symlink_metadata().is_ok() && !signed.is_empty() {
+            findings.extend(one(&key, &signed)?.map(|finding| (key, finding)));
+        }
+    }
+    Ok(findings)
+}
+
+/// What is wrong with a key that should have made these signatures.
+fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
+    let keyring = match Keyring::open(key) {
+        Ok(keyring) => keyring,
+        Err(SigningError::NoKeys { why, .. }) => {
+            return Ok(Some(format!("it holds no public key: {why}").into()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for Signed { name, signature, file } in signed {
+        let Some(signature) = optional(signature).unwrap_or_default() else { continue };
+        let refused = match file {
+            Some(file) => keyring.check_file(&signature, file)?,
+            None => match keyring.check_clear_signed(&signature)? {
+                ClearSigned::Text(_) => None,
+                ClearSigned::Refused(why) => Some(why),
+            },
+        };
+        // A damaged signature is not the key's fault.
+        if let Some(why) = refused.filter(|why| why.remedy == Remedy::Sign) {
+            let what = format!("it did not make the signature `{name}`");
+            return Ok(Some(why.of(&what)));
+        }
+    }
+    Ok(None)
+}
+
+/// A signature in a directory.
+struct Signed {
+    name: String,
+    signature: PathBuf,
+    /// What is signed, if that is a file of its own.
+    file: Option<PathBuf>,
+}
+
+impl Signed {
+    /// The signature `name` of a file, if both are there.
+    fn detached(file: &Path, name: &str, dir: &Path) -> impl Iterator<Item = Self> {
+        let signature = dir.join(name);
+        let there = file.is_file() && signature.is_file();
+        let signed = Self { name: name.to_owned(), signature, file: Some(file.to_owned()) };
+        there.then_some(signed).into_iter()
+    }
+}
+
+/// The signatures of the suites below `dists`.
+fn suites(dir: &Path) -> Result<Vec<Signed>, VerifyError> {
+    let dists = dir.join("dists");
+    let mut signed = Vec::new();
+    if !dists.is_dir() {
+        return Ok(signed);
+    }
+    for entry in std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))? {
+        let entry = entry.map_err(FileError::io("read", &dists))?;
+        let suite = entry.file_name().to_string_lossy().into_owned();
+        let name = format!("dists/{suite}/InRelease");
+        let inline = dir.join(&name);
+        if inline.is_file() {
+            signed.push(Signed { name, signature: inline, file: None });
+        }
+        let release = entry.path().join("Release");
+        signed.extend(Signed::detached(&release, &format!("dists/{suite}/Release.gpg"), dir));
+    }
+    signed.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(signed)
+}
