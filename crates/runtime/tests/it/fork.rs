@@ -64,6 +64,13 @@ fn assert_all_found(cache: &Cache) {
     }
 }
 
+/// Whether the kdbs can be read in this child: not where a thread of its parent
+/// was still reading one after the second that `fork` waits.
+fn reads_kdbs(cache: &Cache) -> bool {
+    cache.layer(0);
+    !cache.told.texts().iter().any(|text| text.contains("forked while another thread"))
+}
+
 fn start(test: &str) {
     let machine = machine();
     finish(spawn(&mut child(test, &[machine.root.to_str().unwrap()])));
@@ -98,7 +105,9 @@ fn child_that_forks() {
 }
 
 /// Whatever the parent's other threads are doing when it forks, whoever holds
-/// a lock, the child finds everything.
+/// a lock, the child finds everything. On a machine so busy that a thread did
+/// not end its read within the second that `fork` waits, a child says so and
+/// compiles; most children must not be of that kind.
 #[test]
 fn a_child_of_busy_threads_goes_on() {
     start("fork::child_that_forks_among_threads");
@@ -128,6 +137,10 @@ fn child_that_forks_among_threads() {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for fork in 0..FORKS {
                 forked(&format!("child {fork}"), || {
+                    if !reads_kdbs(&cache) {
+                        assert_eq!(cache.kernel(100_000 + fork).origin, Origin::Compiled);
+                        return;
+                    }
                     assert_all_found(&cache);
                     assert_eq!(cache.kernel(100_000 + fork).origin, Origin::Compiled);
                     assert_eq!(cache.layer(100_000 + fork), Some("user"));
@@ -141,9 +154,8 @@ fn child_that_forks_among_threads() {
         done.store(true, Ordering::Relaxed);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
-    for fork in 0..FORKS {
-        assert_eq!(cache.layer(100_000 + fork), Some("user"));
-    }
+    let stored = (0..FORKS).filter(|fork| cache.layer(100_000 + fork) == Some("user")).count();
+    assert!(stored > FORKS / 2, "{stored} of {FORKS} children stored their kernel");
     assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
 }
 
