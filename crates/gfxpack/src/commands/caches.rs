@@ -1,20 +1,21 @@
 //! `caches`: what GPU compilers and libraries keep for this user, and
 //! clearing it.
 
+mod chosen;
 mod env;
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use gfxpack_caches::{
-    Cache, Clearing, Entry, Kept, MiopenVersion, NAMES, Place, RemoveError, Scan, Surroundings,
-    Versions, now,
+    Cache, Clearing, Entry, Kept, MiopenVersion, Place, RemoveError, Scan, Surroundings, Versions,
+    now,
 };
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
 
+use self::chosen::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
 use crate::output::{Output, shown, size};
@@ -73,13 +74,6 @@ pub(crate) struct OfVersions {
     keep_newest: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Chosen {
-    /// Only these caches [default: all]
-    #[arg(value_name = "CACHE", value_parser = PossibleValuesParser::new(NAMES))]
-    names: Vec<String>,
-}
-
 /// Runs a `caches` sub-command.
 pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let surroundings = environment::surroundings();
@@ -103,15 +97,6 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
             clear(&chosen.of(&surroundings), &clearing, &versions, *dry_run, *yes, output)
         }
         Caches::Env(args) => env::run(args, &surroundings, output),
-    }
-}
-
-impl Chosen {
-    fn of(&self, surroundings: &Surroundings) -> Vec<Cache> {
-        let wanted = |cache: &Cache| {
-            self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
-        };
-        gfxpack_caches::known(surroundings).into_iter().filter(wanted).collect()
     }
 }
 

@@ -40,7 +40,8 @@ impl<'a> Control<'a> {
             fields.push((name, value.trim().to_owned()));
         }
         let control = Self { fields };
-        let rules: [(&str, fn(&str) -> bool); 3] = [
+        type Rule = (&'static str, fn(&str) -> bool);
+        let rules: [Rule; 3] = [
             ("Package", is_package),
             ("Version", is_version),
             ("Architecture", |value| !value.is_empty() && !value.contains(char::is_whitespace)),

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_makes_miopen_tune_is_told() {
-        let user = Path::new("/home/ada/.config/miopen");
+        let user = Path::new("/srv/ada/.config/miopen");
         for value in ["2", "3", "4", "5", "search", "SEARCH_DB_UPDATE"] {
             let found = messages(Some(value), None, user);
             assert_eq!(found.len(), 1, "{value}");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_systems_directory_that_is_the_users_is_told() {
         let dir = tempfile::tempdir().expect("a directory");
-        let user = Path::new("/home/ada/.config/miopen");
+        let user = Path::new("/srv/ada/.config/miopen");
         assert_eq!(messages(None, Some(user), user).len(), 1);
         assert!(messages(None, Some(dir.path()), user).is_empty(), "nothing is in it");
         std::fs::write(dir.path().join("gfx906_60.HIP.3_4_0_.udb.txt"), "").expect("written");

@@ -6,7 +6,7 @@ use clap::Args;
 use gfxpack_caches::{Cache, Destination, Surroundings};
 use serde_json::json;
 
-use super::Chosen;
+use super::chosen::Chosen;
 use crate::args::ShellName;
 use crate::fail::{self, Result};
 use crate::output::Output;
