@@ -104,10 +104,9 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         let format = if json { MessageFormat::Json } else { MessageFormat::Human };
         let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
         let body = json!({ "messages": [message], "hint": "see --help", "exit_code": USAGE });
-        match output.with_file(file.as_deref()) {
-            Ok(output) => output.message("error", &body),
-            // The command line is wrong in any case.
-            Err(_) => {}
+        // If the file can't be written: the command line is wrong in any case.
+        if let Ok(output) = output.with_file(file.as_deref()) {
+            output.message("error", &body);
         }
     }
     if !error.use_stderr() || !json {
