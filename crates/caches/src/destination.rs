@@ -114,14 +114,16 @@ mod tests {
         };
         assert_eq!(
             lines("/my dir", false, Shell::Sh),
-            "mkdir -p -- '/my dir'/rocfft '/my dir'/triton\n\
+            "# rocfft: without the variable it keeps nothing\n\
+             mkdir -p -- '/my dir'/rocfft '/my dir'/triton\n\
              export ROCFFT_RTC_CACHE_PATH='/my dir'/rocfft/kernels.db\n\
              export TRITON_CACHE_DIR='/my dir'/triton"
         );
         assert_eq!(
             lines("/d", true, Shell::Sh),
             format!(
-                "gfxpack_dir=/d\"/$(uname -n)/rank-{RANK}\"\n\
+                "# rocfft: without the variable it keeps nothing\n\
+                 gfxpack_dir=/d\"/$(uname -n)/rank-{RANK}\"\n\
                  mkdir -p -- \"$gfxpack_dir\"/rocfft \"$gfxpack_dir\"/triton\n\
                  export ROCFFT_RTC_CACHE_PATH=\"$gfxpack_dir\"/rocfft/kernels.db\n\
                  export TRITON_CACHE_DIR=\"$gfxpack_dir\"/triton"
