@@ -409,6 +409,52 @@ fn the_newest_version_s_user_cache_is_asked_unless_another_is_named() {
 }
 
 #[test]
+fn a_custom_cache_has_versions_since_3_5() {
+    let machine = Machine::installed();
+    let args = " -DE=1 -mcpu=gfx906";
+    machine.kdb("own/gfx906_60.ukdb", GFX906, 3, &[(NAME, BOTH)]);
+    machine.kdb("own/3.5.1.5b2d/gfx906_60.ukdb", GFX906, 4, &[(NAME, args)]);
+    for directory in ["own", "own/3.5.1.5b2d"] {
+        machine.mode(directory, 0o700);
+    }
+    let own = machine.path("own");
+    let custom = [("MIOPEN_CUSTOM_CACHE_DIR", own.to_str().unwrap()), ("ROCM_PATH", "/no/rocm")];
+    let lookup = |version: &str| {
+        let arguments = [
+            "lookup",
+            "--message-format",
+            "json",
+            "--miopen-version",
+            version,
+            "--target",
+            "gfx906@60",
+            "--system-dir",
+            "db",
+            NAME,
+            args,
+        ];
+        machine.run_with(&arguments, &custom).of_type("lookup").remove(0)["miopen"].clone()
+    };
+    let newer = lookup("3.5.1.5b2d");
+    assert_eq!((&newer["found"], &newer["rules"]), (&true.into(), &"3.5".into()));
+    let older = lookup("3.4.0");
+    assert_eq!((&older["found"], &older["rules"]), (&false.into(), &"3.3 to 3.4".into()));
+    let env = |version: &str| {
+        machine.run_with(&["env", "--miopen-version", version], &custom).expect_code(0).stdout
+    };
+    assert!(env("3.5.1.5b2d").contains("/own/3.5.1.5b2d/*.ukdb"));
+    assert!(env("3.4.0").contains("/own/*.ukdb"));
+    let find_mode = |version: &str| {
+        let arguments = ["env", "--message-format", "json", "--miopen-version", version];
+        let run = machine.run_with(&arguments, &[("MIOPEN_FIND_MODE", "6")]).expect_code(0);
+        let variables = run.of_type("variable");
+        let found = variables.iter().find(|one| one["name"] == "MIOPEN_FIND_MODE").unwrap();
+        found["effect"].as_str().unwrap().contains("no such find mode")
+    };
+    assert!(find_mode("3.4.0") && !find_mode("3.5.1"));
+}
+
+#[test]
 fn a_machine_in_order_has_no_problem() {
     let machine = Machine::installed();
     let all = [(NAME, BOTH), (NAME, WIDE), ("pool.cl.o", BOTH)];

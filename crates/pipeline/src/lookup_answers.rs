@@ -5,8 +5,8 @@ use std::path::Path;
 
 use gfxpack_model::code_object;
 use gfxpack_runtime::{
-    Hit, KernelCache, KernelKey, Layer, Lookup, MIOPEN_RULES, MiopenKdb, MiopenLookup,
-    MiopenOutcome, Miss, UserPlace, ask_as_miopen,
+    Hit, KernelCache, KernelKey, Layer, Lookup, MiopenKdb, MiopenLookup, MiopenOutcome, Miss,
+    UserPlace, ask_as_miopen,
 };
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub struct Answers {
     pub runtime: Lookup,
     /// Why MIOpen's answer is without the user's cache.
     note: Option<String>,
+    /// The versions of MIOpen whose rules these are.
+    rules: &'static str,
 }
 
 /// An answer for machines.
@@ -82,7 +84,8 @@ impl Answers {
             (UserPlace::Unknown { why }, _) | (_, Some(why)) => Some(why.clone()),
             _ => None,
         };
-        Self { miopen: ask_as_miopen(config, key), runtime: cache.get(key), note }
+        let rules = config.places.rules.versions;
+        Self { miopen: ask_as_miopen(config, key), runtime: cache.get(key), note, rules }
     }
 
     /// Whether MIOpen finds the kernel.
@@ -141,7 +144,7 @@ impl Answers {
     /// Sentences about how MIOpen's answer was found.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = vec![format!("MIOpen's answer is by the rules of MIOpen {MIOPEN_RULES}")];
+        let mut remarks = vec![format!("MIOpen's answer is by the rules of MIOpen {}", self.rules)];
         let note = self.note.iter();
         remarks.extend(
             note.map(|note| format!("MIOpen's answer is without the user's cache: {note}")),
@@ -156,7 +159,7 @@ impl Answers {
         MiopenMessage {
             answer: AnswerMessage::new(self.found_by_miopen(), &self.miopen.lookup.misses),
             outcome: self.miopen.outcome.name(),
-            rules: MIOPEN_RULES,
+            rules: self.rules,
             opened: kdb.map(|kdb| display(&kdb.file)),
             not_opened: kdb.and_then(|kdb| kdb.hidden.as_ref()).map(display),
             note: self.note.clone(),

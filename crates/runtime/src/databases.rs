@@ -111,24 +111,26 @@ pub fn database_places(
     version: Option<&str>,
 ) -> Vec<DatabasePlace> {
     let mut found = kernels(places, target);
-    let device = match target {
+    let devices = match target {
         Some(target) if target.compute_units().is_none() => return found,
-        Some(target) => target.db_basename(),
-        None => "*".to_owned(),
+        Some(target) => places.rules.database_names(target),
+        None => vec!["*".to_owned()],
+    };
+    let named = |endings: &[&str]| {
+        let mut names = Vec::new();
+        for device in &devices {
+            names.extend(endings.iter().map(|ending| format!("{device}{ending}")));
+        }
+        names
     };
     let version = version.map_or_else(|| "*".to_owned(), |version| version.replace('.', "_"));
     let (dir, rule) = user_database_dir(environment);
     for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
         let (user, system) = if kind == DatabaseKind::Perf {
-            (
-                vec![format!("{device}.HIP.{version}.udb.txt"), format!("{device}_1.1.0.udb")],
-                vec![format!("{device}.db.txt"), format!("{device}.db")],
-            )
+            let users = named(&[&format!(".HIP.{version}.udb.txt"), "_1.1.0.udb"]);
+            (users, named(&[".db.txt", ".db"]))
         } else {
-            (
-                vec![format!("{device}.HIP.{version}.ufdb.txt")],
-                vec![format!("{device}.HIP.fdb.txt")],
-            )
+            (named(&[&format!(".HIP.{version}.ufdb.txt")]), named(&[".HIP.fdb.txt"]))
         };
         let layer = Layer::User;
         found.push(DatabasePlace { kind, layer, dir: dir.clone(), names: user, rule });

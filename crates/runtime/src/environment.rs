@@ -58,7 +58,7 @@ impl LogLevel {
 }
 
 /// The variables in the order in which they are listed.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "MIOPEN_SYSTEM_DB_PATH",
     "MIOPEN_CUSTOM_CACHE_DIR",
     "MIOPEN_DISABLE_CACHE",
@@ -74,6 +74,7 @@ const NAMES: [&str; 17] = [
     "MIOPEN_DEBUG_DISABLE_SQL_WAL",
     "MIOPEN_FIND_ENFORCE",
     "MIOPEN_FIND_MODE",
+    "MIOPEN_SEARCH_CUTOFF",
     "MIOPEN_ENABLE_LOGGING_CMD",
     "XDG_CACHE_HOME",
 ];
@@ -298,7 +299,7 @@ impl Environment {
                 "installed kdbs are looked for beside the library and in the ROCm prefixes"
             }
             ("MIOPEN_CUSTOM_CACHE_DIR", true) => {
-                "exactly the user's kernel cache, without a directory for the version"
+                "the user's kernel cache; since 3.5, MIOpen has a directory for its version in it"
             }
             ("MIOPEN_CUSTOM_CACHE_DIR", false) => {
                 "the user's kernel cache is ~/.cache/miopen/<version>"

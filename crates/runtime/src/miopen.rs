@@ -15,12 +15,6 @@ use crate::places::{Places, UserPlace};
 use crate::system::file_names;
 use crate::warning::WarningSink;
 
-/// The versions of MIOpen whose rules these are.
-///
-/// Source: ROCm/MIOpen 2d1fd997a (3.3.0), read; Debian's libMIOpen 3.4.0,
-/// observed.
-pub const MIOPEN_RULES: &str = "3.3 to 3.4";
-
 /// The installed kdb that MIOpen opens for a device. It opens one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -7,6 +7,7 @@ use gfxpack_model::InstallLayout;
 
 use crate::environment::Environment;
 use crate::file_system;
+use crate::miopen_rules::MiopenRules;
 use crate::trust::{self, GroupWrite};
 
 /// What the caller knows about places.
@@ -101,6 +102,8 @@ pub struct Places {
     pub fallback: Option<String>,
     /// What else is not as the user might expect it, each a sentence.
     pub notes: Vec<String>,
+    /// The rules of the MIOpen that has these places.
+    pub rules: &'static MiopenRules,
 }
 
 impl Places {
@@ -118,6 +121,7 @@ impl Places {
             temp_dir: PathBuf::from("/tmp"),
             fallback: None,
             notes: Vec::new(),
+            rules: MiopenRules::of_version(""),
         }
     }
 
@@ -131,6 +135,7 @@ impl Places {
     pub fn resolve(environment: &Environment, options: &PlaceOptions) -> Self {
         let mut places = Self::new(Vec::<PathBuf>::new(), UserPlace::Memory { why: String::new() });
         places.temp_dir = environment.temp_dir();
+        places.rules = MiopenRules::of_version(&options.version);
         if environment.disable_cache() {
             places.system_disabled = true;
             places.user = UserPlace::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };
@@ -213,6 +218,10 @@ impl Places {
             let Ok(directory) = std::path::absolute(&custom) else {
                 let why = "the working directory is gone".to_owned();
                 return self.only_memory(why);
+            };
+            let directory = match self.rules.versioned_custom_cache {
+                true => directory.join(&options.version),
+                false => directory,
             };
             match unusable(&directory) {
                 None => self.user = UserPlace::Dir(directory),

@@ -1,7 +1,7 @@
 //! `env`: the variables that count at run time, and where MIOpen's databases
 //! are looked for with them.
 
-use gfxpack_runtime::{Environment, database_places};
+use gfxpack_runtime::{Environment, Places, database_places};
 use serde_json::json;
 
 use super::lookup;
@@ -11,9 +11,13 @@ use crate::output::{Output, shown};
 /// Lists all of them, set or not.
 pub(crate) fn run(version: &MiopenVersion, output: &Output) {
     let environment = Environment::read();
+    let places = lookup::usual_places(version, &environment, output);
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
-    for variable in variables {
+    for mut variable in variables {
+        let ignored = variable.value.as_deref();
+        let ignored = ignored.and_then(|value| places.rules.ignores(variable.name, value));
+        variable.effect = ignored.unwrap_or(variable.effect);
         let body = json!({
             "name": variable.name, "value": variable.value, "effect": variable.effect,
         });
@@ -25,13 +29,12 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) {
             output.data(&format!("{:<width$}    {}", "", variable.effect));
         }
     }
-    databases(&environment, version, output);
+    databases(&environment, &places, output);
 }
 
 /// Where databases are looked for, each kind in its order.
-fn databases(environment: &Environment, version: &MiopenVersion, output: &Output) {
-    let places = lookup::usual_places(version, environment, output);
-    for place in database_places(environment, &places, None, None) {
+fn databases(environment: &Environment, places: &Places, output: &Output) {
+    for place in database_places(environment, places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
         let body = json!({
             "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,

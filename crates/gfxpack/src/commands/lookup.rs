@@ -6,8 +6,8 @@ use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::{
-    CacheVersion, Config, Environment, KernelCache, KernelKey, LookupOrder, PlaceOptions, Places,
-    Target, UserPlace, WarningSink,
+    CacheVersion, Config, Environment, KernelCache, KernelKey, LookupOrder, MiopenRules,
+    PlaceOptions, Places, Target, UserPlace, WarningSink,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -120,9 +120,15 @@ pub(super) fn usual_places(
 ) -> Places {
     let named = version.miopen_version.as_deref();
     let mut options = PlaceOptions::default();
-    if environment.custom_cache_dir().is_some() {
-        if named.is_some() {
-            output.warn("MIOPEN_CUSTOM_CACHE_DIR is asked as it stands; --miopen-version is not");
+    if let Some(custom) = environment.custom_cache_dir() {
+        let installed = || Library::installed_cache_version(environment.rocm_path().as_deref());
+        let wanted = named.map(str::to_owned).or_else(installed);
+        let wanted = wanted.unwrap_or_default();
+        if MiopenRules::of_version(&wanted).versioned_custom_cache {
+            let chosen = CacheVersion::choose(&custom, Some(&wanted), || None);
+            options.version = chosen.directory().unwrap_or_default().to_owned();
+        } else if named.is_some() {
+            output.warn("up to 3.4, MIOpen uses MIOPEN_CUSTOM_CACHE_DIR without a version");
         }
         return Places::resolve(environment, &options);
     }

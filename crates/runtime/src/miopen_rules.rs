@@ -1,0 +1,148 @@
+//! What differs between MIOpen's versions, in one table.
+
+use gfxpack_model::Target;
+
+use crate::version::numbers;
+
+/// The rules of some versions of MIOpen.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MiopenRules {
+    /// Those versions: `3.3 to 3.4`.
+    pub versions: &'static str,
+    /// The first of them: major and minor.
+    since: [u64; 2],
+    /// Whether MIOPEN_CUSTOM_CACHE_DIR holds a directory for each version, as
+    /// `~/.cache/miopen` does. Otherwise it is the user's kernel cache itself.
+    pub versioned_custom_cache: bool,
+    /// Devices whose performance and find databases may be named by hardware
+    /// compute units in hexadecimal. The names of kdbs are the same in all.
+    pub hex_databases: &'static [&'static str],
+    /// Values of MIOPEN_FIND_MODE with their names.
+    pub find_modes: &'static [(u8, &'static str)],
+    /// Whether there is MIOPEN_SEARCH_CUTOFF.
+    pub search_cutoff: bool,
+}
+
+/// The oldest first.
+///
+/// Source: ROCm/MIOpen 2d1fd997a (3.3.0), read, and Debian's libMIOpen 3.4.0,
+/// observed. ROCm/rocm-libraries, projects/miopen (3.5, of ROCm 7): at
+/// 01e83b64b `ComputeUserCachePath` in binary_cache.cpp; at 7552ef203
+/// `Handle::GetDbBasename` in handle.hpp; docs/reference/env_variables.rst on
+/// find modes; `MIOPEN_SEARCH_CUTOFF` in conv/solver_finders.cpp, since 3.5.1.
+static TABLE: [MiopenRules; 2] = [
+    MiopenRules {
+        versions: "3.3 to 3.4",
+        since: [0, 0],
+        versioned_custom_cache: false,
+        hex_databases: &[],
+        find_modes: &[(1, "NORMAL"), (2, "FAST"), (3, "HYBRID"), (5, "DYNAMIC_HYBRID")],
+        search_cutoff: false,
+    },
+    MiopenRules {
+        versions: "3.5",
+        since: [3, 5],
+        versioned_custom_cache: true,
+        hex_databases: &["gfx1100", "gfx1102", "gfx1201"],
+        find_modes: &[
+            (1, "NORMAL"),
+            (2, "FAST"),
+            (3, "HYBRID"),
+            (5, "DYNAMIC_HYBRID"),
+            (6, "TRUST_VERIFY"),
+            (7, "TRUST_VERIFY_FULL"),
+        ],
+        search_cutoff: true,
+    },
+];
+
+impl MiopenRules {
+    /// The rules of a version, as its directory is called: `3.4.0.`. Those of
+    /// versions before and after the known ones are taken for the nearest's.
+    #[must_use]
+    pub fn of_version(version: &str) -> &'static Self {
+        let (numbers, _) = numbers(version);
+        let of = [0, 1].map(|at| numbers.get(at).copied().unwrap_or_default());
+        TABLE.iter().rev().find(|rules| rules.since <= of).unwrap_or(&TABLE[0])
+    }
+
+    /// Why these versions do not heed a variable with that value; none for those
+    /// that they heed, or that are the same in all.
+    #[must_use]
+    pub fn ignores(&self, variable: &str, value: &str) -> Option<String> {
+        let names_mode = |(number, name): &(u8, &str)| {
+            value == number.to_string() || value.eq_ignore_ascii_case(name)
+        };
+        let versions = self.versions;
+        match variable {
+            "MIOPEN_FIND_MODE" if !self.find_modes.iter().any(names_mode) => {
+                Some(format!("none: MIOpen {versions} has no such find mode"))
+            }
+            "MIOPEN_SEARCH_CUTOFF" if !self.search_cutoff => {
+                Some(format!("none: MIOpen {versions} does not know it"))
+            }
+            _ => None,
+        }
+    }
+
+    /// How names of performance and find databases begin, the one that is
+    /// looked for first before others.
+    #[must_use]
+    pub fn database_names(&self, target: &Target) -> Vec<String> {
+        let plain = target.db_basename();
+        let hex =
+            target.compute_units().filter(|_| self.hex_databases.contains(&&*target.id().db_id()));
+        // A workgroup processor, which HIP counts, has two compute units.
+        let hex = hex.map(|count| format!("{}{:x}", target.id().db_id(), 2 * u64::from(count)));
+        hex.into_iter().chain([plain]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_has_rules() {
+        for (version, rules) in [
+            ("", "3.3 to 3.4"),
+            ("0.1.0", "3.3 to 3.4"),
+            ("2.20.0.", "3.3 to 3.4"),
+            ("3.4.0.", "3.3 to 3.4"),
+            ("3.5.0", "3.5"),
+            ("3.5.1.5b2d", "3.5"),
+            ("3.10.0", "3.5"),
+            ("4.0.0", "3.5"),
+        ] {
+            assert_eq!(MiopenRules::of_version(version).versions, rules, "{version}");
+        }
+    }
+
+    #[test]
+    fn variables_that_a_version_lacks_are_told() {
+        let ignores = |version: &str, variable: &str, value: &str| {
+            MiopenRules::of_version(version).ignores(variable, value).is_some()
+        };
+        for mode in ["1", "normal", "5", "DYNAMIC_HYBRID"] {
+            assert!(!ignores("3.4.0", "MIOPEN_FIND_MODE", mode), "{mode}");
+        }
+        for mode in ["6", "TRUST_VERIFY_FULL"] {
+            assert!(ignores("3.4.0", "MIOPEN_FIND_MODE", mode), "{mode}");
+            assert!(!ignores("3.5.1", "MIOPEN_FIND_MODE", mode), "{mode}");
+        }
+        assert!(ignores("3.4.0", "MIOPEN_SEARCH_CUTOFF", "1"));
+        assert!(!ignores("3.5.1", "MIOPEN_SEARCH_CUTOFF", "1"));
+        assert!(!ignores("3.4.0", "MIOPEN_FIND_ENFORCE", "9"));
+    }
+
+    #[test]
+    fn names_of_databases_follow_the_version() {
+        let names = |version: &str, target: &str| {
+            MiopenRules::of_version(version).database_names(&target.parse().expect("a target"))
+        };
+        assert_eq!(names("3.4.0", "gfx1100@48"), ["gfx1100_48"]);
+        assert_eq!(names("3.5.1", "gfx1100@48"), ["gfx110060", "gfx1100_48"]);
+        assert_eq!(names("3.5.1", "gfx906@60"), ["gfx906_60"]);
+    }
+}
