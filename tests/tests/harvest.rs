@@ -352,10 +352,7 @@ fn a_shell_tunes_with_any_program_and_stops() {
     );
     assert_eq!(
         shell(&["exhaustive"]),
-        format!(
-            "MIOPEN_FIND_ENFORCE=4\nMIOPEN_FIND_MODE=1\nMIOPEN_FIND_MODE_FUSION=1\n\
-             MIOPEN_SYSTEM_DB_PATH={db}\nMIOPEN_USER_DB_PATH={db}\n"
-        )
+        format!("MIOPEN_FIND_ENFORCE=3\nMIOPEN_SYSTEM_DB_PATH={db}\nMIOPEN_USER_DB_PATH={db}\n")
     );
     let after = shell(&["exhaustive", "off"]);
     assert_eq!(after, format!("MIOPEN_USER_DB_PATH={db}\n"), "the results are found");

@@ -27,26 +27,21 @@ const IN_THE_WAY: [&str; 4] = [
 /// What a program's environment has to be so that MIOpen tunes into the
 /// databases in that directory.
 ///
-/// Exhaustive tuning looks at no installed database: neither their records nor
-/// the models beside them keep MIOpen from searching. Installed kdbs are not
-/// found either, and kernels are compiled.
+/// Both tune each problem once that the user's databases lack. Exhaustive tuning
+/// looks at no installed database besides: neither their records nor the models
+/// beside them keep MIOpen from searching. Installed kdbs are not found either,
+/// and kernels are compiled.
 ///
 /// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, "Incremental tuning" and
-/// "Exhaustive tuning"; perfdb.rst on which find mode is safe with an enforced
-/// update; find_db.hpp and find_controls.hpp at 2d1fd997a.
+/// "Exhaustive tuning"; find_db.hpp and find_controls.hpp at 2d1fd997a.
 #[must_use]
 pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
     let set = |name, value: &str| Setting { name, value: Some(value.to_owned()) };
     let [enforce, mode, fusion_mode] = SEARCH;
-    let mut settings = match tuning {
-        Tuning::Incremental => vec![set(enforce, "3"), unset(mode), unset(fusion_mode)],
-        Tuning::Exhaustive => vec![
-            set(enforce, "4"),
-            set(mode, "1"),
-            set(fusion_mode, "1"),
-            set("MIOPEN_SYSTEM_DB_PATH", databases),
-        ],
-    };
+    let mut settings = vec![set(enforce, "3"), unset(mode), unset(fusion_mode)];
+    if tuning == Tuning::Exhaustive {
+        settings.push(set("MIOPEN_SYSTEM_DB_PATH", databases));
+    }
     settings.push(set("MIOPEN_USER_DB_PATH", databases));
     settings.extend(IN_THE_WAY.map(unset));
     settings
@@ -69,20 +64,18 @@ mod tests {
     use crate::script;
 
     #[test]
-    fn a_program_tunes_as_the_script_does() {
-        for tuning in [Tuning::Incremental, Tuning::Exhaustive] {
-            let script = script::tuning(&[], tuning);
-            for Setting { name, value } in settings(tuning, "/u") {
-                match value.as_deref() {
-                    Some("/u") => {}
-                    Some(value) => {
-                        let words: Vec<&str> = script.split_whitespace().collect();
-                        assert!(words.contains(&&*format!("{name}={value}")), "{name}");
-                    }
-                    None => {
-                        let unset = |line: &str| line.starts_with("unset ") && line.contains(name);
-                        assert!(script.lines().any(unset), "{name}");
-                    }
+    fn a_program_tunes_as_the_incremental_script_does() {
+        let script = script::tuning(&[], Tuning::Incremental);
+        for Setting { name, value } in settings(Tuning::Incremental, "/u") {
+            match value.as_deref() {
+                Some("/u") => {}
+                Some(value) => {
+                    let words: Vec<&str> = script.split_whitespace().collect();
+                    assert!(words.contains(&&*format!("{name}={value}")), "{name}");
+                }
+                None => {
+                    let unset = |line: &str| line.starts_with("unset ") && line.contains(name);
+                    assert!(script.lines().any(unset), "{name}");
                 }
             }
         }
