@@ -22,7 +22,11 @@ fn a_repository_offers_the_key_that_signed_it() {
         assert!(run.stderr.contains("hint: sign with --sign-key"), "{}", run.stderr);
         fs::write(&key, "no key\n").expect("written");
         let run = lab.run(&["verify", "r"]).expect_code(101);
-        assert!(run.stdout.contains(&format!("r/{name}: it holds no public key")), "{}", run.stdout);
+        assert!(
+            run.stdout.contains(&format!("r/{name}: it holds no public key")),
+            "{}",
+            run.stdout
+        );
         fs::write(&key, own).expect("written");
     }
     lab.run(&["verify", "r"]).expect_code(0);
