@@ -1,6 +1,9 @@
 //! The control file of a .deb: its fields, as far as dpkg must understand them
 //! to install anything.
 
+/// Whether a value is valid.
+type Rule = fn(&str) -> bool;
+
 /// One stanza of fields.
 #[derive(Debug)]
 pub(super) struct Control<'a> {
@@ -40,8 +43,7 @@ impl<'a> Control<'a> {
             fields.push((name, value.trim().to_owned()));
         }
         let control = Self { fields };
-        type Rule = (&'static str, fn(&str) -> bool);
-        let rules: [Rule; 3] = [
+        let rules: [(&str, Rule); 3] = [
             ("Package", is_package),
             ("Version", is_version),
             ("Architecture", |value| !value.is_empty() && !value.contains(char::is_whitespace)),

@@ -161,7 +161,7 @@ mod tests {
             (1146, Some(Class::Exact(types::BIN))),
             // Without a number, internal, and of nobody.
             (63, None),
-            (1017, Some(Class::Text)),
+            (1017, None),
             (1100, None),
             (7000, None),
         ] {
