@@ -62,7 +62,9 @@ pub enum Error {
         second: String,
     },
     /// The time stamp doesn't fit the formats.
-    #[error("`{seconds}` seconds since the epoch do not fit into a package's time stamp")]
+    #[error(
+        "failed to write a time stamp: `{seconds}` seconds since the epoch do not fit into a package"
+    )]
     TimeStamp {
         /// The value asked for.
         seconds: u64,
