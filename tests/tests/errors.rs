@@ -218,7 +218,7 @@ fn options_that_would_not_count_are_refused() {
     check(&project, &["caches", "clear", "--older-than", "30"], 2, &["with its unit", "30d"]);
     // Text goes to stdout for `-`, a database can't.
     let whole = ["kdb", "merge", "a.kdb", "b.kdb", "-o", "-"];
-    check(&project, &whole, 2, &["not to stdout", "name a file"]);
+    check(&project, &whole, 2, &["standard output can't take it", "./- is a file called -"]);
     project.write("keys.jsonl", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
     let keys = project.run(&["harvest", "keys.jsonl", "-o", "-"]).expect_code(0).stdout;
     assert!(keys.contains(r#""kernel_name":"a.cl.o""#), "{keys}");

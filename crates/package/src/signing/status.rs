@@ -15,6 +15,10 @@ pub(super) fn word(line: &str) -> Option<&str> {
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
 pub(super) fn refused(status: &str, said: &str) -> Option<Finding> {
+    if !status.contains("[GNUPG:] NEWSIG") {
+        // The file is no signature at all, so no key is to blame.
+        return Some(last_line(said, "no signature").into());
+    }
     let mut good = false;
     let mut reasons = Vec::new();
     for signature in status.split("[GNUPG:] NEWSIG").skip(1) {
