@@ -39,32 +39,38 @@ pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let profile_dir = std::env::current_exe().expect("a test binary has a path");
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
-        let mut cargo = command(env!("CARGO"));
         // The tests of gfxpack and of the program that loads libMIOpen bring
         // the programs with them. As a part of all tests, as `cargo xtask test`
         // builds them, nothing is compiled twice with other features.
-        cargo.args(["test", "--quiet", "--no-run", "--workspace"]);
-        cargo.args(["--test", "command_line", "--test", "exports"]);
-        cargo.args(["--features", FEATURES]);
-        // Of these, build scripts of foreign crates make themselves dependent:
-        // what the tests' own build made would be made again.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"]
-                .iter()
-                .any(|start| text.starts_with(start))
-            {
-                cargo.env_remove(&name);
-            }
-        }
-        if profile_dir.ends_with("release") {
-            cargo.arg("--release");
-        }
-        let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
-        let status = cargo.arg("--target-dir").arg(target_dir).current_dir(workspace()).status();
-        assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
+        let tests = ["--test", "command_line", "--test", "exports", "--features", FEATURES];
+        cargo(profile_dir, "test", &[&["--no-run", "--workspace"], &tests[..]].concat());
+        // What is preloaded into MIOpenDriver comes with no test.
+        cargo(profile_dir, "build", &["--package", "gfxpack-miopen-probe", "--lib"]);
         profile_dir.join("gfxpack")
     })
+}
+
+/// Builds something as these tests were.
+fn cargo(profile_dir: &Path, action: &str, arguments: &[&str]) {
+    let mut cargo = command(env!("CARGO"));
+    cargo.args([action, "--quiet"]).args(arguments);
+    // Of these, build scripts of foreign crates make themselves dependent:
+    // what the tests' own build made would be made again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"]
+            .iter()
+            .any(|start| text.starts_with(start))
+        {
+            cargo.env_remove(&name);
+        }
+    }
+    if profile_dir.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
+    let status = cargo.arg("--target-dir").arg(target_dir).current_dir(workspace()).status();
+    assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
 }
 
 /// How a run of gfxpack ended.
