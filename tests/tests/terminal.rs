@@ -139,7 +139,7 @@ fn colours_are_for_terminals_and_for_who_asks() {
         env.map(|name| build.env(name, "1"));
         let shown = finish(on_a_terminal(&build, 80)).expect_code(100).stdout;
         assert!(shown.contains("hint:"), "{shown}");
-        shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m failed to compile 1 of 1")
+        shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m failed to build 1 of 1")
     };
     assert!(colored(&[], None));
     assert!(colored(&["--color=always"], Some("NO_COLOR")));
@@ -187,7 +187,7 @@ fn messages_go_to_a_file_while_people_read_text() {
         assert_eq!(comparable(&project.text("m.jsonl")), comparable(&json), "{arguments:?}");
     };
     let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--jobs", "1"];
-    both(&[BUILD, &compiler].concat(), 100, "error: failed to compile 1 of 2 kernels");
+    both(&[BUILD, &compiler].concat(), 100, "error: failed to build 1 of 2 kernels");
     both(&[BUILD, &compiler, &["--dry-run"]].concat(), 0, "compile jobs: 1 in the cache");
     both(&["kdb", "info", "o/kdb/gfx906_60.kdb"], 0, "1 of 1 sources");
     both(&["kdb", "list", "o/kdb/gfx906_60.kdb"], 0, "k.cpp.o");
