@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     if text.contains("kernel_name") {
         let list = expand::parse_keys("keys.jsonl", text);
         if let Ok(list) = &list {
-            assert!(list.refused.iter().all(|(key, _)| key.check().is_err()));
+            assert!(list.unusable.iter().all(|(key, _)| key.check().is_err()));
         }
         check(text, "keys.jsonl", list.map(|list| list.requests));
         return;
