@@ -290,7 +290,7 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     let kdb = "o/kdb/gfx906_60.kdb";
     let info = project.run(&["kdb", "info", kdb, "--message-format", "json"]).expect_code(0);
     let info = &info.of_type("kdb-info")[0];
-    assert_eq!((&info["rows"], &info["raw_rows"]), (&5.into(), &5.into()));
+    assert_eq!(info["rows"], 5);
     assert_eq!(info["devices"]["gfx906"], 5);
     let keys = project.run(&["kdb", "list", kdb, "--keys", "--filter", "scale"]).expect_code(0);
     assert_eq!(keys.stdout.lines().count(), 2);

@@ -90,13 +90,14 @@ pub(crate) fn cache_options(args: &CacheArgs, environment: &Environment) -> Resu
         Some(size) => Some(size),
         None => environment.cache_size()?,
     };
-    Ok(CacheOptions { size, ..cache_dir(&args.dir, environment) })
+    let verify_all = args.verify_all;
+    Ok(CacheOptions { size, verify_all, ..cache_dir(&args.dir, environment) })
 }
 
 /// The cache's directory alone.
 pub(crate) fn cache_dir(args: &CacheDir, environment: &Environment) -> CacheOptions {
     let dir = args.cache_dir.clone().or_else(|| environment.cache_dir.clone());
-    CacheOptions { dir, size: None }
+    CacheOptions { dir, size: None, verify_all: false }
 }
 
 /// How jobs are run and kdbs written.

@@ -158,9 +158,8 @@ impl Keys<'_> {
         let target = target.and_then(|stem| stem.parse::<Target>().ok());
         let target = target.map(|target| [self.shared.targets.number(&target.to_string())]);
         let origin = target.as_ref().map_or(Origin::OfKey, |target| Origin::Of(target));
-        let read = reader.for_each_row(|entry| {
+        let read = reader.for_each_key(|key| {
             self.report.lines += 1;
-            let key = &entry.key;
             if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
                 self.report.skip(self.report.lines, Skip::Nul);
                 return Ok(());

@@ -97,8 +97,8 @@ fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
 /// before they are in a block, and a block ends 19 bytes below its size.
 ///
 /// Source: bzip2 1.0.8, `add_pair_to_block` and `BZ2_bzCompressInit`.
-fn one_block(len: usize) -> u32 {
-    let fits = |size: &u32| len + len / 4 + 20 < *size as usize * 100_000;
+pub(crate) fn one_block(len: usize) -> u32 {
+    let fits = |size: &u32| len.saturating_add(len / 4 + 20) < *size as usize * 100_000;
     (1..BLOCK_SIZE).find(fits).unwrap_or(BLOCK_SIZE)
 }
 

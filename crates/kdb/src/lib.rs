@@ -74,7 +74,7 @@ pub use layout::Layout;
 pub use origin::Origin;
 #[cfg(feature = "tools")]
 pub use progress::Progress;
-pub use read::{Fetched, KernelRow, ReadOptions, Reader};
+pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};
 #[cfg(feature = "tools")]
 pub use repair::{Repaired, lost::Lost, repair};
 pub use row_info::RowInfo;

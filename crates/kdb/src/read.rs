@@ -17,8 +17,8 @@ use crate::origin::{NoteReader, Origin};
 use crate::row;
 use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
-    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_ONE, SELECT_ONE_WITHOUT_ROWID,
-    TABLE,
+    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_KEYS_DENSE,
+    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE,
 };
 use crate::table::{key_index, missing_column};
 use crate::work::WorkBudget;
@@ -80,6 +80,17 @@ pub struct KernelRow {
     pub code_object: Vec<u8>,
 }
 
+/// Which code object a row of a file leads to, and by which hash: equal for two
+/// lookups in a file that did not change only if both read the same bytes and
+/// hold them against the same hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowMark {
+    /// Number of the stored blob.
+    id: i64,
+    /// The hash that the row declares.
+    hash: u128,
+}
+
 /// What [`Reader::get_unhashed`] answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -87,7 +98,7 @@ pub struct Fetched {
     /// What MIOpen loads.
     pub code_object: Vec<u8>,
     /// The row, if it is stored raw and its hash was computed just now.
-    pub hashed_row: Option<i64>,
+    pub hashed_row: Option<RowMark>,
 }
 
 /// A row's content as it is stored, decoded by nobody yet.
@@ -151,9 +162,10 @@ impl Reader {
                 None => return Err(ReadError::NoIndex { path: path.to_owned() }),
             },
         };
-        let select_one = match connection.prepare(SELECT_ONE) {
-            Ok(_) => SELECT_ONE,
-            Err(_) => SELECT_ONE_WITHOUT_ROWID,
+        let select_one = match (layout, connection.prepare(SELECT_ONE)) {
+            (Layout::Dense, _) => SELECT_ONE_DENSE,
+            (_, Ok(_)) => SELECT_ONE,
+            (_, Err(_)) => SELECT_ONE_WITHOUT_ROWID,
         };
         let path = path.to_owned();
         Ok(Self {
@@ -225,9 +237,9 @@ impl Reader {
         Ok(found.map(|fetched| fetched.code_object))
     }
 
-    /// As [`Reader::get`], without computing the hash of a row, by its id,
-    /// that is stored raw and that `is_known` says was whole before: in this
-    /// very file, which has not changed since. That hash is most of what
+    /// As [`Reader::get`], without computing the hash of a row that is stored
+    /// raw and that `is_known` says was whole before: in this very file, which
+    /// has not changed since. That hash is most of what
     /// reading such a row costs.
     ///
     /// # Errors
@@ -235,7 +247,7 @@ impl Reader {
     pub fn get_unhashed(
         &self,
         key: &KernelKey,
-        is_known: impl FnOnce(i64) -> bool,
+        is_known: impl FnOnce(RowMark) -> bool,
     ) -> Result<Option<Fetched>, ReadError> {
         self.work.restart();
         if self.wasted.get() > self.work.limit() {
@@ -243,11 +255,11 @@ impl Reader {
         }
         self.with_row(key, |row| {
             let (blob, claim) = self.claimed(row)?;
-            let id = row::id(row, 6).filter(|_| claim.is_raw());
-            if id.is_some_and(is_known) {
+            let mark = if claim.is_raw() { row_mark(row) } else { None };
+            if mark.is_some_and(is_known) {
                 return Ok(Fetched { code_object: blob.to_vec(), hashed_row: None });
             }
-            Ok(Fetched { code_object: self.decode(row, blob, claim)?, hashed_row: id })
+            Ok(Fetched { code_object: self.decode(row, blob, claim)?, hashed_row: mark })
         })
     }
 
@@ -323,6 +335,25 @@ impl Reader {
         self.work.restart();
         let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
         self.for_each(&sql, (), |row| each(self.row_info(row)?))
+    }
+
+    /// Every key, by name and then by arguments, bytewise. Nothing is read but
+    /// the index of the keys.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_row`].
+    pub fn for_each_key<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(KernelKey) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.work.restart();
+        let sql = match self.layout {
+            Layout::Dense => SELECT_KEYS_DENSE.to_owned(),
+            Layout::Miopen => format!("{SELECT_KEYS} {} {IN_ORDER}", self.listed),
+        };
+        self.for_each(&sql, (), |row| {
+            each(key(row).map_err(|source| self.row(shown_key(row), source))?)
+        })
     }
 
     /// Every row with its code object, in the order of the file. One code
@@ -437,6 +468,13 @@ impl Reader {
     pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {
         ReadError::Row { path: self.path.clone(), key: Box::new(key), source }
     }
+}
+
+/// What a row of a lookup leads to; none where the table has no row ids, or
+/// the hash is none.
+fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
+    let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
+    Some(RowMark { id: row::id(row, 6)?, hash: u128::from_str_radix(hash, 16).ok()? })
 }
 
 /// Whether changes to the file stand in a log beside it.

@@ -72,7 +72,15 @@ pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
     (SELECT rowid FROM kern_db \
     WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY)";
 
-/// The same of a view or another table without row ids.
+/// The same of the dense layout's own tables, with the number of the object.
+/// The hash stands with the key, so both together say what a lookup reads.
+pub(crate) const SELECT_ONE_DENSE: &str = "SELECT name, args, \
+    CASE WHEN octet_length(blob) <= ?3 THEN blob END, \
+    lower(hex(hash)), size, octet_length(blob), object \
+    FROM kern_keys JOIN kern_objects ON id = object \
+    WHERE name = ?1 COLLATE BINARY AND args = ?2 COLLATE BINARY";
+
+/// The same of a table without row ids.
 pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
     kernel_hash, uncompressed_size, octet_length(kernel_blob), NULL FROM kern_db \
@@ -86,6 +94,13 @@ pub(crate) const SELECT_ALL: &str = "SELECT kernel_name, kernel_args, \
 /// Rows without their blobs, to be followed by where they are from.
 pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
     octet_length(kernel_blob), kernel_hash, uncompressed_size FROM";
+
+/// Keys alone, to be followed by where they are from.
+pub(crate) const SELECT_KEYS: &str = "SELECT kernel_name, kernel_args FROM";
+
+/// The keys of the dense layout in canonical order, without their objects.
+pub(crate) const SELECT_KEYS_DENSE: &str =
+    "SELECT name, args FROM kern_keys ORDER BY name COLLATE BINARY, args COLLATE BINARY";
 
 /// Canonical order.
 pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";

@@ -60,19 +60,53 @@ pub fn file_name(spec: &PackageSpec) -> String {
     format!("{name}-{version}-{revision}.spdx.json")
 }
 
-/// Writes the bill of a package and of its `archives` into `dir`.
+/// SHA-1 and SHA-256 in hexadecimal, both of which SPDX asks of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checksums {
+    /// SHA-1.
+    pub sha1: String,
+    /// SHA-256.
+    pub sha256: String,
+}
+
+impl Checksums {
+    /// Those of a file of a spec. What is known of a file's SHA-256 is not
+    /// computed again.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn of(content: &Content, known: Option<String>) -> Result<Self, Error> {
+        let (mut sha1, mut sha256) = (Sha1::new(), Sha256::new());
+        let mut see = |bytes: &[u8]| {
+            sha1.update(bytes);
+            if known.is_none() {
+                sha256.update(bytes);
+            }
+        };
+        match content {
+            Content::Bytes(bytes) => see(bytes),
+            Content::File(path) => each_piece(path, &mut see)?,
+        }
+        let sha256 = known.unwrap_or_else(|| hex(&sha256.finalize()));
+        Ok(Self { sha1: hex(&sha1.finalize()), sha256 })
+    }
+}
+
+/// Writes the bill of a package and of its `archives` into `dir`. The
+/// `checksums` are those of the spec's files, in its order.
 ///
 /// # Errors
-/// [`Error::Read`] for a file of the spec; [`Error::Write`].
+/// [`Error::Write`].
 ///
 /// Source: SPDX specification 2.3, clauses 6 to 11 and its JSON schema.
 pub fn write(
     spec: &PackageSpec,
+    checksums: &[Checksums],
     archives: &[Written],
     making: &Making,
     dir: &Path,
 ) -> Result<Written, Error> {
-    put(&document(spec, archives, making)?, dir, &file_name(spec))
+    put(&document(spec, checksums, archives, making), dir, &file_name(spec))
 }
 
 /// Takes those archives out of a bill in `dir` that are not among `there`, by
@@ -151,15 +185,20 @@ fn name_space(document: &Value) -> String {
     format!("https://spdx.org/spdxdocs/{}-{unique}", name.unwrap_or_default())
 }
 
-fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result<Value, Error> {
+fn document(
+    spec: &PackageSpec,
+    checksums: &[Checksums],
+    archives: &[Written],
+    making: &Making,
+) -> Value {
     let full = format!("{}-{}", spec.version, spec.revision);
     let mut packages = Vec::new();
     let mut files = Vec::new();
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
 
     let mut sha1s = Vec::new();
-    for (number, file) in spec.files.iter().enumerate() {
-        let (sha1, sha256) = digests(&file.content)?;
+    for (number, (file, Checksums { sha1, sha256 })) in spec.files.iter().zip(checksums).enumerate()
+    {
         let id = format!("SPDXRef-Installed-{number}");
         relations.push(relation(PACKAGE, "CONTAINS", &id));
         // What is in memory was written by gfxpack itself, and what is no kdb
@@ -170,8 +209,8 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
             .extend(sources.map(|source| {
                 relation(&id, "GENERATED_FROM", &format!("SPDXRef-Source-{source}"))
             }));
-        files.push(file_entry(&id, &format!(".{}", file.path), &sha1, &sha256));
-        sha1s.push(sha1);
+        files.push(file_entry(&id, &format!(".{}", file.path), sha1, sha256));
+        sha1s.push(sha1.as_str());
     }
     sha1s.sort();
     let verification = hex(&Sha1::digest(sha1s.concat()));
@@ -190,7 +229,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         let id = format!("{ARCHIVE}{number}");
         let mut entry = package_entry(&id, &spec.name, &full);
         entry["packageFileName"] = archive.file_name.clone().into();
-        entry["checksums"] = checksum(&archive.sha256);
+        entry["checksums"] = sha256_alone(&archive.sha256);
         entry["primaryPackagePurpose"] = "ARCHIVE".into();
         packages.push(entry);
         relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
@@ -212,7 +251,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
         let id = format!("SPDXRef-Tool-{number}");
         let mut entry = package_entry(&id, &tool.name, &tool.version);
         if !tool.sha256.is_empty() {
-            entry["checksums"] = checksum(&tool.sha256);
+            entry["checksums"] = sha256_alone(&tool.sha256);
         }
         if !tool.comment.is_empty() {
             entry["comment"] = tool.comment.clone().into();
@@ -244,7 +283,7 @@ fn document(spec: &PackageSpec, archives: &[Written], making: &Making) -> Result
     if !references.is_empty() {
         document["hasExtractedLicensingInfos"] = references.into();
     }
-    Ok(document)
+    document
 }
 
 const PACKAGE: &str = "SPDXRef-Package";
@@ -275,7 +314,7 @@ fn file_entry(id: &str, name: &str, sha1: &str, sha256: &str) -> Value {
     })
 }
 
-fn checksum(sha256: &str) -> Value {
+fn sha256_alone(sha256: &str) -> Value {
     json!([{ "algorithm": "SHA256", "checksumValue": sha256 }])
 }
 
@@ -306,29 +345,18 @@ fn own_licenses<'a>(expressions: impl Iterator<Item = &'a str>) -> Vec<Value> {
     names.into_iter().map(entry).collect()
 }
 
-/// SHA-1 and SHA-256 of a file's bytes.
-fn digests(content: &Content) -> Result<(String, String), Error> {
-    let (mut sha1, mut sha256) = (Sha1::new(), Sha256::new());
-    let mut see = |bytes: &[u8]| {
-        sha1.update(bytes);
-        sha256.update(bytes);
-    };
-    match content {
-        Content::Bytes(bytes) => see(bytes),
-        Content::File(path) => {
-            let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
-            let mut buffer = vec![0; 256 << 10];
-            loop {
-                match file.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(filled) => see(&buffer[..filled]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(Error::read(path, error)),
-                }
-            }
+/// Hands a file's bytes to `see`, from the first to the last.
+fn each_piece(path: &Path, see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(filled) => see(&buffer[..filled]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::read(path, error)),
         }
     }
-    Ok((hex(&sha1.finalize()), hex(&sha256.finalize())))
 }
 
 #[cfg(test)]

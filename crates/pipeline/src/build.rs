@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, Executor, ExecutorOptions, History, Summary};
-use gfxpack_kdb::{Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_kdb::{MAX_OBJECT_BYTES, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
-use gfxpack_package::sums;
 use gfxpack_plan::plan;
 use gfxpack_toolchain::ToolchainError;
 
@@ -110,7 +109,7 @@ fn run(
     options: &BuildOptions,
     remote: &RemoteBackends,
     cancel: &Cancel,
-    outputs: &Outputs,
+    outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<Made> {
@@ -204,7 +203,7 @@ pub(crate) struct Assembly<'a> {
     pub out: &'a Path,
     pub form: KdbForm,
     pub cancel: &'a Cancel,
-    pub outputs: &'a Outputs,
+    pub outputs: &'a Outputs<'a>,
 }
 
 impl Assembly<'_> {
@@ -265,8 +264,10 @@ impl Assembly<'_> {
                 return Err(CompileError::Interrupted.into());
             }
             verify(&path, &kdb.target)?;
+            let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
+            outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
-                outputs.remember(recipe, &sums::digest_file(&path)?);
+                outputs.remember(recipe, &file);
             }
             made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
         }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::error::{self, Result};
 use crate::options::{CacheOptions, Purpose};
-use crate::outputs::Outputs;
+use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 
 /// What a build keeps between runs.
@@ -26,6 +26,8 @@ pub struct Cache {
     /// Where what is worth keeping lies.
     pub(crate) dir: PathBuf,
     writable: bool,
+    /// Whether every output is read again.
+    verify_all: bool,
     /// Bytes that the store may have when the build is done.
     limit: Option<u64>,
     /// What the user should hear.
@@ -41,7 +43,7 @@ impl Cache {
     pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
         match purpose {
             Purpose::Build => Self::open(options),
-            Purpose::Look => Self::open_to_look(&options.directory()?),
+            Purpose::Look => Self::open_to_look(options),
         }
     }
 
@@ -65,7 +67,7 @@ impl Cache {
             )
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
-        let digests = FileDigests::open(&dir.join("file-digests.json"));
+        let digests = options.file_digests(&dir);
         let writable = true;
         let kept = scratch.clone();
         Ok(Self {
@@ -75,19 +77,22 @@ impl Cache {
             dir: kept,
             writable,
             limit,
+            verify_all: options.verify_all,
             warning,
             _temporary: temporary,
         })
     }
 
     /// The cache as it is: nothing is made or changed in it.
-    fn open_to_look(dir: &Path) -> Result<Self> {
+    fn open_to_look(options: &CacheOptions) -> Result<Self> {
+        let dir = options.directory()?;
         let temporary = temporary_dir()?;
         Ok(Self {
-            store: ObjectStore::open_to_look(dir),
-            digests: FileDigests::open(&dir.join("file-digests.json")),
+            store: ObjectStore::open_to_look(&dir),
+            digests: options.file_digests(&dir),
             scratch: temporary.path().to_owned(),
-            dir: dir.to_owned(),
+            dir,
+            verify_all: options.verify_all,
             writable: false,
             limit: None,
             warning: None,
@@ -113,8 +118,9 @@ impl Cache {
     }
 
     /// What is known of the files in a directory that is built into.
-    pub(crate) fn outputs(&self, out: &Path) -> Result<Outputs> {
-        Outputs::of(out, &self.dir).map_err(error::io("find", out))
+    pub(crate) fn outputs(&self, out: &Path) -> Result<Outputs<'_>> {
+        let records = FileRecords::below(&self.dir, &self.digests, self.verify_all);
+        Outputs::of(out, records).map_err(error::io("find", out))
     }
 
     /// Brings the store down to its limit, once all that was made is where

@@ -141,7 +141,8 @@ impl<'a> Dist<'a> {
             packages = self.package(&kdbs, &packaging, signer.as_ref(), cancel, progress)?;
         }
         let signer = signer.filter(|_| is_allowed);
-        record::write(&options.out, &kdbs, &packages, signer.as_ref(), progress)?;
+        let outputs = prepared.cache.outputs(&options.out)?;
+        record::write(&options.out, &kdbs, &packages, signer.as_ref(), &outputs, progress)?;
         let coverage = self.coverage(&kdbs);
         prepared.cache.shrink(progress);
         Ok(Built { kdbs, packages, summary, coverage, failed, is_allowed })
@@ -173,7 +174,7 @@ impl<'a> Dist<'a> {
         let releases: Vec<_> = releases.collect();
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        writers::write(&planned, packaging.options, signer, out, Some(&outputs), cancel, progress)
+        writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)
     }
 
     /// Has the libMIOpen that was asked look for its kernels in the kdbs, and

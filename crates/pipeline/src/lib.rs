@@ -9,6 +9,7 @@
 pub mod ask;
 pub mod asked_facts;
 pub mod asked_keys;
+mod bill;
 pub mod build;
 pub mod build_view;
 pub mod cache;

@@ -86,7 +86,7 @@ impl MergeShards<'_> {
         let made = assembly.run(&objects, progress);
         progress.event(Event::BuildEnded { kept: true });
         let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
-        record::write(self.out, &kdbs, &MadePackages::default(), None, progress)?;
+        record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
         Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
     }

@@ -2,10 +2,10 @@
 //! applied, the environment has been read.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_compile::Shortcuts;
+use gfxpack_compile::{FileDigests, Shortcuts};
 use gfxpack_debian::Proxies;
 use gfxpack_kdb::{Blob, Layout};
 use gfxpack_miopen::{LibrarySource, Uses};
@@ -106,6 +106,8 @@ pub struct CacheOptions {
     pub dir: Option<PathBuf>,
     /// Bytes that it may have after a build; no limit if `None`.
     pub size: Option<u64>,
+    /// Read every file again, whatever earlier runs noted of it.
+    pub verify_all: bool,
 }
 
 /// How jobs are run and kdbs written.
@@ -294,6 +296,12 @@ impl CacheOptions {
             )
         })?;
         std::path::absolute(dir).map_err(error::io("find", dir))
+    }
+
+    /// The files' digests that are kept in that directory.
+    pub(crate) fn file_digests(&self, dir: &Path) -> FileDigests {
+        let file = dir.join("file-digests.json");
+        if self.verify_all { FileDigests::open_anew(&file) } else { FileDigests::open(&file) }
     }
 }
 

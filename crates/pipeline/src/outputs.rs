@@ -1,26 +1,40 @@
-//! Which files earlier runs made, and from what, so that a run that would make
-//! the same bytes in the same place leaves them as they are.
+//! Which files earlier runs made, from what, and which kdbs they verified, so
+//! that a run that would make the same bytes in the same place leaves them as
+//! they are.
 //!
-//! One small file below the cache for each place. It is believed only if the
-//! recipe is the same, this very program wrote it, and the file still has the
-//! SHA-256 that it was written with.
+//! One small file below the cache for each place and each verified content. It
+//! is believed only if the recipe is the same, this very program wrote it, and
+//! the file still has the SHA-256 that it was written with.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{state_of, touch, write_atomic};
-use gfxpack_model::Digest;
+use gfxpack_compile::{FileDigests, touch, write_atomic};
 use gfxpack_model::digest::Hasher;
-use gfxpack_package::{Written, sums};
+use gfxpack_model::{Digest, Target};
+use gfxpack_package::Written;
+use object::Object;
+use object::read::ReadCache;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the files in one directory.
 #[derive(Debug)]
-pub(crate) struct Outputs {
+pub(crate) struct Outputs<'a> {
     /// Absolute, without links.
     out: PathBuf,
-    records: PathBuf,
-    /// The program that runs now, as a file.
-    program: Option<Digest>,
+    records: FileRecords<'a>,
+}
+
+/// The small files below the cache, by the program that wrote them, and the
+/// digests of files.
+#[derive(Debug)]
+pub(crate) struct FileRecords<'a> {
+    dir: PathBuf,
+    /// Names the program that runs now; `None` if nothing does.
+    program: Option<Vec<u8>>,
+    /// Whether what earlier runs noted counts for nothing.
+    anew: bool,
+    digests: &'a FileDigests,
 }
 
 /// What a file was made from.
@@ -39,12 +53,15 @@ struct Record {
     sha256: String,
 }
 
-impl Outputs {
-    /// What `cache` knows of the files in `out`, which must be there.
-    pub(crate) fn of(out: &Path, cache: &Path) -> std::io::Result<Self> {
-        // Another build of gfxpack may write other bytes.
-        let program = std::env::current_exe().ok().and_then(|program| state_of(&program));
-        Ok(Self { out: std::fs::canonicalize(out)?, records: cache.join("outputs"), program })
+impl<'a> Outputs<'a> {
+    /// What the records say of the files in `out`, which must be there.
+    pub(crate) fn of(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
+        Ok(Self { out: std::fs::canonicalize(out)?, records })
+    }
+
+    /// What is known of files anywhere.
+    pub(crate) fn records(&self) -> &FileRecords<'a> {
+        &self.records
     }
 
     /// The recipe of what is known by `slot`: everything that decides its
@@ -54,35 +71,29 @@ impl Outputs {
         slot: &str,
         fields: impl IntoIterator<Item = &'f [u8]>,
     ) -> Recipe {
-        let program = self.program.map_or_else(Vec::new, |program| program.as_ref().to_vec());
-        let hasher = Hasher::new("gfxpack output 1").field(slot.as_bytes()).field(&program);
+        let program = self.records.program.as_deref().unwrap_or_default();
+        let hasher = Hasher::new("gfxpack output 1").field(slot.as_bytes()).field(program);
         let hasher = fields.into_iter().fold(hasher, Hasher::field);
         Recipe { slot: slot.to_owned(), digest: hasher.finish() }
     }
 
-    fn record(&self, recipe: &Recipe) -> PathBuf {
-        let name = Hasher::new("gfxpack place 1")
+    fn place(&self, recipe: &Recipe) -> Digest {
+        Hasher::new("gfxpack place 1")
             .field(self.out.as_os_str().as_encoded_bytes())
             .field(recipe.slot.as_bytes())
-            .finish();
-        self.records.join(name.to_string())
+            .finish()
     }
 
     /// The file, if it was made by this recipe and is as it was.
     pub(crate) fn unchanged(&self, recipe: &Recipe) -> Option<Written> {
-        self.program?;
-        let text = std::fs::read(self.record(recipe)).ok()?;
-        let record: Record = serde_json::from_slice(&text).ok()?;
+        let record: Record = self.records.read(self.place(recipe))?;
         let path = self.out.join(&record.file);
         let is_own = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
         if record.recipe != recipe.digest || !is_own {
             return None;
         }
-        let written = sums::digest_file(&path).ok()?;
-        (written.sha256 == record.sha256).then(|| {
-            touch(&self.record(recipe));
-            written
-        })
+        let written = self.records.described(&path).ok()?;
+        (written.sha256 == record.sha256).then_some(written)
     }
 
     /// Remembers a file that was made by this recipe. Where that is
@@ -91,11 +102,83 @@ impl Outputs {
         let real = std::fs::canonicalize(&written.path);
         let relative =
             real.ok().and_then(|path| Some(path.strip_prefix(&self.out).ok()?.to_owned()));
-        let Some((file, _)) = relative.zip(self.program) else { return };
+        let Some(file) = relative else { return };
+        if let Ok(sha256) = written.sha256.parse() {
+            self.records.digests.note_output(&self.out.join(&file), sha256);
+        }
         let record = Record { recipe: recipe.digest, file, sha256: written.sha256.clone() };
-        let kept = serde_json::to_vec(&record).map_err(std::io::Error::from);
-        kept.and_then(|text| write_atomic(&self.record(recipe), &[&text])).ok();
+        self.records.write(self.place(recipe), &record);
     }
+}
+
+impl<'a> FileRecords<'a> {
+    /// Those below a cache directory; none count if all is to be read `anew`.
+    pub(crate) fn below(cache: &Path, digests: &'a FileDigests, anew: bool) -> Self {
+        // Another build of gfxpack may write other bytes.
+        Self { dir: cache.join("outputs"), program: build_id(), anew, digests }
+    }
+
+    /// A file with its size and SHA-256. Nobody but this process may change it
+    /// while it runs.
+    pub(crate) fn described(&self, path: &Path) -> std::io::Result<Written> {
+        let meta = std::fs::metadata(path)?;
+        if !meta.is_file() {
+            // A pipe would be waited for.
+            return Err(std::io::Error::other("it is no file"));
+        }
+        let size = meta.len();
+        let sha256 = self.digests.digest_of_output(path)?.to_string();
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Written { path: path.to_owned(), file_name, size, sha256 })
+    }
+
+    /// Keeps the digests of files that will be as they are now.
+    pub(crate) fn save(&self) {
+        self.digests.save();
+    }
+
+    /// How many rows a kdb has, if its content was verified for the target,
+    /// with code objects of at most so many bytes.
+    pub(crate) fn verified_rows(&self, kdb: &Written, target: &Target, max: u64) -> Option<u64> {
+        self.read(self.of_verified(kdb, target, max))
+    }
+
+    /// Remembers that it is sound.
+    pub(crate) fn note_verified(&self, kdb: &Written, target: &Target, max: u64, rows: u64) {
+        self.write(self.of_verified(kdb, target, max), &rows);
+    }
+
+    fn of_verified(&self, kdb: &Written, target: &Target, max_object_bytes: u64) -> Digest {
+        Hasher::new("gfxpack verified kdb 1")
+            .field(self.program.as_deref().unwrap_or_default())
+            .field(kdb.sha256.as_bytes())
+            .field(target.to_string().as_bytes())
+            .field(&max_object_bytes.to_le_bytes())
+            .finish()
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, name: Digest) -> Option<T> {
+        self.program.as_ref().filter(|_| !self.anew)?;
+        let path = self.dir.join(name.to_string());
+        let record = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        touch(&path);
+        Some(record)
+    }
+
+    fn write(&self, name: Digest, record: &impl Serialize) {
+        if self.program.is_some() {
+            let kept = serde_json::to_vec(record).map_err(std::io::Error::from);
+            kept.and_then(|text| write_atomic(&self.dir.join(name.to_string()), &[&text])).ok();
+        }
+    }
+}
+
+/// What the linker wrote into this very program to tell it from every other;
+/// the program's identity as a file would change with every link to it.
+fn build_id() -> Option<Vec<u8>> {
+    let program = ReadCache::new(File::open(std::env::current_exe().ok()?).ok()?);
+    let program = object::File::parse(&program).ok()?;
+    Some(program.build_id().ok()??.to_vec())
 }
 
 #[cfg(test)]
@@ -111,12 +194,13 @@ mod tests {
         fs::create_dir_all(out.join("kdb")).unwrap();
         let file = out.join("kdb/x.kdb");
         fs::write(&file, "content").unwrap();
-        let outputs = Outputs::of(&out, &cache).unwrap();
+        let digests = FileDigests::in_memory();
+        let outputs = Outputs::of(&out, FileRecords::below(&cache, &digests, false)).unwrap();
         let recipe = outputs.recipe("x kdb", [&b"made of"[..], b"this"]);
         assert!(outputs.unchanged(&recipe).is_none());
-        let written = sums::digest_file(&file).unwrap();
+        let written = outputs.records.described(&file).unwrap();
         outputs.remember(&recipe, &written);
-        let again = Outputs::of(&out, &cache).unwrap();
+        let again = Outputs::of(&out, FileRecords::below(&cache, &digests, false)).unwrap();
         assert_eq!(again.unchanged(&recipe).unwrap().sha256, written.sha256);
 
         for other in [
@@ -126,13 +210,18 @@ mod tests {
         ] {
             assert!(again.unchanged(&other).is_none());
         }
-        let other_program = Outputs { program: Some(Digest::of(b"other")), ..again };
+        let anew = Outputs::of(&out, FileRecords::below(&cache, &digests, true)).unwrap();
+        assert!(anew.unchanged(&recipe).is_none());
+        let program = Some(b"other".to_vec());
+        let other_program = Outputs { records: FileRecords { program, ..again.records }, ..again };
         let same = other_program.recipe("x kdb", [&b"made of"[..], b"this"]);
         assert!(other_program.unchanged(&same).is_none());
         fs::create_dir(dir.path().join("p")).unwrap();
         fs::create_dir(dir.path().join("p/kdb")).unwrap();
         fs::copy(&file, dir.path().join("p/kdb/x.kdb")).unwrap();
-        let elsewhere = Outputs::of(&dir.path().join("p"), &cache).unwrap();
+        let elsewhere =
+            Outputs::of(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
+                .unwrap();
         assert!(elsewhere.unchanged(&recipe).is_none());
 
         fs::write(&file, "Content").unwrap();
@@ -145,7 +234,33 @@ mod tests {
         assert!(outputs.unchanged(&recipe).is_none(), "a link is not what was made");
         fs::remove_file(&file).unwrap();
         fs::rename(out.join("elsewhere"), &file).unwrap();
-        fs::write(outputs.record(&recipe), "damaged").unwrap();
+        fs::write(outputs.records.dir.join(outputs.place(&recipe).to_string()), "damaged").unwrap();
         assert!(outputs.unchanged(&recipe).is_none());
+    }
+
+    #[test]
+    fn a_kdb_was_verified_by_its_content_for_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let digests = FileDigests::in_memory();
+        let records = FileRecords::below(dir.path(), &digests, false);
+        let targets = ["gfx906@60", "gfx906"].map(|target| target.parse::<Target>().unwrap());
+        let file = |name, content| {
+            fs::write(dir.path().join(name), content).unwrap();
+            records.described(&dir.path().join(name)).unwrap()
+        };
+        let (kdb, same, other) = (file("a", "content"), file("b", "content"), file("c", "more"));
+        assert_eq!(records.verified_rows(&kdb, &targets[0], 1), None);
+        records.note_verified(&kdb, &targets[0], 1, 48);
+        assert_eq!(records.verified_rows(&same, &targets[0], 1), Some(48));
+        assert_eq!(records.verified_rows(&kdb, &targets[0], 2), None);
+        assert_eq!(records.verified_rows(&kdb, &targets[1], 1), None);
+        assert_eq!(records.verified_rows(&other, &targets[0], 1), None);
+        let anew = FileRecords::below(dir.path(), &digests, true);
+        assert_eq!(anew.verified_rows(&kdb, &targets[0], 1), None);
+    }
+
+    #[test]
+    fn this_program_has_a_build_id() {
+        assert!(build_id().is_some_and(|id| id.len() >= 8));
     }
 }

@@ -8,11 +8,13 @@ use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
+use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::library::Licenses;
-use crate::options::PackageOptions;
+use crate::options::{CacheOptions, PackageOptions};
+use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
@@ -31,6 +33,9 @@ pub struct PackageKdbs<'a> {
     pub max_object_bytes: u64,
     /// How packages are made.
     pub options: &'a PackageOptions,
+    /// The cache, which remembers what was verified, and what outputs were made
+    /// from.
+    pub cache: &'a CacheOptions,
 }
 
 impl PackageKdbs<'_> {
@@ -41,6 +46,10 @@ impl PackageKdbs<'_> {
     /// Where a kdb is damaged, empty, or known to lack kernels, options don't
     /// fit, or a package can't be written.
     pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<MadePackages> {
+        let temporary = temporary_dir()?;
+        let cache = self.cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
+        let digests = self.cache.file_digests(&cache);
+        let records = FileRecords::below(&cache, &digests, self.cache.verify_all);
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
         let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
         for path in self.kdbs {
@@ -55,7 +64,7 @@ impl PackageKdbs<'_> {
                     "package them in two runs with different --out",
                 ));
             }
-            let kdb = self.checked(path, target)?;
+            let kdb = self.checked(path, target, &records)?;
             let mut library = kdb.origin.library();
             if library.licenses.is_empty() {
                 library.licenses = self.sources_without_licence(path)?;
@@ -78,40 +87,55 @@ impl PackageKdbs<'_> {
         let of_kdbs: Vec<(&MadeKdb, Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
         let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
+        let outputs = Outputs::of(self.out, records).map_err(error::io("find", self.out))?;
         let made =
-            writers::write(&planned, self.options, signer, self.out, None, cancel, progress)?;
-        record::write(self.out, kdbs.iter().map(|(kdb, _)| kdb), &made, signer, progress)?;
+            writers::write(&planned, self.options, signer, self.out, &outputs, cancel, progress)?;
+        let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
+        record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
         Ok(made)
     }
 
     /// The kdb, verified, with what is known of its making.
-    fn checked(&self, path: &Path, target: Target) -> Result<MadeKdb> {
-        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
-        let report = gfxpack_kdb::verify(path, Some(&target), &options)?;
-        if let Some(finding) = report.findings.first() {
-            return Err(Error::Unsound(format!("`{}`: {finding}", path.display())));
-        }
-        if report.rows == 0 {
+    fn checked(&self, path: &Path, target: Target, records: &FileRecords<'_>) -> Result<MadeKdb> {
+        let max = self.max_object_bytes;
+        let before = records.described(path).ok();
+        let rows = match before.and_then(|file| records.verified_rows(&file, &target, max)) {
+            Some(rows) => rows,
+            None => self.verify(path, &target)?,
+        };
+        let file = records.described(path).map_err(error::io("read", path))?;
+        records.note_verified(&file, &target, max, rows);
+        if rows == 0 {
             return Err(error::usage(
                 format!("failed to package `{}`: it has no kernels", path.display()),
                 "such a package would only take the place of one that has some",
             ));
         }
-        let entry = record::of_kdb(path)?;
+        let entry = record::of_kdb(path, &file.sha256)?;
         let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
             let file = path.display().to_string();
             return Err(Error::Partial { file, missing: missing.len() });
         }
         let origin = entry.map(|entry| entry.origin).unwrap_or_default();
-        Ok(MadeKdb { target, path: path.to_owned(), kernels: report.rows, missing, origin })
+        Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, origin })
+    }
+
+    /// How many rows a sound kdb has.
+    fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
+        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
+        let report = gfxpack_kdb::verify(path, Some(target), &options)?;
+        match report.findings.first() {
+            Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
+            None => Ok(report.rows),
+        }
     }
 
     fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
         let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
         let mut licenses = Licenses::new();
-        Reader::open_with(path, options)?.for_each_row(|entry| {
-            if let Some(source) = entry.key.source_name() {
+        Reader::open_with(path, options)?.for_each_key(|key| {
+            if let Some(source) = key.source_name() {
                 licenses.entry(source.to_owned()).or_default();
             }
             Ok::<(), ReadError>(())

@@ -15,6 +15,7 @@ use gfxpack_package::{Written, sums};
 use crate::build::MadeKdb;
 use crate::destination::replace;
 use crate::error::{self, Result};
+use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 use crate::writers::MadePackages;
 pub use manifest::Entry;
@@ -76,12 +77,11 @@ fn read(dir: &Path) -> Option<Manifest> {
 
 /// What the manifest of the build that made a kdb says of it, if it still
 /// lies where the build left it and the kdb is as it was.
-pub fn of_kdb(kdb: &Path) -> Result<Option<Entry>> {
-    let digest = sums::digest_file(kdb)?.sha256;
+pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<Entry>> {
     let absolute = std::path::absolute(kdb).map_err(error::io("find", kdb))?;
     let manifests = absolute.ancestors().skip(1).take(2).filter_map(read);
     let mut entries = manifests.flat_map(|manifest| manifest.targets);
-    Ok(entries.find(|entry| entry.kdb.sha256 == digest))
+    Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
 /// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
@@ -90,11 +90,12 @@ pub fn of_kdb(kdb: &Path) -> Result<Option<Entry>> {
 /// of material name the packages of earlier runs that stay, so they are written
 /// here too.
 /// The checksums are signed where there is a signer.
-pub fn write<'k>(
+pub(crate) fn write<'k>(
     out: &Path,
     kdbs: impl IntoIterator<Item = &'k MadeKdb>,
     made: &MadePackages,
     signer: Option<&Signer>,
+    outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<()> {
     let given = out;
@@ -105,7 +106,7 @@ pub fn write<'k>(
     let mut files: Vec<Written> = Vec::new();
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for kdb in kdbs {
-        let entry = entry(out, kdb, made, &mut files)?;
+        let entry = entry(out, kdb, made, outputs.records(), &mut files)?;
         entries.insert(kdb.target.to_string(), entry);
     }
     let mut families = listed(out, made, None, &mut files);
@@ -146,7 +147,7 @@ pub fn write<'k>(
                 None => continue,
             },
         };
-        let written = bills::write(out, bill, packages)?;
+        let written = bills::write(out, bill, packages, outputs)?;
         beside.push(describe(written.file_name.clone(), &written));
         files.push(written);
     }
@@ -169,6 +170,7 @@ pub fn write<'k>(
     replace(&path, text.as_bytes()).map_err(error::io("write", &path))?;
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
+    outputs.records().save();
     let path = out.join(format!("{}.asc", sums::FILE_NAME));
     match signer {
         Some(signer) => {
@@ -189,10 +191,11 @@ fn entry(
     out: &Path,
     kdb: &MadeKdb,
     made: &MadePackages,
+    records: &FileRecords<'_>,
     files: &mut Vec<Written>,
 ) -> Result<Entry> {
     let mut path = std::fs::canonicalize(&kdb.path).map_err(error::io("find", &kdb.path))?;
-    let mut written = sums::digest_file(&path)?;
+    let mut written = records.described(&path).map_err(error::io("read", &path))?;
     // kdbs that were only packaged may lie anywhere, and are named alone.
     match path.strip_prefix(out).map(Path::to_owned) {
         Ok(relative) => {

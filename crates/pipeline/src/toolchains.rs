@@ -19,12 +19,12 @@ use crate::text::display;
 ///
 /// # Errors
 /// Where a program that was named is none, or nothing is found at all.
-pub fn survey(search: &Search, cache: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
+pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
     let scratch = temporary_dir()?;
-    let cache = cache.directory().ok();
+    let cache = options.directory().ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {
-        Some(dir) => FileDigests::open(&dir.join("file-digests.json")),
+        Some(dir) => options.file_digests(dir),
         None => FileDigests::in_memory(),
     };
     let cache = cache.as_deref().unwrap_or(scratch.path());

@@ -1,6 +1,7 @@
 //! Writes planned packages in every format asked for, several at once as
 //! memory allows, with the signatures beside them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +11,14 @@ use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
-use gfxpack_package::sbom::Making;
+use gfxpack_package::sbom::Checksums;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
 
+use crate::bill::{self, Bill};
 use crate::destination;
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::options::{PackageFormat, PackageOptions};
 use crate::outputs::{Outputs, Recipe};
 use crate::packages::Planned;
@@ -40,15 +42,6 @@ pub struct MadePackage {
     pub depends: Vec<String>,
 }
 
-/// What the bill of material of a package says, but for its archives: those
-/// of earlier runs are known only when the directory's manifest is written.
-pub(crate) struct Bill {
-    /// The target of the package; none for a family's.
-    pub target: Option<Target>,
-    pub spec: PackageSpec,
-    pub making: Making,
-}
-
 /// What was written.
 #[derive(Default)]
 pub struct MadePackages {
@@ -63,8 +56,17 @@ pub struct MadePackages {
     pub tuning: Vec<(Option<Target>, Written)>,
 }
 
-/// A package, and whether it is new.
-type Done = Result<(Written, bool)>;
+/// One format of one package.
+struct Job<'p, 'k> {
+    /// Which of the planned packages.
+    of: usize,
+    planned: &'p Planned<'k>,
+    writer: Writer,
+    /// What it is made from; none where it would never be the same.
+    recipe: Option<Recipe>,
+    /// The file, if it would be made again as it is.
+    lies_there: Option<Written>,
+}
 
 /// Writes all packages into `out`, but for those that `outputs` knows to lie
 /// there already.
@@ -73,90 +75,54 @@ pub(crate) fn write(
     options: &PackageOptions,
     signer: Option<&Signer>,
     out: &Path,
-    outputs: Option<&Outputs>,
+    outputs: &Outputs<'_>,
     cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let jobs: Vec<(&Planned<'_>, Writer)> = planned
-        .iter()
-        .flat_map(|planned| writers(&planned.spec, options).into_iter().map(move |w| (planned, w)))
-        .collect();
-    let rpms = jobs.iter().any(|(_, writer)| writer.kind == Kind::Rpm);
+    let contents = planned.iter().map(|planned| bill::contents(&planned.spec, outputs.records()));
+    let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
+    let mut jobs = Vec::new();
+    for (of, planned) in planned.iter().enumerate() {
+        for writer in writers(&planned.spec, options) {
+            // A signature has the time in it.
+            let recipe = signer.is_none();
+            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
+            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
+            jobs.push(Job { of, planned, writer, recipe, lies_there });
+        }
+    }
+    let rpms = jobs.iter().any(|job| job.writer.kind == Kind::Rpm);
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
     }
-    // A signature has the time in it.
-    let outputs = outputs.filter(|_| signer.is_none());
-    let mut recipes = Vec::with_capacity(jobs.len());
-    for (planned, writer) in &jobs {
-        recipes.push(match outputs {
-            Some(outputs) => Some((outputs, recipe(outputs, planned, writer)?)),
-            None => None,
-        });
-    }
-    let (at_once, threads) = share(&jobs, options.memory);
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Done>>> = Mutex::new(jobs.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let position = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((planned, writer)) = jobs.get(position) else { break };
-                    let known = recipes[position].as_ref();
-                    let lies_there = known.and_then(|(outputs, recipe)| outputs.unchanged(recipe));
-                    let written = if cancel.is_cancelled() {
-                        Err(CompileError::Interrupted.into())
-                    } else if let Some(written) = lies_there {
-                        Ok((written, false))
-                    } else {
-                        let written = writer.write(&planned.spec, out, threads, signer);
-                        if let (Ok(written), Some((outputs, recipe))) = (&written, known) {
-                            outputs.remember(recipe, written);
-                        }
-                        written.map(|written| (written, true)).map_err(Into::into)
-                    };
-                    // What can't be written ends the rest, which would be in vain.
-                    if written.is_err() {
-                        next.store(jobs.len(), Ordering::Relaxed);
-                    }
-                    done.lock().expect("no panic inside")[position] = Some(written);
-                }
-            });
+    let to_do: Vec<&Job<'_, '_>> = jobs.iter().filter(|job| job.lies_there.is_none()).collect();
+    let (at_once, threads) = share(&to_do, options.memory);
+    let write = |job: &&Job<'_, '_>| {
+        if cancel.is_cancelled() {
+            return Err(Error::from(CompileError::Interrupted));
         }
+        let written = job.writer.write(&job.planned.spec, out, threads, signer)?;
+        if let Some(recipe) = &job.recipe {
+            outputs.remember(recipe, &written);
+        }
+        Ok(written)
+    };
+    let (written, mut checksums) = std::thread::scope(|scope| {
+        // While packages are compressed, which leaves processors idle at times.
+        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, cancel));
+        let written = each(&to_do, at_once, &write);
+        (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    let done = done.into_inner().expect("no panic inside");
+    let mut written = written?.into_iter();
     let mut made = MadePackages::default();
-    let mut first_error = None;
-    for ((planned, writer), written) in jobs.iter().zip(done) {
-        match written {
-            Some(Ok((written, new))) => {
-                let (file_name, size) = (&*written.file_name, written.size);
-                progress.event(Event::Package { file_name, size, new });
-                let spec = &planned.spec;
-                let shipped =
-                    spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
-                let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
-                made.packages.push(MadePackage {
-                    target: planned.target.clone(),
-                    name: spec.name.clone(),
-                    version: format!("{}-{}", spec.version, spec.revision),
-                    format: writer.format,
-                    written,
-                    installs: shipped.map(|file| file.path.clone()).collect(),
-                    depends: needed.map(|it| it.name.clone()).collect(),
-                });
-            }
-            Some(Err(error)) => {
-                first_error.get_or_insert(error);
-            }
-            None => {}
-        }
+    for job in jobs {
+        let new = job.lies_there.is_none();
+        let Some(written) = job.lies_there.or_else(|| written.next()) else { continue };
+        let (file_name, size) = (&*written.file_name, written.size);
+        progress.event(Event::Package { file_name, size, new });
+        made.packages.push(described(job.planned, &job.writer, written));
     }
-    if let Some(error) = first_error {
-        return Err(error);
-    }
-    for planned in planned {
+    for (of, (planned, contents)) in planned.iter().zip(contents).enumerate() {
         if let Some(signer) = signer {
             sign(planned, &mut made, signer, out)?;
         }
@@ -164,6 +130,8 @@ pub(crate) fn write(
             target: planned.target.clone(),
             spec: planned.spec.clone(),
             making: planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default(),
+            contents,
+            checksums: checksums.remove(&of).transpose()?,
         });
         for (name, path) in &planned.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
@@ -173,27 +141,81 @@ pub(crate) fn write(
     Ok(made)
 }
 
+/// Does so many at once; the results in the order of the jobs, or the first
+/// error, which ends the rest.
+fn each<J: Sync, T: Send>(
+    jobs: &[J],
+    at_once: usize,
+    act: &(dyn Fn(&J) -> Result<T> + Sync),
+) -> Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Result<T>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(position) else { break };
+                    let result = act(job);
+                    if result.is_err() {
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                    done.lock().expect("no panic inside")[position] = Some(result);
+                }
+            });
+        }
+    });
+    done.into_inner().expect("no panic inside").into_iter().flatten().collect()
+}
+
+/// The checksums of the files in those packages that have something to do, by
+/// the number of the package.
+fn checksums(
+    planned: &[Planned<'_>],
+    contents: &[Vec<String>],
+    to_do: &[&Job<'_, '_>],
+    cancel: &Cancel,
+) -> BTreeMap<usize, Result<Vec<Checksums>>> {
+    let packages: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
+    let packages = packages.into_iter().take_while(|_| !cancel.is_cancelled());
+    packages.map(|of| (of, bill::checksums(&planned[of].spec, &contents[of]))).collect()
+}
+
+/// A package that was written, or lies there.
+fn described(planned: &Planned<'_>, writer: &Writer, written: Written) -> MadePackage {
+    let spec = &planned.spec;
+    let shipped = spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
+    let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
+    MadePackage {
+        target: planned.target.clone(),
+        name: spec.name.clone(),
+        version: format!("{}-{}", spec.version, spec.revision),
+        format: writer.format,
+        written,
+        installs: shipped.map(|file| file.path.clone()).collect(),
+        depends: needed.map(|it| it.name.clone()).collect(),
+    }
+}
+
 /// Everything that decides a package's bytes. The spec names files by their
 /// paths, so their contents stand beside it.
-fn recipe(outputs: &Outputs, planned: &Planned<'_>, writer: &Writer) -> Result<Recipe> {
+fn recipe_of(
+    outputs: &Outputs<'_>,
+    planned: &Planned<'_>,
+    writer: &Writer,
+    contents: &[String],
+) -> Recipe {
     let slot = format!("{} {}", writer.format, planned.spec.name);
     let decides = format!("{writer:?} {:?}", planned.spec);
-    let mut contents = Vec::new();
-    for file in &planned.spec.files {
-        if let Content::File(path) = &file.content {
-            contents.push(sums::digest_file(path)?.sha256);
-        }
-    }
     let fields = contents.iter().map(String::as_bytes);
-    Ok(outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields)))
+    outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields))
 }
 
 /// How many packages are written at once, and with how many threads each.
-fn share(jobs: &[(&Planned<'_>, Writer)], memory: u64) -> (usize, usize) {
+fn share(jobs: &[&Job<'_, '_>], memory: u64) -> (usize, usize) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let largest = |threads| {
-        jobs.iter().map(|(_, writer)| writer.compression.memory(threads)).max().unwrap_or(1)
-    };
+    let largest =
+        |threads| jobs.iter().map(|job| job.writer.compression.memory(threads)).max().unwrap_or(1);
     // A package at a time ends with one thread at work on its last block, so
     // several packages of few threads each are faster.
     let at_once = (1..=processors.min(jobs.len()).max(1))

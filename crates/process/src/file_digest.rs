@@ -108,6 +108,8 @@ type Known = HashMap<PathBuf, (Identity, Digest)>;
 #[derive(Debug, Default)]
 pub struct FileDigests {
     known: Mutex<(Known, bool)>,
+    /// Files that this process wrote, or has begun to pack.
+    outputs: Mutex<Known>,
     file: Option<PathBuf>,
 }
 
@@ -125,7 +127,13 @@ impl FileDigests {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        Self { known: Mutex::new((known, false)), file: Some(file.to_owned()) }
+        Self { known: Mutex::new((known, false)), file: Some(file.to_owned()), ..Self::default() }
+    }
+
+    /// Reads every file anew, and remembers in `file` what that gives.
+    #[must_use]
+    pub fn open_anew(file: &Path) -> Self {
+        Self { file: Some(file.to_owned()), ..Self::default() }
     }
 
     /// The SHA-256 of the file's content, symbolic links followed.
@@ -149,6 +157,31 @@ impl FileDigests {
         known.0.insert(path.to_owned(), (identity, digest));
         known.1 = true;
         Ok(digest)
+    }
+
+    /// The SHA-256 of a file that nobody but this process changes while it runs:
+    /// one that it wrote, or packs. It is read once, however new it is.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub fn digest_of_output(&self, path: &Path) -> io::Result<Digest> {
+        let identity = Identity::of(&fs::metadata(path)?);
+        if let Some((known, digest)) = self.outputs.lock().expect("no panic inside").get(path)
+            && *known == identity
+        {
+            return Ok(*digest);
+        }
+        let digest = self.digest(path)?;
+        self.outputs.lock().expect("no panic inside").insert(path.to_owned(), (identity, digest));
+        Ok(digest)
+    }
+
+    /// Notes the SHA-256 of an output that was just written.
+    pub fn note_output(&self, path: &Path, digest: Digest) {
+        if let Ok(meta) = fs::metadata(path) {
+            let known = (Identity::of(&meta), digest);
+            self.outputs.lock().expect("no panic inside").insert(path.to_owned(), known);
+        }
     }
 
     /// Writes what was learnt to the file, if there is one. A failure costs
@@ -221,6 +254,37 @@ mod tests {
             fs::write(&file, &text).unwrap();
             assert_eq!(digests.digest(&file).unwrap(), Digest::of(text.as_bytes()));
         }
+    }
+
+    #[test]
+    fn an_output_is_read_once_however_new_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, file) = (dir.path().join("cache"), dir.path().join("f"));
+        fs::write(&file, "written").unwrap();
+        let digests = FileDigests::open(&cache);
+        assert_eq!(digests.digest_of_output(&file).unwrap(), Digest::of(b"written"));
+        digests.note_output(&file, Digest::of(b"noted"));
+        assert_eq!(digests.digest_of_output(&file).unwrap(), Digest::of(b"noted"));
+        fs::write(&file, "another size").unwrap();
+        assert_eq!(digests.digest_of_output(&file).unwrap(), Digest::of(b"another size"));
+        // To other processes it is a new file like any other.
+        digests.save();
+        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"another size"));
+        assert!(!cache.exists());
+    }
+
+    #[test]
+    fn nothing_remembered_counts_where_all_is_read_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
+        let identity = Identity::of(&fs::metadata(file).unwrap());
+        let known = Known::from([(file.to_owned(), (identity, Digest::of(b"remembered")))]);
+        fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
+        assert_eq!(FileDigests::open(&cache).digest(file).unwrap(), Digest::of(b"remembered"));
+        let anew = FileDigests::open_anew(&cache);
+        assert_eq!(anew.digest(file).unwrap(), hash_file(file).unwrap());
+        anew.save();
+        assert_eq!(FileDigests::open(&cache).digest(file).unwrap(), hash_file(file).unwrap());
     }
 
     #[test]

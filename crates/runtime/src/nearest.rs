@@ -85,8 +85,8 @@ impl Search<'_> {
         self.last_name.clear();
         // What was read before a fault counts; the fault is the lookup's to tell.
         reader
-            .for_each_row(|row| {
-                self.row(row.key, file);
+            .for_each_key(|key| {
+                self.row(key, file);
                 Ok::<(), ReadError>(())
             })
             .ok();

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader, RowMark};
 use gfxpack_model::{KernelKey, Target};
 
 use crate::clock;
@@ -128,7 +128,7 @@ impl SystemFile {
 
     /// Remembers a whole row of a file that did not change meanwhile, and can't
     /// change any more without its times telling.
-    fn note_hashed(&self, file: FileIdentity, row: i64) {
+    fn note_hashed(&self, file: FileIdentity, row: RowMark) {
         if file.has_rested(self.rest_seconds, clock::now())
             && FileIdentity::with_content(&self.path).is_ok_and(|still| still == file)
         {
@@ -210,6 +210,15 @@ mod tests {
             FileIdentity::with_content(&self.path).unwrap()
         }
 
+        /// The row, whole or not.
+        fn row(&self) -> RowMark {
+            let row = std::cell::Cell::new(None);
+            let reader = Reader::open(&self.path).unwrap();
+            let note = |mark| row.replace(Some(mark)).is_none();
+            reader.get_unhashed(&self.key, note).unwrap();
+            row.get().unwrap()
+        }
+
         /// Overwrites a byte of the code object, and sets the time of the last
         /// modification back. The other time moves on with its clock's tick.
         fn put(&self, byte: u8) {
@@ -243,7 +252,7 @@ mod tests {
         let installed = Installed::new();
         let file = installed.file(0);
         installed.assert_whole(&file);
-        assert!(file.hashed.has(installed.identity(), 1));
+        assert!(file.hashed.has(installed.identity(), installed.row()));
         installed.assert_whole(&file);
         installed.put(0x5a);
         installed.assert_damaged(&file);
@@ -258,8 +267,8 @@ mod tests {
         installed.put(0x5a);
         let file = installed.file(0);
         installed.assert_damaged(&file);
-        assert!(!file.hashed.has(installed.identity(), 1));
-        file.hashed.note(installed.identity(), 1);
+        assert!(!file.hashed.has(installed.identity(), installed.row()));
+        file.hashed.note(installed.identity(), installed.row());
         assert_eq!(file.get(&installed.key).unwrap().len(), OBJECT.len());
     }
 
@@ -269,7 +278,7 @@ mod tests {
         let installed = Installed::new();
         let file = installed.file(3600);
         installed.assert_whole(&file);
-        assert!(!file.hashed.has(installed.identity(), 1));
+        assert!(!file.hashed.has(installed.identity(), installed.row()));
         let before = fs::metadata(&installed.path).unwrap();
         let changed = std::os::unix::fs::MetadataExt::ctime(&before) as u64;
         let rested = |now| installed.identity().has_rested(REST_SECONDS, now);

@@ -1,14 +1,16 @@
 //! Which rows of an installed kdb have been checked against their hashes, for
 //! one version of the file.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
+
+use gfxpack_kdb::RowMark;
 
 use crate::file_system::FileIdentity;
 use crate::mutex::lock;
 
-/// Rows remembered, by their ids: a bit each, so half a MiB at most. MIOpen
-/// numbers rows from 1; kdbs have some ten thousand.
-const MAX_ROWS: usize = 1 << 22;
+/// Rows remembered, at most: some 20 MiB. kdbs have some ten thousand.
+const MAX_ROWS: usize = 1 << 18;
 
 /// The rows of one version of a file.
 #[derive(Default)]
@@ -19,41 +21,51 @@ pub(crate) struct VerifiedRows {
 #[derive(Default)]
 struct State {
     file: Option<FileIdentity>,
-    /// A bit for each row, as far as the last one noted.
-    words: Vec<u64>,
+    rows: HashSet<RowMark>,
 }
 
 impl VerifiedRows {
     /// Whether the row was noted for that very version of the file.
-    pub(crate) fn has(&self, file: FileIdentity, row: i64) -> bool {
-        let Some((word, bit)) = place(row) else { return false };
+    pub(crate) fn has(&self, file: FileIdentity, row: RowMark) -> bool {
         let state = lock(&self.state);
-        state.file == Some(file) && state.words.get(word).is_some_and(|word| word & bit != 0)
+        state.file == Some(file) && state.rows.contains(&row)
     }
 
-    /// Notes a row, and forgets those of all other versions. One with an id
-    /// above the bound is not remembered.
-    pub(crate) fn note(&self, file: FileIdentity, row: i64) {
-        let Some((word, bit)) = place(row) else { return };
+    /// Notes a row, and forgets those of all other versions. Those above the
+    /// bound are not remembered.
+    pub(crate) fn note(&self, file: FileIdentity, row: RowMark) {
         let mut state = lock(&self.state);
         if state.file != Some(file) {
-            *state = State { file: Some(file), words: Vec::new() };
+            *state = State { file: Some(file), rows: HashSet::new() };
         }
-        if state.words.len() <= word {
-            state.words.resize(word + 1, 0);
+        if state.rows.len() < MAX_ROWS {
+            state.rows.insert(row);
         }
-        state.words[word] |= bit;
     }
-}
-
-fn place(row: i64) -> Option<(usize, u64)> {
-    let row = usize::try_from(row).ok().filter(|row| *row < MAX_ROWS)?;
-    Some((row / 64, 1 << (row % 64)))
 }
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_kdb::{Blob, Layout, Reader, Row, WriteOptions, write};
+    use gfxpack_model::KernelKey;
+
     use super::*;
+
+    /// Two keys of one object, and one of another.
+    fn marks(layout: Layout) -> [RowMark; 3] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("gfx906_60.kdb");
+        let keys: Vec<KernelKey> =
+            ["a", "b", "c"].map(|name| KernelKey::for_source(name, "", "gfx906")).into();
+        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 4 }).collect();
+        let mut options = WriteOptions::default();
+        (options.blob, options.layout) = (Blob::Raw, layout);
+        let object = |row| Ok::<_, std::io::Error>(vec![u8::from(row == 2); 4]);
+        write(&path, &rows, &options, object).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        let mark = |key| reader.get_unhashed(key, |_| false).unwrap().unwrap().hashed_row.unwrap();
+        [mark(&keys[0]), mark(&keys[1]), mark(&keys[2])]
+    }
 
     #[test]
     fn rows_are_known_of_one_version_of_a_file() {
@@ -64,19 +76,14 @@ mod tests {
             FileIdentity::with_content(&path).unwrap()
         };
         let (first, second) = (version("1"), version("22"));
+        let (plain, dense) = (marks(Layout::Miopen), marks(Layout::Dense));
+        assert!(plain[0] != plain[1], "each row has its own object");
+        assert!(dense[0] == dense[1] && dense[1] != dense[2], "keys share an object");
         let rows = VerifiedRows::default();
-        let bound = MAX_ROWS as i64;
-        let noted = [0, 1, 63, 64, 9999, bound - 1];
-        noted.iter().for_each(|row| rows.note(first, *row));
-        assert!(noted.iter().all(|row| rows.has(first, *row)));
-        assert!([2, 62, 65, 10_000, bound].iter().all(|row| !rows.has(first, *row)));
-        assert!(noted.iter().all(|row| !rows.has(second, *row)));
-        assert_eq!(lock(&rows.state).words.len() * 8, 512 << 10, "bytes");
-        for row in [bound, i64::MAX, -1, i64::MIN] {
-            rows.note(second, row);
-            assert!(!rows.has(second, row), "{row}");
-        }
-        rows.note(second, 2);
-        assert!(rows.has(second, 2) && !rows.has(second, 1) && !rows.has(first, 1));
+        rows.note(first, plain[0]);
+        assert!(rows.has(first, plain[0]) && !rows.has(first, plain[1]));
+        assert!(!rows.has(second, plain[0]));
+        rows.note(second, plain[1]);
+        assert!(rows.has(second, plain[1]) && !rows.has(first, plain[0]));
     }
 }

@@ -7,7 +7,7 @@ use gfxpack_package::Compression;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
-use super::MaxObject;
+use super::{CacheArgs, MaxObject};
 use crate::quantity::parse_size;
 
 #[derive(Debug, ClapArgs)]
@@ -25,6 +25,8 @@ pub(crate) struct Package {
     pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, ClapArgs)]

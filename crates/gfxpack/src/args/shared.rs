@@ -36,6 +36,11 @@ pub(crate) struct CacheArgs {
     /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache_size: Option<u64>,
+    /// Read every file again: without this, a file that has the same inode, size
+    /// and times as when it was read last counts as unchanged, and a kdb with the
+    /// same content as one that was verified is not verified again
+    #[arg(long)]
+    pub(crate) verify_all: bool,
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]

@@ -146,8 +146,7 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
             languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
         let body = json!({
             "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
-            "raw_rows": info.raw_rows, "kernel_names": info.kernel_names,
-            "stored_bytes": info.stored_bytes, "object_bytes": info.object_bytes,
+            "kernel_names": info.kernel_names,
             "languages": languages, "devices": info.devices,
             "journal": info.header.journal.name(), "page_size": info.header.page_size,
             "sqlite_version": info.header.sqlite_version, "layout": layout,
@@ -182,16 +181,6 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
         format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")),
     );
     line("devices", devices.join(", "));
-    line(
-        "objects",
-        format!(
-            "{}, stored as {} ({} of {} raw)",
-            size(info.object_bytes),
-            size(info.stored_bytes),
-            info.raw_rows,
-            info.rows
-        ),
-    );
     line("layout", layout.to_owned());
     line("journal", info.header.journal.name().to_owned());
     for ((generator, compiler), rows) in &made_by {

@@ -7,7 +7,7 @@ use super::dist::report_packages;
 use crate::args::Package;
 use crate::environment::Environment;
 use crate::fail::Result;
-use crate::options::package_options;
+use crate::options::{cache_options, package_options};
 use crate::output::Output;
 use crate::progress::Reporter;
 
@@ -25,6 +25,7 @@ pub(crate) fn run(
         allow_partial: args.allow_partial,
         max_object_bytes: args.max_object.bytes,
         options: &options,
+        cache: &cache_options(&args.cache, environment)?,
     };
     output.building();
     let made = package.run(cancel, &Reporter::new(output))?;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gfxpack_model::Language;
+use gfxpack_model::{KernelKey, Language};
 
 use crate::error::ReadError;
 use crate::header::Header;
+use crate::origin::NoteReader;
 use crate::read::Reader;
-use crate::row_info::RowInfo;
 
 /// A summary of what a kdb holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,6 @@ pub struct Info {
     pub file_bytes: u64,
     /// Kernels.
     pub rows: u64,
-    /// Those of them that are stored raw.
-    pub raw_rows: u64,
-    /// Bytes of all blobs as stored.
-    pub stored_bytes: u64,
-    /// Bytes of all code objects, as the rows declare.
-    pub object_bytes: u64,
     /// Distinct kernel names.
     pub kernel_names: u64,
     /// Kernels by source language; `None` for those of other languages.
@@ -34,14 +28,15 @@ pub struct Info {
 }
 
 impl Reader {
-    /// Sums up what the file holds. Blobs are not read.
+    /// Sums up which keys the file holds. Nothing is read but their index;
+    /// [`Reader::stats`] counts bytes.
     ///
     /// # Errors
-    /// As [`Reader::for_each_row`].
+    /// As [`Reader::for_each_key`].
     pub fn info(&self) -> Result<Info, ReadError> {
         let mut collect = Collect::new(self.header(), self.file_bytes());
-        self.for_each_row(|entry| {
-            collect.add(&entry);
+        self.for_each_key(|key| {
+            collect.add(&key);
             Ok::<(), ReadError>(())
         })?;
         Ok(collect.finish())
@@ -55,21 +50,21 @@ impl Reader {
     /// How many rows were made by what, of those that say it.
     ///
     /// # Errors
-    /// As [`Reader::for_each_origin`].
+    /// As [`Reader::count`].
     pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
+        let rows = self.count()?;
+        let connection = self.connection();
+        let counts = NoteReader::open(connection).and_then(|it| it.count(connection, rows));
         let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
-        self.for_each_origin(|_, origin| {
-            if let Some(origin) = origin {
-                let by = (origin.generator.clone(), origin.compiler.clone());
-                *made_by.entry(by).or_default() += 1;
-            }
-            Ok::<(), ReadError>(())
-        })?;
+        for (origin, rows) in counts.map_err(|source| self.sqlite(source))? {
+            let by = (origin.generator.clone(), origin.compiler.clone());
+            *made_by.entry(by).or_default() += rows;
+        }
         Ok(made_by)
     }
 }
 
-/// Adds entries up, which must come ordered by name.
+/// Adds keys up, which must come ordered by name.
 pub(crate) struct Collect {
     info: Info,
     last_name: Option<String>,
@@ -81,9 +76,6 @@ impl Collect {
             header,
             file_bytes,
             rows: 0,
-            raw_rows: 0,
-            stored_bytes: 0,
-            object_bytes: 0,
             kernel_names: 0,
             languages: BTreeMap::new(),
             devices: BTreeMap::new(),
@@ -91,19 +83,16 @@ impl Collect {
         Self { info, last_name: None }
     }
 
-    pub(crate) fn add(&mut self, entry: &RowInfo) {
+    pub(crate) fn add(&mut self, key: &KernelKey) {
         let info = &mut self.info;
         info.rows += 1;
-        info.raw_rows += u64::from(!entry.compressed);
-        info.stored_bytes = info.stored_bytes.saturating_add(entry.stored_bytes);
-        info.object_bytes = info.object_bytes.saturating_add(entry.object_bytes);
-        if self.last_name.as_deref() != Some(&entry.key.kernel_name) {
+        if self.last_name.as_deref() != Some(&key.kernel_name) {
             info.kernel_names += 1;
-            self.last_name = Some(entry.key.kernel_name.clone());
+            self.last_name = Some(key.kernel_name.clone());
         }
-        let language = entry.key.source_name().and_then(Language::of_source);
+        let language = key.source_name().and_then(Language::of_source);
         *info.languages.entry(language).or_default() += 1;
-        let device = entry.key.split_device().map_or("", |(_, device)| device);
+        let device = key.split_device().map_or("", |(_, device)| device);
         if let Some(count) = info.devices.get_mut(device) {
             *count += 1;
         } else {

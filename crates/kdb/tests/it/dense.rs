@@ -1,8 +1,10 @@
 //! The dense layout: the same answers to whoever asks as MIOpen does.
 
 use gfxpack_kdb::{
-    Blob, CopyOptions, FindingClass, Layout, ReadError, Reader, VerifyOptions, convert, verify,
+    Blob, CopyOptions, FindingClass, Layout, ReadError, Reader, RowError, VerifyOptions, convert,
+    verify,
 };
+use gfxpack_model::KernelKey;
 
 use crate::support::{GFX906, code_object, key, shared, write_kernels, write_laid_out};
 
@@ -32,11 +34,35 @@ fn both_layouts_answer_every_key_the_same() {
             for reader in &readers {
                 assert_eq!(reader.get(&key).unwrap(), wanted, "{key}");
             }
-            // A key's hash stands with the key, so no object is known by its own row.
-            let unhashed = readers[1].get_unhashed(&key, |_| panic!("nobody is asked")).unwrap();
-            assert!(unhashed.is_none_or(|fetched| fetched.hashed_row.is_none()));
         }
     }
+}
+
+#[test]
+fn a_key_whose_hash_is_not_its_objects_is_not_known_by_that_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gfx906.kdb");
+    write_laid_out(&path, &shared(), Blob::Raw, Layout::Dense);
+    let mark = |key: &KernelKey| {
+        let fetched = Reader::open(&path).unwrap().get_unhashed(key, |_| false);
+        fetched.map(|fetched| fetched.unwrap().hashed_row.unwrap())
+    };
+    let kernels = shared();
+    let (first, object) = &kernels[0];
+    let (second, _) = kernels[1..].iter().find(|(_, other)| other == object).unwrap();
+    let known = mark(first).unwrap();
+    assert_eq!(mark(second).unwrap(), known);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let changed = connection
+        .execute(
+            "UPDATE kern_keys SET hash = zeroblob(16) WHERE name = ?1 AND args = ?2",
+            (&second.kernel_name, &second.kernel_args),
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    connection.close().unwrap();
+    let found = Reader::open(&path).unwrap().get_unhashed(second, |row| row == known);
+    assert!(matches!(found, Err(ReadError::Row { source: RowError::HashMismatch { .. }, .. })));
 }
 
 #[test]
@@ -93,12 +119,12 @@ fn there_and_back_gives_the_same_bytes() {
     }
     write_kernels(&path("a.kdb"), &shared(), Blob::Smaller);
     convert(&path("a.kdb"), &path("raw.kdb"), &to(Layout::Miopen, Some(Blob::Raw))).unwrap();
-    assert_eq!(Reader::open(path("raw.kdb")).unwrap().info().unwrap().raw_rows, 24);
+    assert_eq!(Reader::open(path("raw.kdb")).unwrap().stats(None).unwrap().all.raw_rows, 24);
     convert(&path("raw.kdb"), &path("c.kdb"), &to(Layout::Miopen, Some(Blob::Smaller))).unwrap();
     assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("c.kdb")).unwrap());
     // Over itself, and laid out as it was.
     convert(&path("raw.kdb"), &path("raw.kdb"), &CopyOptions::default()).unwrap();
-    assert_eq!(Reader::open(path("raw.kdb")).unwrap().info().unwrap().raw_rows, 24);
+    assert_eq!(Reader::open(path("raw.kdb")).unwrap().stats(None).unwrap().all.raw_rows, 24);
 }
 
 #[test]

@@ -94,8 +94,8 @@ fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
         .map(|(device, count)| format!("{count} for {device}"))
         .collect();
     let mut first = None;
-    let stop = reader.for_each_row(|entry| {
-        first = Some(entry.key);
+    let stop = reader.for_each_key(|key| {
+        first = Some(key);
         Err::<(), Option<ReadError>>(None)
     });
     if let Err(Some(error)) = stop {

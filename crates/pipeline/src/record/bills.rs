@@ -6,7 +6,9 @@ use std::path::Path;
 use gfxpack_package::{Written, sbom};
 
 use super::manifest::{File, Package, describe, lies_there};
-use crate::writers::Bill;
+use crate::bill::{self, Bill};
+use crate::error::Result;
+use crate::outputs::Outputs;
 
 /// What the bill of a package is called, as [`sbom::file_name`] has it.
 pub(super) fn file_name(package: &Package) -> String {
@@ -25,17 +27,37 @@ pub(super) fn trimmed(out: &Path, bill: File, packages: &[Package]) -> File {
     }
 }
 
-/// Writes the bill with those of the `packages` that it is of.
+/// Writes the bill with those of the `packages` that it is of, unless it lies
+/// there already.
 pub(super) fn write(
     out: &Path,
     bill: &Bill,
     packages: &[Package],
-) -> crate::error::Result<Written> {
+    outputs: &Outputs<'_>,
+) -> Result<Written> {
     let name = sbom::file_name(&bill.spec);
     let own = packages.iter().filter(|package| file_name(package) == name);
     let mut archives: Vec<Written> =
         own.filter_map(|package| lies_there(out, &package.file)).collect();
     // The same in one run as in several.
     archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
-    Ok(sbom::write(&bill.spec, &archives, &bill.making, out)?)
+    let Bill { spec, making, contents, .. } = bill;
+    let decides = format!("{spec:?} {contents:?} {making:?}");
+    let archived = archives.iter().flat_map(|archive| [&archive.file_name, &archive.sha256]);
+    let fields = std::iter::once(&decides).chain(archived).map(String::as_bytes);
+    let recipe = outputs.recipe(&format!("spdx {name}"), fields);
+    if let Some(written) = outputs.unchanged(&recipe) {
+        return Ok(Written { path: out.join(&name), ..written });
+    }
+    let made;
+    let checksums = match &bill.checksums {
+        Some(checksums) => checksums,
+        None => {
+            made = bill::checksums(spec, contents)?;
+            &made
+        }
+    };
+    let written = sbom::write(spec, checksums, &archives, making, out)?;
+    outputs.remember(&recipe, &written);
+    Ok(written)
 }

@@ -126,7 +126,11 @@ impl Project {
             prepare: PrepareOptions {
                 inputs: self.inputs(),
                 search,
-                cache: CacheOptions { dir: Some(self.path("cache")), size: None },
+                cache: CacheOptions {
+                    dir: Some(self.path("cache")),
+                    size: None,
+                    verify_all: false,
+                },
                 purpose: Purpose::Build,
                 jobs: 1,
                 source_date_epoch: 1_735_689_600,
