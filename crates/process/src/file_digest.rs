@@ -18,7 +18,7 @@ use crate::watch::FileState;
 /// What must stay the same for a remembered digest to hold. The change time
 /// can't be set back by a program, so a file rewritten within one
 /// modification time is seen too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     device: u64,
     inode: u64,
@@ -109,7 +109,7 @@ type Known = HashMap<PathBuf, (Identity, Digest)>;
 pub struct FileDigests {
     known: Mutex<(Known, bool)>,
     /// Files that this process wrote, or has begun to pack.
-    outputs: Mutex<Known>,
+    outputs: Mutex<HashMap<Identity, Digest>>,
     file: Option<PathBuf>,
 }
 
@@ -166,21 +166,19 @@ impl FileDigests {
     /// Where it can't be read.
     pub fn digest_of_output(&self, path: &Path) -> io::Result<Digest> {
         let identity = Identity::of(&fs::metadata(path)?);
-        if let Some((known, digest)) = self.outputs.lock().expect("no panic inside").get(path)
-            && *known == identity
-        {
+        if let Some(digest) = self.outputs.lock().expect("no panic inside").get(&identity) {
             return Ok(*digest);
         }
-        let digest = self.digest(path)?;
-        self.outputs.lock().expect("no panic inside").insert(path.to_owned(), (identity, digest));
+        let digest = self.digest(&std::path::absolute(path)?)?;
+        self.outputs.lock().expect("no panic inside").insert(identity, digest);
         Ok(digest)
     }
 
     /// Notes the SHA-256 of an output that was just written.
     pub fn note_output(&self, path: &Path, digest: Digest) {
         if let Ok(meta) = fs::metadata(path) {
-            let known = (Identity::of(&meta), digest);
-            self.outputs.lock().expect("no panic inside").insert(path.to_owned(), known);
+            let identity = Identity::of(&meta);
+            self.outputs.lock().expect("no panic inside").insert(identity, digest);
         }
     }
 

@@ -1,14 +1,14 @@
-//! `cargo xtask bench package`: packing a large file, beside dpkg-deb,
-//! rpmbuild, cargo-deb and nfpm at the same settings.
+//! `cargo xtask bench package`: the command `gfxpack package` on a large kdb,
+//! beside dpkg-deb, rpmbuild, tar with zstd or pigz, cargo-deb and nfpm at the
+//! same settings.
 
 mod ways;
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use xshell::{Shell, cmd};
 
@@ -20,27 +20,21 @@ use crate::say::say;
 use crate::setup::{self, Need, Probe};
 use crate::test::{PYTHON_VENV, PythonTool, python_tool};
 
-/// Pack real code objects, and bytes that do not compress
+/// Package a large kdb of real code objects
 #[derive(Debug, Args)]
 pub(crate) struct Package {
-    /// Bytes of each payload, in millions
-    #[arg(long, default_value_t = 600)]
+    /// Bytes of the kdb, in millions
+    #[arg(long, default_value_t = 700)]
     megabytes: u64,
     /// How often each way is measured, one after the other
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// A file with code objects, a raw kdb, whose beginning is packed [default:
-    /// one made of the built-in kernels]
-    #[arg(long, value_name = "FILE")]
-    code: Option<PathBuf>,
-    /// Only tables whose titles contain this, such as "zstd" or "noise, .deb";
-    /// repeatable
+    /// The kdb to package, stored raw [default: one made of the built-in kernels]
+    #[arg(long, value_name = "KDB")]
+    kdb: Option<PathBuf>,
+    /// Only tables whose titles contain this, such as "zstd" or ".rpm"; repeatable
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Pack noise with xz too, which takes minutes of processor time for each
-    /// way and round, and nfpm, which is left out, half an hour
-    #[arg(long)]
-    noise_xz: bool,
     /// Leave docs/benchmarks.md as it is
     #[arg(long)]
     print: bool,
@@ -63,6 +57,24 @@ const NEEDS: &[Need] = &[
         dnf: Some("rpm-build"),
     },
     Need {
+        probe: Probe::Program("zstd"),
+        why: "pack beside gfxpack",
+        apt: "zstd",
+        dnf: Some("zstd"),
+    },
+    Need {
+        probe: Probe::Program("pigz"),
+        why: "pack beside gfxpack",
+        apt: "pigz",
+        dnf: Some("pigz"),
+    },
+    Need {
+        probe: Probe::Program("sqlite3"),
+        why: "check the kdb as gfxpack does",
+        apt: "sqlite3",
+        dnf: Some("sqlite"),
+    },
+    Need {
         probe: Probe::File("GNU time", &["/usr/bin/time"]),
         why: "tell processor time and memory",
         apt: "time",
@@ -79,24 +91,24 @@ const TOOL: PythonTool = PythonTool {
 /// What packages are to be like, whoever makes them.
 struct Setting {
     title: &'static str,
-    section: &'static str,
     format: &'static str,
     codec: &'static str,
     level: u32,
 }
 
-const SETTINGS: [Setting; 3] = [
-    Setting { title: ".deb, xz 1", section: "deb-xz", format: "deb", codec: "xz", level: 1 },
-    Setting { title: ".deb, zstd 3", section: "deb-zstd", format: "deb", codec: "zst", level: 3 },
-    Setting { title: ".rpm, zstd 3", section: "rpm-zstd", format: "rpm", codec: "zst", level: 3 },
+const SETTINGS: [Setting; 5] = [
+    Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
+    Setting { title: ".deb, zstd 3", format: "deb", codec: "zst", level: 3 },
+    Setting { title: ".rpm, zstd 3", format: "rpm", codec: "zst", level: 3 },
+    Setting { title: ".tar.zst 3", format: "tar.zst", codec: "", level: 3 },
+    Setting { title: ".tar.gz 6", format: "tar.gz", codec: "", level: 6 },
 ];
 
 /// A program that packs, with what it needs around the payload.
 struct Way {
     name: &'static str,
-    /// The name of the way that does the same by other means, where this one is
-    /// ours.
-    rival: Option<&'static str>,
+    /// The names of the ways that it is held against, where this one is ours.
+    rivals: Vec<&'static str>,
     words: Vec<String>,
     dir: PathBuf,
     /// What it writes is found below this directory, by its ending.
@@ -111,41 +123,32 @@ struct Way {
 impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         self.tools(sh)?;
-        cmd!(sh, "cargo build --release --package gfxpack-package --example pack").run()?;
+        let gfxpack = built::gfxpack(sh)?;
         let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
-        if !self.print {
-            write_section(&docs(), "package", INTRODUCTION)?;
+        let kdb = self.kdb(sh, &dir)?;
+        let mut tables = Vec::new();
+        for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
+            let mut ways = ways::all(setting, &gfxpack, &dir, &kdb)?;
+            // Verifies the kdb, which later rounds rest on, and fills the system's cache.
+            ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
+            ways.iter_mut().for_each(Way::forget);
+            for _ in 0..self.rounds {
+                ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
+            }
+            tables.push((slowness(&ways), setting, table(setting.title.to_owned(), &ways)));
+            for way in ways {
+                fs::remove_dir_all(way.dir)?;
+            }
         }
-        for (what, slug) in [("code objects", "objects"), ("noise", "noise")] {
-            let tables =
-                SETTINGS.iter().map(|setting| (setting, format!("{what}, {}", setting.title)));
-            let tables: Vec<_> = tables.filter(|(_, title)| self.is_wanted(title)).collect();
-            if tables.is_empty() {
-                continue;
-            }
-            let payload = match slug {
-                "objects" => self.code_objects(sh, &dir)?,
-                _ => self.noise(sh, &dir)?,
-            };
-            for (setting, title) in tables {
-                let mut ways = ways::all(setting, &dir, &payload)?;
-                ways.retain(|way| way.name != "nfpm" || !is_slow(&title));
-                for _ in 0..self.rounds {
-                    ways.iter_mut().try_for_each(|way| way.measure(sh, &title))?;
-                }
-                let text = table(title, &ways).markdown() + &self.circumstances()?;
-                say(&text);
-                if !self.print {
-                    write_section(&docs(), &format!("package-{slug}-{}", setting.section), &text)?;
-                }
-                for way in ways {
-                    fs::remove_dir_all(way.dir)?;
-                }
-            }
-            if slug == "noise" {
-                fs::remove_file(payload)?;
-            }
+        // What is slower than what does the same stands first.
+        tables.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+        let tables = tables.iter().map(|(.., table)| table.markdown());
+        let text = format!("{INTRODUCTION}\n\n{}", tables.collect::<Vec<_>>().join("\n"));
+        let text = text + &self.circumstances(&kdb)?;
+        say(&text);
+        if !self.print {
+            write_section(&docs(), "package", &text)?;
         }
         Ok(())
     }
@@ -167,56 +170,37 @@ impl Package {
     }
 
     fn is_wanted(&self, title: &str) -> bool {
-        let asked = || self.only.iter().any(|only| title.contains(only));
-        (self.only.is_empty() || asked()) && (!is_slow(title) || self.noise_xz)
+        self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
     }
 
-    /// How a table came to be: each may have been measured at another time.
-    fn circumstances(&self) -> anyhow::Result<String> {
+    fn circumstances(&self, kdb: &Path) -> anyhow::Result<String> {
         let cores = std::thread::available_parallelism()?;
         Ok(format!(
-            "\n{} MB in one file; medians of {} rounds in turn on {cores} cores.\n",
-            self.megabytes, self.rounds
+            "\nA kdb of {} MB; medians of {} rounds in turn on {cores} cores.\n",
+            fs::metadata(kdb)?.len() / 1_000_000,
+            self.rounds
         ))
     }
 
-    fn noise(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
-        let path = dir.join(format!("noise-{}", self.megabytes));
-        let bytes = self.size().to_string();
-        cmd!(sh, "sh -c").arg(r#"head -c "$0" /dev/urandom > "$1""#).arg(bytes).arg(&path).run()?;
-        Ok(path)
-    }
-
-    fn size(&self) -> u64 {
-        self.megabytes * 1_000_000
-    }
-
     /// A raw kdb of the built-in kernels' objects, each made another one.
-    fn code_objects(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
-        let size = self.size();
-        let path = dir.join(format!("objects-{}", self.megabytes));
-        if let Some(given) = &self.code {
-            let given = fs::File::open(given).context("failed to open the code objects")?;
-            let copied = std::io::copy(&mut given.take(size), &mut fs::File::create(&path)?)?;
-            ensure!(copied == size, "the code objects are {copied} bytes only");
-            return Ok(path);
+    fn kdb(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
+        if let Some(given) = &self.kdb {
+            return fs::canonicalize(given).context("failed to find the kdb");
         }
+        let dir = dir.join(format!("kdb-{}", self.megabytes));
+        let path = dir.join("gfx906_60.kdb");
         if path.is_file() {
             return Ok(path);
         }
+        fs::create_dir_all(&dir)?;
         cmd!(sh, "cargo build --release --package gfxpack-kdb --example assemble").run()?;
         let (assemble, kdb) =
             (root().join("target/release/examples/assemble"), super::kdb::builtin(sh)?);
         // An object of the built-in kernels has about 6 kB.
-        let rows = (size / 6_800).to_string();
+        let rows = (self.megabytes * 1_000_000 / 6_800).to_string();
         cmd!(sh, "{assemble} {kdb} {rows} {path} raw").run()?;
         Ok(path)
     }
-}
-
-/// Whether the table takes longer than all others together.
-fn is_slow(title: &str) -> bool {
-    title.starts_with("noise") && title.contains("xz")
 }
 
 fn docs() -> PathBuf {
@@ -227,14 +211,26 @@ fn docs() -> PathBuf {
 const INTRODUCTION: &str = "\
 ## Packages
 
-CPU time is all processes' together, memory the largest of them. The last column says how many times \
-as fast gfxpack is as the tools that do the same: dpkg-deb alone, md5sum and dpkg-deb where the list \
-of MD5 digests is made too, as debhelper does it, or rpmbuild. Besides, gfxpack digests the package. \
-dpkg-deb and gfxpack bring it to the disk; the others leave it in the system's cache. nfpm and \
-cargo-deb list MD5 digests, and have levels of their own.";
+`gfxpack package` from the command line to its end, as users run it. It makes sure that the kdb is \
+sound, lists MD5 digests in a .deb and SHA-256 in an .rpm, writes a bill of materials with SHA-1 and \
+SHA-256, and digests the package. The row `gfxpack` is of a kdb that gfxpack verified before, as it \
+does with what it builds; with `--verify-all` it reads and verifies all of it again. The rows with \
+checks do the same by md5sum, sha1sum, sha256sum and SQLite's integrity check. The last column says \
+how many times as fast gfxpack is as them, and as the tool alone. What is slowest beside others \
+stands first.
+
+CPU time is all processes' together, memory the largest of them. dpkg-deb and gfxpack bring the \
+package to the disk; the others leave it in the system's cache. nfpm and cargo-deb list MD5 digests, \
+and have levels of their own.";
+
+/// How many times as long as the tool alone gfxpack takes.
+fn slowness(ways: &[Way]) -> f64 {
+    let ours = ways.iter().filter(|way| !way.rivals.is_empty());
+    let ratios = ours.flat_map(|way| way.ratios(ways));
+    ratios.fold(0.0, |slowest, ratio| f64::max(slowest, 1.0 / ratio))
+}
 
 fn table(title: String, ways: &[Way]) -> Table {
-    let rival = |way: &Way| ways.iter().find(|other| Some(other.name) == way.rival);
     let row = |way: &Way| Row {
         name: way.name.to_owned(),
         seconds: way.seconds.clone(),
@@ -242,12 +238,14 @@ fn table(title: String, ways: &[Way]) -> Table {
             format!("{:.1} s", median(&way.cpu)),
             format!("{} MB", way.peak_kib * 1024 / 1_000_000),
             format!("{:.1} MB", way.size as f64 / 1e6),
-            rival(way).map_or_else(String::new, |rival| {
-                format!("{:.2}", median(&rival.seconds) / median(&way.seconds))
-            }),
+            way.ratios(ways)
+                .iter()
+                .map(|ratio| format!("{ratio:.2}"))
+                .collect::<Vec<_>>()
+                .join(", "),
         ],
     };
-    let columns = vec!["CPU time", "peak memory", "package", "beside the same"];
+    let columns = vec!["CPU time", "peak memory", "package", "beside checks and tool, tool alone"];
     Table { title, columns, rows: ways.iter().map(row).collect() }
 }
 
@@ -261,7 +259,7 @@ impl Way {
     ) -> Self {
         Self {
             name,
-            rival: None,
+            rivals: Vec::new(),
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             dir: dir.to_owned(),
             out: out.to_owned(),
@@ -271,6 +269,19 @@ impl Way {
             peak_kib: 0,
             size: 0,
         }
+    }
+
+    /// How many times as fast it is as its rivals.
+    fn ratios(&self, ways: &[Self]) -> Vec<f64> {
+        let rivals =
+            self.rivals.iter().filter_map(|name| ways.iter().find(|way| way.name == *name));
+        rivals.map(|rival| median(&rival.seconds) / median(&self.seconds)).collect()
+    }
+
+    /// The first round is not measured.
+    fn forget(&mut self) {
+        self.seconds.clear();
+        self.cpu.clear();
     }
 
     fn measure(&mut self, sh: &Shell, title: &str) -> anyhow::Result<()> {

