@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how fast gfxpack is, beside what it is held against,
 //! in one run.
 
+mod again;
 mod ask;
 mod build;
 mod built;
@@ -25,6 +26,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Again(again::Again),
     Ask(ask::Ask),
     Build(build::Build),
     Kdb(kdb::Kdb),
@@ -40,6 +42,7 @@ impl Bench {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         match &self.what {
+            What::Again(again) => again.run(sh),
             What::Ask(ask) => ask.run(sh),
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),

@@ -31,19 +31,20 @@ pub(crate) struct Scale {
 }
 
 /// Sources that the jobs are of.
-const SOURCES: usize = 40;
+pub(super) const SOURCES: usize = 40;
 /// Symbols that each key defines, as MIOpen's assembly keys do.
-const SYMBOLS: usize = 12;
+pub(super) const SYMBOLS: usize = 12;
 const SOURCE: &str = ".text\n.globl k\n.p2align 8\n.type k,@function\nk:\n    s_endpgm\n.size k, .-k\n\
     .section .rodata,\"a\",@progbits\n.p2align 6\n.amdhsa_kernel k\n    .amdhsa_next_free_vgpr 4\n    \
     .amdhsa_next_free_sgpr 8\n.end_amdhsa_kernel\n";
 
 /// What a step took.
-struct Step {
+pub(super) struct Step {
     name: String,
-    seconds: f64,
-    cpu: f64,
-    peak: u64,
+    pub(super) seconds: f64,
+    pub(super) cpu: f64,
+    /// Bytes.
+    pub(super) peak: u64,
 }
 
 impl Scale {
@@ -137,7 +138,7 @@ impl Scale {
 }
 
 /// Writes keys and their sources, and gives the length of the arguments.
-fn write_keys(dir: &Path, jobs: usize) -> anyhow::Result<usize> {
+pub(super) fn write_keys(dir: &Path, jobs: usize) -> anyhow::Result<usize> {
     for source in 0..SOURCES {
         let text = format!("// {source}\n{SOURCE}");
         fs::write(dir.join(format!("src/conv{source:02}.s")), text)?;
@@ -175,7 +176,12 @@ fn object(gfxpack: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(dir.join("object"))
 }
 
-fn measure(name: &str, program: &Path, words: &[&str], dir: &Path) -> anyhow::Result<Step> {
+pub(super) fn measure(
+    name: &str,
+    program: &Path,
+    words: &[&str],
+    dir: &Path,
+) -> anyhow::Result<Step> {
     let sh = Shell::new()?;
     let mut command = Command::from(cmd!(sh, "{program} {words...}"));
     command.current_dir(dir).env("GFXPACK_CACHE_DIR", dir.join("cache"));
