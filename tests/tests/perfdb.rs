@@ -214,3 +214,25 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
     let says = format!("`/opt/rocm/share/miopen/db/{PERF}`: line 1: it has no key");
     assert!(run.stdout.contains(&says), "{}", run.stdout);
 }
+
+#[test]
+fn heuristic_models_are_shipped_and_checked_like_databases() {
+    let project = project();
+    let (solvers, metadata) = ("gfx906.tn.model", "gfx906_metadata.tn.model");
+    project.write(&format!("db/{solvers}"), r#"{"layers": [1, 2.5]}"#);
+    project.write("db/gfx908.tn.model", "{}");
+    let package = [&PACKAGE[..], &["--format", "tar.gz", "--with-perfdb", "db"]].concat();
+    let run = project.run(&package).expect_code(0);
+    assert!(run.stderr.contains(&format!("of no use without `{metadata}`")), "{}", run.stderr);
+    project.write(&format!("db/{metadata}"), "{}");
+    let run = project.run(&package).expect_code(0);
+    assert!(!run.stderr.contains("of no use"), "{}", run.stderr);
+    let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
+    let shipped = &manifest["targets"][0]["tuning"];
+    assert_eq!((&shipped[0]["file"], &shipped[1]["file"]), (&solvers.into(), &metadata.into()));
+    assert!(shipped[2].is_null(), "{shipped}");
+    project.run(&["verify", "o"]).expect_code(0);
+    project.write(&format!("db/{solvers}"), r#"{"layers": [1, 2."#);
+    let run = project.run(&package).expect_code(2);
+    assert!(run.stderr.contains("it is no JSON"), "{}", run.stderr);
+}

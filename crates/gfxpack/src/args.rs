@@ -31,8 +31,8 @@ pub(crate) use distribute::{
 };
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources, Tune, TuneCollect, TuneEnv,
-    TuneEnvMode, TunePlan,
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Run, Sources, Tune, TuneCollect,
+    TuneEnv, TuneEnvMode, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, SelectObject};
 pub(crate) use kdb_form::{BlobArg, KdbForm, KdbLayout};
@@ -58,7 +58,7 @@ pub(crate) use shell::ShellName;
     100 kernels are missing that could not be compiled or found, MIOpen failed on problems, or \
     layers of a model are not resolved, 101 verification failed, `kdb repair` lost rows, \
     `kdb diff --exit-code` found differences, `doctor` found something wrong, or `cache verify` \
-    found damaged objects, 130 interrupted.\n\
+    found damaged objects, 130 interrupted; run: the program's own.\n\
     Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
     (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
     GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
@@ -112,6 +112,9 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Look into kdbs, combine, convert and repair them
     Kdb(KdbCommand),
+    /// Run a program, and tell which kernels MIOpen found and which it had to
+    /// compile
+    Run(Run),
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::ColorChoice;
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
 use gfxpack_debian::Proxies;
+use gfxpack_pipeline::program_run::LOG_LEVEL;
 
 use crate::fail::{self, Result};
 
@@ -47,6 +48,8 @@ pub(crate) struct Environment {
     no_color: bool,
     /// Where ROCm is installed.
     pub(crate) rocm_path: Option<PathBuf>,
+    /// How much MIOpen is to say; 0 for its default.
+    pub(crate) miopen_log_level: u8,
     /// Whether GitHub Actions reads what is written.
     pub(crate) github_actions: bool,
     compiler: Vec<(OsString, OsString)>,
@@ -114,6 +117,7 @@ impl Environment {
             no_color: variable("NO_COLOR").is_some()
                 || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
+            miopen_log_level: text(LOG_LEVEL).and_then(|level| level.parse().ok()).unwrap_or(0),
             github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
             compiler,
         }

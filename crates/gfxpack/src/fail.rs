@@ -69,6 +69,9 @@ pub(crate) enum Failure {
     /// The cache is in use.
     #[error("failed to evict from the cache: a build is using it")]
     InUse,
+    /// The program that was run failed, and said why itself.
+    #[error("the program ended with exit code {0}")]
+    Program(u8),
     /// Signals could not be handled.
     #[error("failed to handle signals")]
     Signals(#[source] ctrlc::Error),
@@ -129,6 +132,7 @@ impl Failure {
             | Self::Unwell(_)
             | Self::Damaged(_) => UNSOUND,
             Self::ShardsMissing { .. } | Self::InUse | Self::Signals(_) => INTERNAL,
+            Self::Program(code) => *code,
         }
     }
 
@@ -184,6 +188,9 @@ impl Failure {
 /// Reports the failure and gives the exit code.
 pub(crate) fn report(failure: &Failure, output: &Output) -> ExitCode {
     let code = failure.exit_code();
+    if matches!(failure, Failure::Program(_)) {
+        return ExitCode::from(code);
+    }
     let messages = match failure {
         Failure::Pipeline(Error::Inputs(errors)) => {
             errors.iter().map(ToString::to_string).collect()

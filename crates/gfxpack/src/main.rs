@@ -5,6 +5,7 @@ mod args;
 mod command_line;
 mod commands;
 mod environment;
+mod examples;
 mod fail;
 mod options;
 mod output;
@@ -24,7 +25,8 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
 fn parse() -> Result<args::Args, clap::Error> {
     let choice = command_line::value_of("--color");
     let choice = choice.and_then(|word| ColorChoice::from_str(&word, false).ok());
-    let mut command = args::Args::command().color(choice.unwrap_or_default());
+    let command = examples::with_examples(args::Args::command());
+    let mut command = command.color(choice.unwrap_or_default());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     args::Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

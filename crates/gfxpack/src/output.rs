@@ -170,6 +170,12 @@ impl Output {
         }
     }
 
+    /// What a program that gfxpack runs wrote to stderr. Where nobody reads it,
+    /// the program goes on.
+    pub(crate) fn pass_on(&self, text: &[u8]) {
+        std::io::stderr().write_all(text).ok();
+    }
+
     /// A line for people, on stderr.
     pub(crate) fn say(&self, line: &str) {
         if !self.json && !self.quiet {

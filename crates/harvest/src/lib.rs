@@ -9,6 +9,7 @@
 //! - [`list`] finds the files in what the user named.
 //! - [`harvest()`] gathers keys, [`commands()`] gathers commands.
 //! - [`read_text()`] unpacks a text for those who look for something else.
+//! - [`run_log`] sums up what a program tells while it runs.
 //! - [`may_ask_for()`] says which processors a kernel is for.
 //! - [`script`] writes commands down so that a shell runs them.
 //! - [`settings()`] are the variables with which a program has MIOpen tune.
@@ -22,6 +23,7 @@ pub mod log;
 mod open;
 mod read;
 mod report;
+pub mod run_log;
 mod runs;
 pub mod script;
 mod table;

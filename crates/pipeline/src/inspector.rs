@@ -5,7 +5,7 @@ use std::path::Path;
 use gfxpack_kdb::VerifyOptions;
 use gfxpack_package::read::About;
 use gfxpack_package::verify::{Inspected, Inspector};
-use gfxpack_tuning::{DatabaseName, Severity};
+use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
 use crate::error::Result;
 use crate::packages;
@@ -13,7 +13,8 @@ use crate::packages;
 /// Findings of a tuning database that are told one by one.
 const TUNING_FINDINGS: usize = 20;
 
-/// Looks into the kernel, performance and find databases of packages.
+/// Looks into the kernel, performance and find databases and the heuristic models
+/// of packages.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseInspector {
     /// Largest code object that is accepted, in bytes.
@@ -22,12 +23,18 @@ pub struct DatabaseInspector {
 
 impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
-        path.ends_with(".kdb") || DatabaseName::of(Path::new(path)).is_some()
+        let path = Path::new(path);
+        path.extension().is_some_and(|ending| ending == "kdb")
+            || DatabaseName::of(path).is_some()
+            || ModelName::of(path).is_some()
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
         let inspected = if copy.as_os_str().as_encoded_bytes().ends_with(b".kdb") {
             self.kdb(copy)
+        } else if ModelName::of(copy).is_some() {
+            let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
+            Ok(Inspected { findings, entries: 0 })
         } else {
             tuning(copy)
         };

@@ -46,6 +46,7 @@ pub mod package;
 pub mod packages;
 pub mod plan_state;
 pub mod prepare;
+pub mod program_run;
 pub mod progress;
 mod provenance;
 mod rayon_workers;

@@ -1,10 +1,11 @@
-//! Which performance and find databases are shipped, and in whose package.
+//! Which performance and find databases and heuristic models are shipped, and in
+//! whose package.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
-use gfxpack_tuning::{DatabaseName, Owner};
+use gfxpack_tuning::{DatabaseName, ModelName, Owner};
 
 use crate::error::{self, Result};
 use crate::progress::{Event, Progress};
@@ -52,7 +53,74 @@ impl Shipped {
                 shipped.add(path, targets, progress, Given::ByName)?;
             }
         }
+        shipped.warn_of_parts(progress);
         Ok(shipped)
+    }
+
+    /// A model, which is for its processor with any number of compute units: in
+    /// the device-wide package, or where there is none, in the only one.
+    fn add_model(
+        &mut self,
+        path: &Path,
+        model: &ModelName,
+        targets: &[Target],
+        progress: &dyn Progress,
+        given: Given,
+    ) -> Result<()> {
+        let shown = path.display();
+        let processor = model.target.id().processor();
+        let alike: Vec<&Target> =
+            targets.iter().filter(|target| target.id().processor() == processor).collect();
+        let wide = alike.iter().find(|target| target.compute_units().is_none());
+        let target = match (wide, &alike[..]) {
+            (Some(wide), _) => *wide,
+            (None, [only]) => *only,
+            (None, []) if matches!(given, Given::InDirectory) => return Ok(()),
+            (None, []) => {
+                return Err(error::usage(
+                    format!("failed to ship `{shown}`: there is no package for {processor}"),
+                    format!("build for that device too: --target {processor}"),
+                ));
+            }
+            (None, _) => {
+                let what = format!("`{shown}`: several packages are for {processor}");
+                let hint = format!(
+                    "two packages can't hold one file: give --target {processor} too, \
+                     whose package is for any number of compute units"
+                );
+                if matches!(given, Given::InDirectory) {
+                    progress.warning(&format!("left out {what}; {hint}"));
+                    return Ok(());
+                }
+                return Err(error::usage(format!("failed to ship {what}"), hint));
+            }
+        };
+        gfxpack_tuning::check_model(path).map_err(|why| {
+            let hint = "take it from MIOpen's sources or an installed MIOpen again";
+            error::usage(format!("failed to ship `{shown}`: {why}"), hint)
+        })?;
+        let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let files = self.by_target.entry(target.clone()).or_default();
+        match files.insert(name, absolute) {
+            None => Ok(()),
+            Some(other) => Err(error::usage(
+                format!("failed to ship both `{}` and `{shown}`", other.display()),
+                "they have one name: give one of them",
+            )),
+        }
+    }
+
+    /// MIOpen loads some models together: one without the others is of no use.
+    fn warn_of_parts(&self, progress: &dyn Progress) {
+        for files in self.by_target.values() {
+            for (name, path) in files {
+                let with = ModelName::of(path).map(|model| model.with).unwrap_or_default();
+                for missing in with.iter().filter(|other| !files.contains_key(*other)) {
+                    progress.warning(&format!("`{name}` is of no use without `{missing}`"));
+                }
+            }
+        }
     }
 
     /// The files for a target's package, by their names.
@@ -73,6 +141,9 @@ impl Shipped {
         given: Given,
     ) -> Result<()> {
         let shown = path.display();
+        if let Some(model) = ModelName::of(path) {
+            return self.add_model(path, &model, targets, progress, given);
+        }
         let Some(name) = DatabaseName::of(path) else {
             return Err(error::usage(
                 format!("failed to ship `{shown}`: its name is no tuning database's"),
@@ -134,7 +205,7 @@ fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(error::io("read", dir))? {
         let path = entry.map_err(error::io("read", dir))?.path();
-        if path.is_file() && DatabaseName::of(&path).is_some() {
+        if path.is_file() && (DatabaseName::of(&path).is_some() || ModelName::of(&path).is_some()) {
             files.push(path);
         }
     }

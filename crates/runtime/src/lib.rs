@@ -83,7 +83,7 @@ pub use miopen::{MiopenKdb, MiopenLookup, MiopenOutcome, ask_as_miopen};
 pub use miopen_rules::MiopenRules;
 pub use miss::{Miss, MissReason};
 pub use nearest::{NearestKey, NearestKeys};
-pub use places::{Place, PlaceOptions, Places, UserPlace};
+pub use places::{BUILD_TIME_CACHE_DIR, Place, PlaceOptions, Places, UserPlace};
 pub use prune::{Keep, PruneError, Pruned, cached_versions, prune_versions};
 pub use trust::Untrusted;
 pub use warning::{Warning, WarningClass, WarningSink, chain};

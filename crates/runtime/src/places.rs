@@ -10,6 +10,17 @@ use crate::file_system;
 use crate::miopen_rules::MiopenRules;
 use crate::trust::{self, GroupWrite};
 
+/// The user cache's directory where neither the program nor the user says
+/// another: `GFXPACK_RUNTIME_CACHE_DIR` as it was while this crate was built,
+/// else `~/.cache/miopen/`. A build with it set to nothing has no user cache, as
+/// MIOpen with `-DMIOPEN_CACHE_DIR=`.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `MIOPEN_CACHE_DIR` in CMakeLists.txt.
+pub const BUILD_TIME_CACHE_DIR: &str = match option_env!("GFXPACK_RUNTIME_CACHE_DIR") {
+    Some(directory) => directory,
+    None => "~/.cache/miopen/",
+};
+
 /// What the caller knows about places.
 ///
 /// By default there is no [`system_dir`](Self::system_dir), and the user's cache
@@ -30,7 +41,8 @@ pub struct PlaceOptions {
     /// own version.
     pub version: String,
     /// The user cache's directory as the library was built with; a leading
-    /// `~` is the home directory. Empty = no user cache.
+    /// `~` is the home directory. Empty = no user cache. By default
+    /// [`BUILD_TIME_CACHE_DIR`].
     pub build_time_cache_dir: String,
     /// Below which the ROCm prefixes are: `/`.
     pub root: PathBuf,
@@ -42,7 +54,7 @@ impl Default for PlaceOptions {
             system_dir: None,
             library_path: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            build_time_cache_dir: "~/.cache/miopen/".to_owned(),
+            build_time_cache_dir: BUILD_TIME_CACHE_DIR.to_owned(),
             root: PathBuf::from("/"),
         }
     }

@@ -8,6 +8,8 @@
 //! and their names; it knows no kernel, no package, and not which directory is
 //! the system's.
 //!
+//! - [`ModelName`] and [`check_model()`] do for heuristic models what the others do for
+//!   databases.
 //! - [`DatabaseName`] tells what a file is by its name.
 //! - [`RecordReader`] reads text as a stream, as MIOpen would.
 //! - [`Database`] holds a text database, [`SqliteDatabase`] one in SQLite.
@@ -17,6 +19,7 @@
 mod database;
 mod error;
 mod file;
+mod heuristic_model;
 mod lint;
 mod merge;
 mod name;
@@ -29,6 +32,7 @@ mod stats;
 
 pub use database::{Database, Overlaid};
 pub use error::{ReadError, RecordError, WriteError};
+pub use heuristic_model::{ModelName, check_model};
 pub use lint::{Finding, Linted, Severity, lint};
 pub use merge::{MergeError, Merged, merge};
 pub use name::{DatabaseName, Kind, Owner, Storage};

@@ -127,9 +127,12 @@ impl Package {
         let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
         let kdb = self.kdb(sh, &dir)?;
+        // Other packagers link to it, which changes what tells that a file is unchanged.
+        let copy = dir.join("copy.kdb");
+        fs::copy(&kdb, &copy)?;
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
-            let mut ways = ways::all(setting, &gfxpack, &dir, &kdb)?;
+            let mut ways = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
             // Verifies the kdb, which later rounds rest on, and fills the system's cache.
             ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
             ways.iter_mut().for_each(Way::forget);

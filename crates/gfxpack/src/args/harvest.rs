@@ -1,5 +1,6 @@
-//! The command lines of `harvest` and `tune`.
+//! The command lines of `run`, `harvest` and `tune`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -7,6 +8,22 @@ use gfxpack_harvest::script::Tuning;
 use gfxpack_model::Target;
 
 use super::{MaxObject, ShellName};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Run {
+    /// The program and its arguments. What it writes is passed on; its exit code
+    /// becomes this command's, 128 and the signal's number if a signal ended it
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    pub(crate) command: Vec<OsString>,
+    /// Where to write the keys that MIOpen had to compile, if there are any
+    #[arg(long, short, value_name = "FILE", default_value = "missed.jsonl")]
+    pub(crate) out: PathBuf,
+}
 
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]

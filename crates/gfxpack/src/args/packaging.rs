@@ -81,8 +81,8 @@ pub(crate) struct Packaging {
     /// Home page of the kernels [default: the manifest's]
     #[arg(long, value_name = "URL")]
     pub(crate) homepage: Option<String>,
-    /// Ship performance and find databases in the package of their device:
-    /// these files, or those in a directory; repeatable
+    /// Ship performance and find databases, and heuristic models, in the package
+    /// of their device: these files, or those in a directory; repeatable
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) with_perfdb: Vec<PathBuf>,
     /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted

@@ -6,13 +6,15 @@ use clap::CommandFactory;
 use gfxpack_pipeline::destination;
 
 use crate::args::Args;
+use crate::examples::with_examples;
 
 use crate::fail::{self, Result};
 
 /// Writes `gfxpack.1`, and `gfxpack-COMMAND.1` for every command.
 pub(crate) fn run(dir: &Path) -> Result {
     // Texts are wrapped by whoever shows the page, not by this terminal.
-    let mut command = Args::command().term_width(0).disable_help_subcommand(true);
+    let command = with_examples(Args::command());
+    let mut command = command.term_width(0).disable_help_subcommand(true);
     command.build();
     pages(&command, "gfxpack", dir)
 }

@@ -4,6 +4,7 @@ mod ask;
 mod build_shard;
 mod cache;
 mod caches;
+mod completions;
 mod detect;
 mod dist;
 mod doctor;
@@ -23,6 +24,7 @@ mod perfdb;
 mod plan;
 mod problems;
 mod repo;
+mod run;
 mod status;
 mod submit;
 mod targets;
@@ -34,8 +36,6 @@ mod why;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
-
-use clap::CommandFactory;
 
 use crate::args::{Args, Command};
 use crate::environment::Environment;
@@ -72,6 +72,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::ExecJob(job) => {
             exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Run(args) => run::run(&args, environment, &cancel_on_signal(output)?, output),
         Command::Repo(repo) => repo::run(&repo, environment, output),
         Command::Install(install) => install::run(&install, output),
         Command::Verify(verify) => verify::run(&verify, output),
@@ -104,9 +105,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         }
         Command::Manual { dir } => manual::run(&dir),
         Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "gfxpack", &mut text);
-            output.bytes(&text);
+            completions::run(shell, output);
             Ok(())
         }
     }

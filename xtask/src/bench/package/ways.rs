@@ -20,18 +20,18 @@ pub(super) fn all(
     setting: &Setting,
     gfxpack: &Path,
     dir: &Path,
-    kdb: &Path,
+    (kdb, copy): (&Path, &Path),
 ) -> anyhow::Result<Vec<Way>> {
     let mut ways = match setting.format {
-        "rpm" => rpms(dir, kdb)?,
-        "deb" => debs(dir, kdb, setting.codec, setting.level)?,
-        _ => tarballs(dir, kdb, setting.format)?,
+        "rpm" => rpms(dir, copy)?,
+        "deb" => debs(dir, copy, setting.codec, setting.level)?,
+        _ => tarballs(dir, copy, setting.format)?,
     };
     let rivals = [ways[1].name, ways[0].name];
     for (name, more) in [("gfxpack", None), ("gfxpack --verify-all", Some("--verify-all"))] {
         ways.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
     }
-    ways.extend(others(dir, kdb, setting)?);
+    ways.extend(others(dir, copy, setting)?);
     Ok(ways)
 }
 

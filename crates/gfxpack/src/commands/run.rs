@@ -1,0 +1,112 @@
+//! `run`: runs a program, and tells which kernels MIOpen found and which it
+//! had to compile.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+
+use gfxpack_compile::Cancel;
+use gfxpack_model::key_record::{Counts, KeyRecord};
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_pipeline::line_file::LineFile;
+use gfxpack_pipeline::program_run::{ProgramRun, Ran};
+use gfxpack_pipeline::text::brief;
+use serde_json::json;
+
+use crate::args::Run;
+use crate::environment::Environment;
+use crate::fail::{Failure, Result};
+use crate::output::{Output, counted, shown};
+
+/// Runs the program to its end; its exit code becomes this command's.
+pub(crate) fn run(
+    args: &Run,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    let (program, arguments) = args.command.split_first().expect("clap asks for one");
+    let run = ProgramRun { program, arguments, log_level: environment.miopen_log_level };
+    let ran = run.run(cancel, &mut |text| output.pass_on(text))?;
+    let missed: Vec<(&KernelKey, &Counts)> =
+        ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
+    if !missed.is_empty() {
+        let mut file = LineFile::create(&args.out)?;
+        for (key, counts) in &missed {
+            let device = key.split_device().map(|(_, device)| device.to_owned());
+            let targets = device.into_iter().collect();
+            file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
+        }
+        file.finish()?;
+    }
+    tell(args, &ran, missed.len(), output);
+    match ran.status.code().or_else(|| Some(128 + ran.status.signal()?)) {
+        Some(0) => Ok(()),
+        code => Err(Failure::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
+    }
+}
+
+fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
+    let log = &ran.log;
+    let found: u64 = ran.found.values().sum();
+    let files: Vec<_> = ran
+        .found
+        .iter()
+        .map(|(file, kernels)| json!({ "file": shown(file), "kernels": kernels }))
+        .collect();
+    let body = json!({
+        "command": args.command.iter().map(shown).collect::<Vec<_>>(),
+        "exit_code": ran.status.code(), "signal": ran.status.signal(),
+        "target": ran.target.as_ref().map(ToString::to_string),
+        "kernels": log.kernels.len(), "found": log.kernels.len() - missed, "files": files,
+        "compiled": missed, "compile_ms": log.compiled.as_millis() as u64,
+        "searches": log.searches, "search_ms": log.searched.as_millis() as u64,
+        "missed_keys": (missed > 0).then(|| shown(&args.out)),
+    });
+    output.message("run", &body);
+    if log.kernels.is_empty() {
+        return output.warn(match log.lines {
+            0 => "MIOpen wrote no log: the program does not use it, or closes stderr",
+            _ => "MIOpen looked no kernel up: the program computed nothing with it, or its cache is off (MIOPEN_DISABLE_CACHE)",
+        });
+    }
+    let mut places: Vec<String> = ran
+        .found
+        .iter()
+        .map(|(file, kernels)| format!("{kernels} in {}", file.display()))
+        .collect();
+    let elsewhere = (log.kernels.len() - missed) as u64 - found;
+    if elsewhere > 0 {
+        places.push(format!("{elsewhere} in a database that can't be read now"));
+    }
+    let places =
+        if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+    output.say(&format!(
+        "MIOpen wanted {}: found {}{places}, compiled {missed} in {}",
+        counted(log.kernels.len(), "kernel"),
+        log.kernels.len() - missed,
+        brief(log.compiled)
+    ));
+    if log.searches > 0 {
+        output.say(&format!(
+            "it searched {} times for the fastest parameters, which took {} with what was compiled for that",
+            log.searches,
+            brief(log.searched)
+        ));
+    }
+    if missed > 0 {
+        advise(&args.out, missed, ran.target.as_ref(), output);
+    }
+}
+
+/// How to get a package that has what was missing.
+fn advise(keys: &Path, missed: usize, target: Option<&Target>, output: &Output) {
+    let target = target.map_or_else(|| "TARGET".to_owned(), ToString::to_string);
+    output.say(&format!(
+        "{} of those that were compiled in {}; a package that has them is made by\n  \
+         git clone --depth 1 --branch TAG https://github.com/ROCm/MIOpen     # TAG: this MIOpen's release\n  \
+         gfxpack dist --keys {} --source-dir MIOpen/src/kernels --license MIT --target {target} --out dist",
+        counted(missed, "key"),
+        keys.display(),
+        keys.display()
+    ));
+}

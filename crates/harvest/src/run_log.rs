@@ -1,0 +1,293 @@
+//! What MIOpen's log tells while a program runs: which kernels it found, which
+//! it compiled, how long that and tuning took, and which kdbs it opened. Only
+//! the lines that the user would have seen anyway are passed on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gfxpack_model::KernelKey;
+use gfxpack_model::key_record::Counts;
+use memchr::memmem;
+
+use crate::log::{Event, Lines, Log, MAX_LINE_BYTES, Record};
+
+/// The level that shows every kernel. Lines of more important levels have
+/// smaller numbers.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp, and
+/// `LoadBinary` in binary_cache.cpp.
+pub const LEVEL: u8 = 6;
+/// What a build for users shows where nothing is said.
+///
+/// Source: likewise, `IsLogging` in logger.cpp.
+const DEFAULT_LEVEL: u8 = 4;
+const LEVELS: [(&[u8], u8); 5] =
+    [(b"Fatal", 2), (b"Error", 3), (b"Warning", 4), (b"Info", 5), (b"Info2", 6)];
+/// How MIOpen begins a line, after the number of its thread where that is asked
+/// for.
+const BEGIN: &[u8] = b"MIOpen(";
+/// Before the name of a database, in quotes.
+///
+/// Source: likewise, `SQLiteBase` in sqlite_db.hpp.
+const OPENED: [&[u8]; 2] =
+    [b"Initializing user database file ", b"Initializing system database file "];
+/// Source: likewise, `FindSolutionImpl` in find_solution.hpp, and
+/// `GenericSearch` in generic_search.hpp.
+const SEARCH: &[u8] = b"] Starting search: ";
+const SEARCHED: [&[u8]; 2] = [b"] Done: ", b"] Search failed for: "];
+
+/// A running program's log, in pieces of any size. Memory is bounded by the
+/// longest line and by the number of kernels.
+#[derive(Debug)]
+pub struct RunLog {
+    level: u8,
+    /// The beginning of a line of MIOpen's, or of one that may be; `None` while
+    /// the rest of another line is passed on.
+    held: Option<Vec<u8>>,
+    log: Log,
+    lines: Lines,
+    told: Told,
+    summary: RunSummary,
+}
+
+/// What is known of things that go on.
+#[derive(Debug, Default)]
+struct Told {
+    /// Kernels that are being compiled, since when.
+    compiling: HashMap<KernelKey, Instant>,
+    /// Since when MIOpen searches.
+    searching: Option<Instant>,
+}
+
+/// What a run told.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// All kernels that were asked for, and how often in which way.
+    pub kernels: BTreeMap<KernelKey, Counts>,
+    /// The kdbs and users' kdbs that were opened, users' first.
+    pub kdbs: Vec<PathBuf>,
+    /// How long the compiling of kernels took that were stored then, one after
+    /// the other.
+    pub compiled: Duration,
+    /// Searches for the fastest parameters that came to an end.
+    pub searches: u64,
+    /// How long those took, with the kernels that they compiled.
+    pub searched: Duration,
+    /// Lines that MIOpen wrote.
+    pub lines: u64,
+}
+
+impl RunLog {
+    /// For a user who set `MIOPEN_LOG_LEVEL` to that; 0 is the default.
+    #[must_use]
+    pub fn new(level: u8) -> Self {
+        Self {
+            level: if level == 0 { DEFAULT_LEVEL } else { level },
+            held: Some(Vec::new()),
+            log: Log::default(),
+            lines: Lines::all(),
+            told: Told::default(),
+            summary: RunSummary::default(),
+        }
+    }
+
+    /// Takes what the program wrote at that time, and adds to `shown` what the
+    /// user is to see of it. What is no line of MIOpen's is passed on at once,
+    /// with or without an end.
+    pub fn push(&mut self, piece: &[u8], now: Instant, shown: &mut Vec<u8>) {
+        for segment in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.relay(segment, shown);
+        }
+        let Self { log, lines, told, summary, .. } = self;
+        log.push(piece, &mut |record| told.kernel(&record, now, summary));
+        lines.push(piece, &mut |_, line, _| told.line(line, now, summary));
+    }
+
+    /// The rest of what is to be shown, and what was told.
+    #[must_use]
+    pub fn finish(mut self, now: Instant, shown: &mut Vec<u8>) -> RunSummary {
+        let held = self.held.take().unwrap_or_default();
+        if self.is_shown(&held) {
+            shown.extend(held);
+        }
+        let Self { log, lines, mut told, mut summary, .. } = self;
+        log.finish(&mut |record| told.kernel(&record, now, &mut summary));
+        lines.finish(&mut |_, line, _| told.line(line, now, &mut summary));
+        summary
+    }
+
+    /// A line, or a part of one with or without its end.
+    fn relay(&mut self, segment: &[u8], shown: &mut Vec<u8>) {
+        let ends = segment.ends_with(b"\n");
+        match self.held.take() {
+            None => shown.extend(segment),
+            Some(mut held) => {
+                held.extend(segment);
+                if !may_be_miopens(&held) || held.len() > MAX_LINE_BYTES {
+                    shown.extend(held);
+                } else if !ends {
+                    self.held = Some(held);
+                    return;
+                } else if self.is_shown(&held) {
+                    shown.extend(held);
+                }
+            }
+        }
+        self.held = ends.then(Vec::new);
+    }
+
+    /// Whether the user would have seen a line.
+    fn is_shown(&self, line: &[u8]) -> bool {
+        let level = memmem::find(line, b": ").map_or(&[][..], |at| &line[at + 2..]);
+        let word = level.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let level = LEVELS.iter().find(|(name, _)| *name == word);
+        // Driver commands have a switch of their own.
+        level.is_none_or(|(_, level)| *level <= self.level)
+    }
+}
+
+/// Whether a line begins as MIOpen's do, as far as it is there.
+fn may_be_miopens(line: &[u8]) -> bool {
+    let number = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = &line[number..];
+    let rest = if number > 0 { rest.strip_prefix(b" ").unwrap_or(rest) } else { rest };
+    rest.starts_with(BEGIN) || BEGIN.starts_with(rest)
+}
+
+impl Told {
+    fn kernel(&mut self, record: &Record<'_>, now: Instant, summary: &mut RunSummary) {
+        let Ok(message) = &record.message else { return };
+        let key = message.key();
+        let counts = summary.kernels.entry(key.clone()).or_default();
+        match message.event {
+            Event::Asked => counts.seen += 1,
+            Event::Found => counts.hits += 1,
+            Event::Missed => {
+                counts.misses += 1;
+                self.compiling.insert(key, now);
+            }
+            Event::Saved => {
+                counts.saved += 1;
+                if let Some(begun) = self.compiling.remove(&key) {
+                    summary.compiled += now.saturating_duration_since(begun);
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], now: Instant, summary: &mut RunSummary) {
+        if memmem::find(line, BEGIN).is_none() {
+            return;
+        }
+        summary.lines += 1;
+        let has = |mark: &&[u8]| memmem::find(line, mark).is_some();
+        for (position, mark) in OPENED.iter().enumerate() {
+            let Some(kdb) = memmem::find(line, mark).and_then(|at| kdb(&line[at + mark.len()..]))
+            else {
+                continue;
+            };
+            if !summary.kdbs.contains(&kdb) {
+                let place = if position == 0 { 0 } else { summary.kdbs.len() };
+                summary.kdbs.insert(place, kdb);
+            }
+        }
+        if has(&SEARCH) {
+            self.searching.get_or_insert(now);
+        } else if SEARCHED.iter().any(has)
+            && let Some(begun) = self.searching.take()
+        {
+            summary.searches += 1;
+            summary.searched += now.saturating_duration_since(begun);
+        }
+    }
+}
+
+/// A database's path in quotes, or before MIOpen 3 without, if it is a kdb's.
+fn kdb(text: &[u8]) -> Option<PathBuf> {
+    let text = str::from_utf8(text).ok()?.trim();
+    let path = Path::new(text.trim_matches('"'));
+    let ending = path.extension()?;
+    (ending == "kdb" || ending == "ukdb").then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+epoch 1\n\
+MIOpen(HIP): Info2 [SQLiteBase] Initializing system database file \"/db/gfx906_60.kdb\"\n\
+MIOpen(HIP): Info2 [SQLiteBase] Initializing user database file \"/home/u/gfx906_60.ukdb\"\n\
+MIOpen(HIP): Info2 [SQLiteBase] Initializing system database file \"/db/gfx906_60.fdb.txt\"\n\
+MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -DX=1 -mcpu=gfx906\n\
+MIOpen(HIP): Info2 [LoadBinary] Successfully loaded binary for: \"a.cl.o\"; args:  -DX=1 -mcpu=gfx906\n\
+MIOpen(HIP): Warning [SQLiteBase] Missing system database file: \"x\"\n\
+MIOpen(HIP): Info [FindSolutionImpl] Starting search: ConvAsm1x1U, enforce: SEARCH(3)\n\
+MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: \"b.s.o\"; args:  -mcpu=gfx906\n\
+SPLIT\
+MIOpen(HIP): Info2 [SaveBinary] Saving binary for: \"b.s.o\"; args:  -mcpu=gfx906\n\
+SPLIT\
+MIOpen(HIP): Warning [GenericSearch] Done: 9/0/9, best #3 1.5\n\
+loss 0.5";
+
+    fn run(level: u8, size: usize) -> (RunSummary, String) {
+        let (mut log, mut shown) = (RunLog::new(level), Vec::new());
+        let begun = Instant::now();
+        let mut now = begun;
+        for part in LOG.split("SPLIT") {
+            part.as_bytes().chunks(size).for_each(|piece| log.push(piece, now, &mut shown));
+            now += Duration::from_secs(2);
+        }
+        let summary = log.finish(now, &mut shown);
+        (summary, String::from_utf8(shown).unwrap())
+    }
+
+    #[test]
+    fn a_run_is_summed_up_whatever_the_pieces() {
+        for size in [1, 2, 7, 64, 10_000] {
+            let (summary, _) = run(0, size);
+            let counts: Vec<_> =
+                summary.kernels.values().map(|c| (c.seen, c.hits, c.misses, c.saved)).collect();
+            assert_eq!(counts, [(1, 1, 0, 0), (0, 0, 1, 1)], "{size}");
+            assert_eq!(
+                summary.kdbs,
+                [Path::new("/home/u/gfx906_60.ukdb"), Path::new("/db/gfx906_60.kdb")]
+            );
+            assert_eq!(summary.compiled, Duration::from_secs(2));
+            assert_eq!((summary.searches, summary.searched), (1, Duration::from_secs(4)));
+            assert_eq!(summary.lines, 10);
+        }
+    }
+
+    #[test]
+    fn the_user_sees_what_would_have_been_shown_anyway() {
+        for size in [1, 3, 10_000] {
+            let (_, shown) = run(0, size);
+            assert_eq!(
+                shown,
+                "epoch 1\n\
+                 MIOpen(HIP): Warning [SQLiteBase] Missing system database file: \"x\"\n\
+                 MIOpen(HIP): Warning [GenericSearch] Done: 9/0/9, best #3 1.5\n\
+                 loss 0.5"
+            );
+            assert_eq!(run(3, size).1, "epoch 1\nloss 0.5");
+            assert!(run(5, size).1.contains("Starting search"));
+            assert!(!run(5, size).1.contains("Info2"));
+            assert_eq!(run(6, size).1, LOG.replace("SPLIT", ""));
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_shown_at_once() {
+        let (mut log, mut shown) = (RunLog::new(0), Vec::new());
+        let now = Instant::now();
+        log.push(b"\r 10 %", now, &mut shown);
+        assert_eq!(shown, b"\r 10 %");
+        log.push(b"\r 20 % MIOpen(HIP): Info2 [f] x\n17 MIO", now, &mut shown);
+        assert_eq!(shown, b"\r 10 %\r 20 % MIOpen(HIP): Info2 [f] x\n");
+        log.push(b"penDriver", now, &mut shown);
+        assert!(shown.ends_with(b"x\n17 MIOpenDriver"));
+    }
+}

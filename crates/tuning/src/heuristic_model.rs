@@ -1,0 +1,103 @@
+//! MIOpen's heuristic models: which solver it expects to be the fastest
+//! (`gfx908.tn.model`), and with which parameters
+//! (`gfx908_ConvAsm1x1U_encoder.ktn.model`), for problems that no database has.
+//!
+//! Source: ROCm/MIOpen 2d1fd997a, ai_heuristics.cpp.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use gfxpack_model::Target;
+use serde::de::IgnoredAny;
+
+/// Which solver is the fastest.
+const SOLVERS: &str = ".tn.model";
+/// With which parameters a solver is the fastest.
+const PARAMETERS: &str = ".ktn.model";
+
+/// What the name of a model says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// The processor it is for; MIOpen uses it for any number of compute units.
+    pub target: Target,
+    /// The files that MIOpen loads together with it.
+    pub with: Vec<String>,
+}
+
+impl ModelName {
+    /// What the file's name says, if MIOpen gives such names.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let ending = [PARAMETERS, SOLVERS].into_iter().find(|ending| name.ends_with(ending))?;
+        let stem = name.strip_suffix(ending)?;
+        let processor = stem.split('_').next()?;
+        let target: Target = processor.parse().ok()?;
+        (target.id().processor() == processor && target.compute_units().is_none()).then_some(())?;
+        // Without a part at its end, `gfx908.tn.model` is the one that has none.
+        let set = if ending == SOLVERS { processor } else { stem.rsplit_once('_')?.0 };
+        let parts: &[&str] = if ending == SOLVERS {
+            &["", "_metadata"]
+        } else {
+            &["_decoder", "_encoder", "_metadata"]
+        };
+        let all = parts.iter().map(|part| format!("{set}{part}{ending}"));
+        let with: Vec<String> = all.filter(|other| other != name).collect();
+        (with.len() + 1 == parts.len()).then_some(Self { target, with })
+    }
+}
+
+/// Makes sure that a model is what MIOpen can load: JSON. Memory does not grow
+/// with its size.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn check_model(path: &Path) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file))
+        .map(drop)
+        .map_err(|error| format!("it is no JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_the_processor_and_what_belongs_together() {
+        let check = |name: &str, expected: Option<(&str, &[&str])>| {
+            let found = ModelName::of(Path::new(name));
+            let found = found.map(|name| (name.target.to_string(), name.with));
+            let expected = expected.map(|(target, with)| {
+                (target.to_owned(), with.iter().map(|name| (*name).to_owned()).collect())
+            });
+            assert_eq!(found, expected, "{name}");
+        };
+        check("gfx908.tn.model", Some(("gfx908", &["gfx908_metadata.tn.model"])));
+        check("db/gfx90a_metadata.tn.model", Some(("gfx90a", &["gfx90a.tn.model"])));
+        let parts =
+            ["gfx90a_ConvAsm1x1U_decoder.ktn.model", "gfx90a_ConvAsm1x1U_metadata.ktn.model"];
+        check("gfx90a_ConvAsm1x1U_encoder.ktn.model", Some(("gfx90a", &parts)));
+        for other in [
+            "gfx908.model",
+            "other.tn.model",
+            "gfx908_60.kdb",
+            "gfx90a68.tn.model",
+            "gfx908.ktn.model",
+        ] {
+            check(other, None);
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_cut_short_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gfx908.tn.model");
+        std::fs::write(&path, r#"{"layers": [1, 2.5]}"#).unwrap();
+        assert_eq!(check_model(&path), Ok(()));
+        std::fs::write(&path, r#"{"layers": [1, 2."#).unwrap();
+        assert!(check_model(&path).unwrap_err().contains("no JSON"));
+        assert!(check_model(&dir.path().join("absent")).is_err());
+    }
+}
