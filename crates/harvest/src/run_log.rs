@@ -219,7 +219,7 @@ mod tests {
     const LOG: &str = "\
 epoch 1\n\
 MIOpen(HIP): Info2 [SQLiteBase] Initializing system database file \"/db/gfx906_60.kdb\"\n\
-MIOpen(HIP): Info2 [SQLiteBase] Initializing user database file \"/home/u/gfx906_60.ukdb\"\n\
+MIOpen(HIP): Info2 [SQLiteBase] Initializing user database file \"/users/u/gfx906_60.ukdb\"\n\
 MIOpen(HIP): Info2 [SQLiteBase] Initializing system database file \"/db/gfx906_60.fdb.txt\"\n\
 MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -DX=1 -mcpu=gfx906\n\
 MIOpen(HIP): Info2 [LoadBinary] Successfully loaded binary for: \"a.cl.o\"; args:  -DX=1 -mcpu=gfx906\n\
@@ -253,7 +253,7 @@ loss 0.5";
             assert_eq!(counts, [(1, 1, 0, 0), (0, 0, 1, 1)], "{size}");
             assert_eq!(
                 summary.kdbs,
-                [Path::new("/home/u/gfx906_60.ukdb"), Path::new("/db/gfx906_60.kdb")]
+                [Path::new("/users/u/gfx906_60.ukdb"), Path::new("/db/gfx906_60.kdb")]
             );
             assert_eq!(summary.compiled, Duration::from_secs(2));
             assert_eq!((summary.searches, summary.searched), (1, Duration::from_secs(4)));

@@ -7,7 +7,7 @@ use bzip2::bufread::BzDecoder;
 use gfxpack_model::code_object;
 use md5::{Digest as _, Md5};
 
-use crate::encode::one_block;
+use crate::block_size::one_block;
 use crate::error::RowError;
 use crate::work::{MAX_RATIO, WorkBudget};
 

@@ -2,6 +2,7 @@
 
 use bzip2::{Action, Compress, Compression, Status};
 
+use crate::block_size::{BLOCK_SIZE, one_block};
 use crate::codec::md5_hex;
 
 /// How code objects are stored.
@@ -17,10 +18,9 @@ pub enum Blob {
     Bz2,
 }
 
-/// bzip2's block size in units of 100 kB, and its work factor.
+/// bzip2's work factor.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `compress` in bz2.cpp.
-const BLOCK_SIZE: u32 = 9;
 const WORK_FACTOR: u32 = 30;
 
 /// A code object in the form a row stores.
@@ -88,18 +88,6 @@ fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
     let said = out.get_mut(3).expect("a stream begins with `BZh` and a digit");
     *said = b'0' + BLOCK_SIZE as u8;
     Some(out)
-}
-
-/// The least block size under which so many bytes are one block, whatever they
-/// are; at most [`BLOCK_SIZE`].
-///
-/// A run of four bytes becomes five, which is the worst that happens to them
-/// before they are in a block, and a block ends 19 bytes below its size.
-///
-/// Source: bzip2 1.0.8, `add_pair_to_block` and `BZ2_bzCompressInit`.
-pub(crate) fn one_block(len: usize) -> u32 {
-    let fits = |size: &u32| len.saturating_add(len / 4 + 20) < *size as usize * 100_000;
-    (1..BLOCK_SIZE).find(fits).unwrap_or(BLOCK_SIZE)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //!   and reports it; [`repair()`] saves what is whole of a damaged file;
 //!   [`Reader::info`] and [`Reader::stats`] count.
 
+mod block_size;
 mod bounded_rows;
 mod codec;
 #[cfg(feature = "tools")]
