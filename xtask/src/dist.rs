@@ -16,6 +16,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use self::recipes::CC;
 use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
@@ -46,12 +47,6 @@ pub(crate) struct Dist {
     recipes: bool,
 }
 
-const CC: Need = Need {
-    probe: Probe::Program("cc"),
-    why: "build the bundled SQLite and compression libraries",
-    apt: "gcc libc6-dev",
-    dnf: Some("gcc"),
-};
 const HIPCC: Need = Need {
     probe: Probe::ProgramOrFile("hipcc", "/opt/rocm/bin/hipcc"),
     why: "compile the kernels",

@@ -1,9 +1,8 @@
 //! One job: a compiler started, its result checked.
 
-use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gfxpack_launch::{LaunchError, Launcher, Place, Run};
@@ -18,6 +17,8 @@ use crate::judge::{self, Fresh, Judged};
 use crate::stage::Stage;
 use crate::store::RestsOn;
 use crate::verdict;
+
+pub use crate::failure_kind::FailureKind;
 
 /// A code object, as made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,106 +63,12 @@ pub struct Failure {
     pub site: Site,
 }
 
-/// Why a kernel could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FailureKind {
-    /// The compiler said no, with this exit code.
-    Refused(i32),
-    /// The compiler was ended by this signal.
-    Crashed(i32),
-    /// It did not end within the time limit.
-    TimedOut(Duration),
-    /// Its arguments are more than this system gives a program.
-    TooLong,
-    /// It said yes and wrote nothing.
-    NoOutput,
-    /// It wrote something that is no code object.
-    NoCodeObject(String),
-    /// It read this file, which is not among the sources; seen from their
-    /// directory if it is relative.
-    Reads(PathBuf),
-    /// It looked for this path, of which its stored plan does not tell all.
-    NotInPlan(PathBuf),
-    /// It wrote to this path, or tried to, where nothing of its own lies.
-    Writes(PathBuf),
-    /// It looked for more files among the sources each time that it was
-    /// started, or others that it reads changed each time, so many times.
-    Endless(usize),
-    /// The object is for other targets than asked.
-    WrongTarget {
-        /// What was asked for.
-        expected: String,
-        /// What the object is for.
-        found: String,
-    },
-}
-
 impl Failure {
     /// Whether the compiler would say the same of this kernel again: what is
     /// wrong is the kernel, and not the machine or the moment.
     #[must_use]
     pub fn is_of_the_kernel(&self) -> bool {
         verdict::lasts(&self.kind, &self.output)
-    }
-}
-
-impl FailureKind {
-    /// One word for machines.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Refused(_) => "refused",
-            Self::Crashed(_) => "crashed",
-            Self::TimedOut(_) => "timeout",
-            Self::TooLong => "too-long",
-            Self::NoOutput => "no-output",
-            Self::NoCodeObject(_) => "no-code-object",
-            Self::Reads(_) => "reads-outside",
-            Self::NotInPlan(_) => "not-in-plan",
-            Self::Writes(_) => "writes-outside",
-            Self::Endless(_) => "unsettled",
-            Self::WrongTarget { .. } => "wrong-target",
-        }
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(code) => write!(f, "the compiler refused it (exit code {code})"),
-            Self::Crashed(signal) => write!(f, "the compiler crashed (signal {signal})"),
-            Self::TimedOut(limit) => {
-                write!(f, "the compiler was stopped after {} s", limit.as_secs())
-            }
-            Self::TooLong => f.write_str(
-                "the compiler can't be started: its arguments are too long for this system",
-            ),
-            Self::NoOutput => f.write_str("the compiler reported success and wrote no object"),
-            Self::NoCodeObject(reason) => {
-                write!(f, "the compiler wrote something that is no code object: {reason}")
-            }
-            Self::Reads(path) => {
-                write!(f, "it reads `{}`, which is not among the sources", path.display())
-            }
-            Self::NotInPlan(path) => {
-                write!(
-                    f,
-                    "it looks for `{}`, which the stored plan does not hold: build it without \
-                     one, or store the plan with a larger --carry",
-                    path.display()
-                )
-            }
-            Self::Writes(path) => {
-                write!(f, "it writes `{}`, which is none of its own files", path.display())
-            }
-            Self::Endless(rounds) => {
-                write!(f, "its files changed, or more of them came, in each of {rounds} runs")
-            }
-            Self::WrongTarget { expected, found } => {
-                write!(f, "the object is for {found}, not for {expected}")
-            }
-        }
     }
 }
 

@@ -13,6 +13,7 @@ mod estimate;
 mod event;
 mod executor;
 mod explain;
+mod failure_kind;
 mod history;
 mod job;
 mod judge;

@@ -3,7 +3,7 @@
 
 use gfxpack_process::was_cut;
 
-use crate::job::FailureKind;
+use crate::failure_kind::FailureKind;
 
 /// Programs that are told that a source is wrong exit with this.
 ///

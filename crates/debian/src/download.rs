@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::DebianError;
 use crate::mirror::{Mirror, Miss};
-use crate::{Event, Progress};
+use crate::progress::{Event, Progress};
 
 /// Tries that may bring nothing, one after the other.
 const TRIES: u32 = 4;

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::log::{Commands, DriverCommand, LogError};
 use rayon::prelude::*;
 
 use crate::error::HarvestError;
-use crate::gather::Options;
 use crate::input::Input;
+use crate::log::{Commands, DriverCommand, LogError};
 use crate::open::read_text;
 use crate::report::{FileReport, Kind, Skip};
+use crate::shared::Options;
 
 /// A command, and how often it was met.
 #[derive(Debug, Clone, PartialEq, Eq)]

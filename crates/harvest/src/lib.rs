@@ -26,14 +26,16 @@ mod report;
 pub mod run_log;
 mod runs;
 pub mod script;
+mod shared;
 mod table;
 mod tuning_environment;
 
 pub use applicability::may_ask_for;
 pub use commands::{Found, commands};
 pub use error::HarvestError;
-pub use gather::{Harvest, Keys, Options, harvest};
+pub use gather::{Harvest, Keys, harvest};
 pub use input::{Input, list};
 pub use open::read_text;
 pub use report::{FileReport, Kind, Skip, Skipped};
+pub use shared::Options;
 pub use tuning_environment::{Setting, settings, unsettings};

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use crate::error::HarvestError;
-use crate::gather::Options;
 use crate::input::Input;
+use crate::shared::Options;
 
 /// Bytes by which every kind of file is known.
 const MAGIC_BYTES: usize = 16;
@@ -62,7 +62,7 @@ pub(crate) fn open<'a>(
     let (stream, codec): (Box<dyn Read + 'a>, _) = if begin.starts_with(GZIP) {
         (Box::new(flate2::bufread::MultiGzDecoder::new(packed)), Some("gzip"))
     } else if begin.starts_with(ZSTD) {
-        let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(failed)?;
+        let mut decoder = zstd::Decoder::with_buffer(packed).map_err(failed)?;
         decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(failed)?;
         (Box::new(decoder), Some("zstd"))
     } else if begin.starts_with(XZ) {

@@ -9,11 +9,11 @@ use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 
 use crate::error::HarvestError;
-use crate::gather::Shared;
 use crate::input::Input;
 use crate::log::{Event, Log, Record};
 use crate::open::{Opened, first_line, open, pieces};
 use crate::report::{FileReport, Kind, Skip};
+use crate::shared::Shared;
 use crate::table::{Origin, Table, put_key};
 
 /// Longest line of a harvest that is read, in bytes: the largest key that a

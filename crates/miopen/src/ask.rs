@@ -1,6 +1,7 @@
 //! Asking a libMIOpen which kernels it would compile for a list of problems.
 
 mod collect;
+mod failure;
 mod options;
 pub(crate) mod plan;
 mod pool;
@@ -9,14 +10,14 @@ pub(crate) mod session;
 use crate::error::AskError;
 use crate::library::Library;
 use crate::problem::Problem;
-
-pub use collect::{Answers, AskedKey, Failure, ProblemFailure, Wanted};
-pub use options::{AskEvent, AskOptions, Uses, UsesError};
-
 use collect::Collected;
-pub(crate) use collect::{failures_of, uses_of};
 use plan::{Phase, Work};
 use session::{Lookup, Progress, Session};
+
+pub use collect::{Answers, AskedKey, ProblemFailure, Wanted};
+pub(crate) use collect::{failures_of, uses_of};
+pub use failure::Failure;
+pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
 /// Asks a libMIOpen for the kernels that it wants for these problems on that
 /// target: with each directory of databases, and without any.

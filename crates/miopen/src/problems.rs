@@ -3,6 +3,7 @@
 
 mod error;
 mod keys;
+mod problem_file;
 mod text;
 
 use std::collections::BTreeSet;
@@ -11,14 +12,12 @@ use std::path::PathBuf;
 use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
 use gfxpack_tuning::sqlite_keys;
 
-pub use error::{BadLine, KeyError, LineError, ProblemsError};
-
 use crate::problem::Problem;
 use text::Reader;
 
-/// Most problems that are taken, each once: MIOpen's databases of all devices
-/// together have about 700,000.
-pub const MAX_PROBLEMS: usize = 1 << 21;
+pub use self::problem_file::ProblemFile;
+pub use error::MAX_PROBLEMS;
+pub use error::{BadLine, KeyError, LineError, ProblemsError};
 
 /// What was read of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,24 +27,6 @@ pub struct Problems {
     pub problems: BTreeSet<Problem>,
     /// The files, in the order in which they were given.
     pub files: Vec<ProblemFile>,
-}
-
-/// What was read of one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProblemFile {
-    /// The file as the user named it; `-` for the standard input.
-    pub name: String,
-    /// Lines of a text, rows of an SQLite database.
-    pub lines: u64,
-    /// Lines or rows that told of a problem.
-    pub told: u64,
-    /// Problems that no file before had.
-    pub added: u64,
-    /// Records of a database that no problem can be told from.
-    pub passed_over: u64,
-    /// The first of those, and why.
-    pub first_passed_over: Option<(u64, KeyError)>,
 }
 
 /// How files are read.

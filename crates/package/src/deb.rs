@@ -38,7 +38,7 @@ impl Default for DebOptions {
     fn default() -> Self {
         Self {
             compression: Compression::Xz { level: 1 },
-            threads: crate::default_threads(),
+            threads: crate::threads::default_threads(),
             md5sums: true,
         }
     }

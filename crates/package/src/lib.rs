@@ -31,6 +31,7 @@ pub mod sums;
 pub mod tar;
 mod tarball;
 mod text;
+mod threads;
 pub mod verify;
 
 pub use choice::one_for_each;
@@ -41,8 +42,3 @@ pub use manager::PackageManager;
 pub use output::Written;
 pub use signature::Sign;
 pub use text::rfc2822;
-
-/// Threads a writer may use unless told otherwise: what the machine offers.
-fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}

@@ -32,7 +32,10 @@ pub struct RpmOptions {
 
 impl Default for RpmOptions {
     fn default() -> Self {
-        Self { compression: Compression::Zst { level: 3 }, threads: crate::default_threads() }
+        Self {
+            compression: Compression::Zst { level: 3 },
+            threads: crate::threads::default_threads(),
+        }
     }
 }
 

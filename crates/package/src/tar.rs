@@ -23,7 +23,10 @@ pub struct TarOptions {
 
 impl Default for TarOptions {
     fn default() -> Self {
-        Self { compression: Compression::Gz { level: 6 }, threads: crate::default_threads() }
+        Self {
+            compression: Compression::Gz { level: 6 },
+            threads: crate::threads::default_threads(),
+        }
     }
 }
 

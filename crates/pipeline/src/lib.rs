@@ -45,6 +45,7 @@ mod outputs;
 pub mod package;
 pub mod packages;
 pub mod plan_state;
+mod planned_package;
 pub mod prepare;
 pub mod program_run;
 pub mod progress;

@@ -7,6 +7,7 @@ use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 
+use super::planned_package::Planned;
 use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
@@ -167,17 +168,6 @@ fn core_version(options: &PackageOptions) -> Result<String> {
             "say it with --rocm-version, as 7.11",
         )),
     }
-}
-
-/// A package to be written.
-pub(crate) struct Planned<'a> {
-    pub(crate) spec: PackageSpec,
-    /// What it was made from, if it holds a kdb.
-    pub kdb: Option<&'a MadeKdb>,
-    /// The target it is for, if it is one's alone.
-    pub target: Option<Target>,
-    /// The performance and find databases in it, by their names there.
-    pub tuning: Vec<(String, PathBuf)>,
 }
 
 /// The packages of these kdbs, with the databases that are shipped in them:

@@ -21,7 +21,7 @@ use crate::destination;
 use crate::error::{self, Error, Result};
 use crate::options::{PackageFormat, PackageOptions};
 use crate::outputs::{Outputs, Recipe};
-use crate::packages::Planned;
+use crate::planned_package::Planned;
 use crate::progress::{Event, Progress};
 
 /// One package, written.

@@ -10,8 +10,10 @@ use gfxpack_model::{KernelKey, Language};
 use crate::arguments;
 use crate::location::{InputError, InputFault, Location};
 use crate::manifest::{Kernel, Manifest, Value, Variant};
-use crate::plan::KEYS_AT_ONCE;
 use crate::workers::{InTurn, Workers};
+
+/// How many keys' commands are held beside the plan.
+pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
 
 /// One key to build, with where its source and options come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,61 +1,26 @@
 //! The packages of kdbs: what each is called, where its kdb is installed, how
 //! it stands to other packages, and what it says of itself.
 
+mod bare;
+mod conjunction;
 mod copyright;
 mod hardware;
 mod meta;
 mod names;
+mod release;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
-use gfxpack_model::{InstallLayout, Target, processors};
-use serde::{Deserialize, Serialize};
+use gfxpack_model::package::{Content, PackageFile, PackageSpec};
+use gfxpack_model::{Target, processors};
 
+use self::bare::{bare, in_words};
 use crate::manifest::Reader;
 
+pub use self::release::{Release, SourceLicense};
 pub use hardware::modaliases;
 pub use meta::{Family, family, unversioned};
 pub use names::default_name_template;
-
-/// A licence with whose it is and what it covers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SourceLicense {
-    /// SPDX expression.
-    pub license: String,
-    /// Copyright holders; lines after the first are further ones.
-    pub copyright: String,
-}
-
-/// What all packages of a build have in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
-    /// What the kernels are called as a whole.
-    pub library: String,
-    /// A paragraph about them, or empty.
-    pub description: String,
-    /// Home page, or empty.
-    pub homepage: String,
-    /// Upstream version.
-    pub version: String,
-    /// Debian revision and rpm release.
-    pub revision: String,
-    /// `Name <mail>`.
-    pub maintainer: String,
-    /// Licences of the sources, by source file name; a source that several
-    /// inputs name may have several, which all hold.
-    pub licenses: BTreeSet<(String, SourceLicense)>,
-    /// Where the kdb goes.
-    pub layout: InstallLayout,
-    /// Who asks for the kernels at run time.
-    pub reader: Reader,
-    /// Package name, `{gfx}` standing for the target and `{rocm}` for the
-    /// layout's ROCm version, which else goes to the end.
-    pub name_template: String,
-    /// Seconds since the epoch for every time stamp.
-    pub source_date_epoch: u64,
-}
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,60 +77,6 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec
 }
 
-impl Release {
-    /// The absolute directory of the kdbs.
-    #[must_use]
-    pub fn kdb_dir(&self) -> String {
-        match self.reader {
-            Reader::Miopen => self.layout.kdb_dir(),
-            Reader::Runtime => self.layout.dir_of(&self.library),
-        }
-    }
-
-    /// What the kernels are called in a summary.
-    fn kernels(&self) -> String {
-        match self.reader {
-            Reader::Miopen => "MIOpen kernels".to_owned(),
-            Reader::Runtime => format!("kernels of {}", self.library),
-        }
-    }
-}
-
-/// What all specs of a release have alike.
-fn bare(release: &Release, name: String, version: String) -> PackageSpec {
-    let licenses: BTreeSet<&str> =
-        release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
-    PackageSpec {
-        name,
-        summary: String::new(),
-        description: String::new(),
-        license: conjunction(&licenses),
-        homepage: release.homepage.clone(),
-        maintainer: release.maintainer.clone(),
-        section: "libs".to_owned(),
-        relations: Vec::new(),
-        deb_fields: Vec::new(),
-        files: Vec::new(),
-        copyright: copyright::copyright(release),
-        changelog: vec![ChangelogEntry {
-            version: format!("{version}-{}", release.revision),
-            date: release.source_date_epoch,
-            changes: vec![format!("{} {}, built from source.", release.library, release.version)],
-        }],
-        source_date_epoch: release.source_date_epoch,
-        version,
-        revision: release.revision.clone(),
-    }
-}
-
-/// `gfx90a with 104 compute units`.
-fn in_words(target: &Target) -> String {
-    let xnack = if target.id().xnack() == Some(true) { " (XNACK on)" } else { "" };
-    let count = target.compute_units();
-    let count = count.map(|count| format!(" with {count} compute units")).unwrap_or_default();
-    format!("{}{xnack}{count}", target.id().processor())
-}
-
 fn description(release: &Release, contents: &Contents, dir: &str) -> String {
     let target = &contents.target;
     let products = processors::by_name(target.id().processor())
@@ -216,26 +127,11 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-/// All licences hold, each for its own sources.
-fn conjunction(licenses: &BTreeSet<&str>) -> String {
-    match licenses.len() {
-        1 => licenses.iter().copied().collect(),
-        _ => {
-            let parenthesised = licenses.iter().map(|license| {
-                if license.contains(" OR ") {
-                    format!("({license})")
-                } else {
-                    (*license).to_owned()
-                }
-            });
-            parenthesised.collect::<Vec<_>>().join(" AND ")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+
+    use gfxpack_model::InstallLayout;
 
     use super::*;
 

@@ -18,6 +18,8 @@ use crate::expand::KeyRequest;
 use crate::location::InputError;
 use crate::workers::Workers;
 
+pub(crate) use crate::expand::KEYS_AT_ONCE;
+
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
@@ -157,9 +159,6 @@ pub struct TargetRequest {
     /// The keys.
     pub keys: Vec<(Arc<KeyRequest>, SourceId)>,
 }
-
-/// How many keys' commands are held beside the plan.
-pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
 /// keys; jobs that agree in everything are one job. The clock is what kernels

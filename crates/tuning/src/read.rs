@@ -7,10 +7,7 @@ use std::path::Path;
 use crate::error::ReadError;
 use crate::file;
 use crate::name::{Kind, Storage};
-use crate::record::{Fault, Record};
-
-/// Longest line that is taken, in bytes; MIOpen's own have a few hundred.
-pub const MAX_LINE_BYTES: usize = 1 << 20;
+use crate::record::{Fault, MAX_LINE_BYTES, Record};
 
 /// A line that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use std::fmt;
 
 use crate::error::RecordError;
 use crate::name::Kind;
+/// Longest line that is taken, in bytes; MIOpen's own have a few hundred.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// What is known of one problem: values by solver.
 ///

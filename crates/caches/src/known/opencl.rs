@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Cache, Item, Place, holds_only, is_made_of};
+use super::cache::{Cache, Item, Place, holds_only, is_made_of};
 use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
 use crate::switch::{Switch, rules};

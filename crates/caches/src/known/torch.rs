@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cache, Item, Place, is_hex, is_made_of, names};
+use super::cache::{Cache, Item, Place, is_hex, is_made_of, names};
 use crate::moves::Move;
 use crate::surroundings::Surroundings;
 use crate::switch::{Switch, rules};

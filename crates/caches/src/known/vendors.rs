@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
+use super::cache::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
 use crate::moves::Move;
 use crate::surroundings::{Platform, Surroundings};
 use crate::switch::{Switch, rules};

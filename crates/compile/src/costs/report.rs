@@ -7,7 +7,7 @@ use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId};
 use gfxpack_plan::plan::Plan;
 use serde::Deserialize;
 
-use super::{CostRecord, Costs, identity_of};
+use super::expected::{CostRecord, Costs, identity_of};
 
 /// Costs of an earlier build.
 #[derive(Debug)]

@@ -26,7 +26,8 @@ use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::preload::{self, RECORD_VARIABLE};
 use gfxpack_toolchain::Toolchain;
 
-use super::{Action, Content, Headers, InputFile, InputRoot, ToolchainSource};
+use super::headers::Headers;
+use super::workers::{Action, Content, InputFile, InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 use crate::error::CompileError;
 

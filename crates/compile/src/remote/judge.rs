@@ -16,7 +16,7 @@ use gfxpack_process::watch::{
 };
 
 use super::action::{SCRATCH, SYSTEM};
-use super::{InputRoot, ToolchainSource};
+use super::workers::{InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 
 /// A job that ran elsewhere.

@@ -11,8 +11,9 @@ use gfxpack_model::{JobId, SourceId};
 use gfxpack_process::{Timestamp, Usage};
 
 use super::action::Recipe;
+use super::headers::Headers;
 use super::judge::Elsewhere;
-use super::{Headers, RemoteWorkers};
+use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object, Site};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use memchr::memmem;
 
+use super::line_fault::{BEGIN, LogError};
 use super::lines::Lines;
-use super::{BEGIN, LogError};
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 

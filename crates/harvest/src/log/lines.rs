@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
-use super::MAX_LINE_BYTES;
+use super::line_fault::MAX_LINE_BYTES;
 
 /// A text that comes in pieces of any size, of which the lines with a mark in
 /// them are looked at. Memory is bounded by the longest line,

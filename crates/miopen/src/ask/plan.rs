@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use super::failure::Failure;
+use super::options::Uses;
 use crate::probe::{Solvers, Step, worded};
 use crate::problem::{Convolution, Problem};
-
-use super::collect::Failure;
-use super::options::Uses;
 
 /// The solver whose kernels depend on the first problem of a process, in which
 /// it computes weights: how many elements it reads at a time is decided once.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::selection::{NetworkError, Selection};
 use super::walk::Step;
-use super::{NetworkError, Selection};
 use crate::calls::Run;
 use crate::problem::{Directions, Problem};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::NetworkError;
+use super::selection::NetworkError;
 
 /// Networks of one source.
 #[derive(Debug, Deserialize)]

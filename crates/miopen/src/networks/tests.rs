@@ -4,6 +4,7 @@ use super::table::{Network, Published};
 use super::walk::Walked;
 use super::*;
 use crate::calls::Shape;
+use crate::problem::{DataType, Directions, Layout};
 
 fn each(mut check: impl FnMut(&Tables, &Network, &Walked)) {
     for (file, text) in FILES {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::NetworkError;
 use super::layer::Layer;
+use super::selection::NetworkError;
 use super::table::{Group, Item, Network, Tables};
 use crate::calls::{Activation, Call, Filter, Pool, PoolKind, Shape};
 

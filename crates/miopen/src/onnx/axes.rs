@@ -2,7 +2,7 @@
 
 use tract_onnx::pb::AttributeProto;
 
-use super::Reason;
+use super::answer::Reason;
 use crate::problem::MAX_SIZE;
 
 /// A layer's attributes.

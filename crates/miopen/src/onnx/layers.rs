@@ -7,10 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use tract_onnx::pb::tensor_proto::DataType as Element;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
+use super::answer::{OnnxOptions, Reason, UnresolvedLayer};
 use super::axes::{Attributes, Axes};
 use super::model::{Model, free_symbols, graphs};
-use super::shapes::{Shapes, infer};
-use super::{OnnxOptions, Reason, UnresolvedLayer};
+use super::shape_table::Shapes;
+use super::shapes::infer;
 use crate::calls::Run;
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem};
 use calls::call;

@@ -16,8 +16,8 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::Framework as _;
 
-use super::OnnxError;
-use super::shapes::Shapes;
+use super::answer::OnnxError;
+use super::shape_table::Shapes;
 use super::thin::{ThinError, thin};
 
 /// Elements of a constant whose values shapes may depend on.

@@ -1,6 +1,7 @@
 //! Sizes that MIOpen can compute: it faults on some others.
 
-use super::{Convolution, Directions, ProblemError};
+use super::ProblemError;
+use super::values::{Convolution, Directions};
 
 /// Largest size: C's `int` in MIOpenDriver and in most of MIOpen's functions.
 pub const MAX_SIZE: u64 = i32::MAX as u64;

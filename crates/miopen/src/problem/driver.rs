@@ -1,7 +1,8 @@
 //! MIOpenDriver's operations other than convolutions, whose options are its
 //! own business.
 
-use super::{Problem, ProblemError};
+use super::ProblemError;
+use super::values::Problem;
 
 /// Operations by name without type, with what the types add to it.
 ///

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use gfxpack_harvest::log::DriverCommand;
 
-use super::{Convolution, DataType, Directions, Layout, Problem, ProblemError, driver};
+use super::values::{Convolution, DataType, Directions, Layout, Problem};
+use super::{ProblemError, driver};
 
 /// The program's name, in whichever directory it is.
 const DRIVER: &str = DriverCommand::PROGRAM;

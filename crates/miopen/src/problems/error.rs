@@ -6,6 +6,10 @@ use gfxpack_tuning::ReadError;
 
 use crate::problem::ProblemError;
 
+/// Most problems that are taken, each once: MIOpen's databases of all devices
+/// together have about 700,000.
+pub const MAX_PROBLEMS: usize = 1 << 21;
+
 /// Why problems cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,8 +41,8 @@ pub enum ProblemsError {
         /// The first record of a database that was passed over.
         passed_over: Option<(u64, KeyError)>,
     },
-    /// More than [`MAX_PROBLEMS`](super::MAX_PROBLEMS).
-    #[error("failed to take all problems of `{name}`: there are more than {}", super::MAX_PROBLEMS)]
+    /// More than [`MAX_PROBLEMS`](MAX_PROBLEMS).
+    #[error("failed to take all problems of `{name}`: there are more than {}", MAX_PROBLEMS)]
     TooMany {
         /// The file with which they became too many.
         name: String,

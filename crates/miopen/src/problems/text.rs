@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use gfxpack_harvest::log::{DriverCommand, Lines, LogError};
 use memchr::memmem;
 
+use super::error::MAX_PROBLEMS;
 use super::error::{BadLine, LineError, ProblemsError};
-use super::{MAX_PROBLEMS, ProblemFile, keys};
+use super::keys;
+use super::problem_file::ProblemFile;
 use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
 
 /// How MIOpen begins a message of its log, after what may stand before it.

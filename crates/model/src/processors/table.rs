@@ -1,7 +1,7 @@
 //! The facts themselves: one entry per processor, in the order of
 //! [`PROCESSORS`](super::PROCESSORS).
 
-use super::Processor;
+use super::processor::Processor;
 
 const fn p(
     name: &'static str,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::{Release, SourceLicense};
+use super::release::{Release, SourceLicense};
 
 /// The copyright file.
 ///

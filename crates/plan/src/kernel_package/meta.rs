@@ -10,8 +10,10 @@ use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_model::package_name::{self, expand};
 use gfxpack_model::processors::{self, PROCESSORS};
 
+use super::bare::{bare, in_words};
+use super::hardware;
 use super::names;
-use super::{Release, bare, hardware, in_words};
+use super::release::Release;
 use crate::manifest::Reader;
 
 /// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
@@ -138,7 +140,9 @@ fn depends(release: &Release, name: String) -> Relation {
 #[cfg(test)]
 mod tests {
     use super::super::tests::release;
-    use super::super::{Contents, InstallLayout, spec};
+    use gfxpack_model::InstallLayout;
+
+    use super::super::{Contents, spec};
     use super::*;
 
     fn targets(names: &[&str]) -> Vec<Target> {

@@ -5,7 +5,7 @@ use gfxpack_model::package::{Relation, RelationKind};
 use gfxpack_model::package_name::{DEFAULT_NAME_TEMPLATE, expand};
 use gfxpack_model::{InstallLayout, Target};
 
-use super::Release;
+use super::release::Release;
 use crate::manifest::Reader;
 
 /// What packages are called whose maker names no template: as AMD's where

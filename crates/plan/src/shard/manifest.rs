@@ -9,7 +9,7 @@ use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Shard;
+use super::numbered::Shard;
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;

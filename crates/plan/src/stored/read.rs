@@ -7,7 +7,7 @@ use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
-use super::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
+use super::lines::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
 use crate::arguments;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
 use crate::workers::Workers;
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
 }
 
 fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError> {
-    let one = |kdb: &super::StoredKdb| {
+    let one = |kdb: &super::lines::StoredKdb| {
         let mut rows: Vec<Row> = Vec::new();
         for stored in &kdb.rows {
             match stored {

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use gfxpack_model::args::Args;
 use gfxpack_model::compiler::CompilerFacts;
+use gfxpack_model::compiler::Program;
+use gfxpack_model::{Digest, JobId, SourceId, ToolchainId};
+use serde::Serialize;
 
 use super::*;
 use crate::clock::Clock;
 use crate::expand::parse_keys;
-use crate::plan::{Plan, StagedFile, TargetRequest, plan};
+use crate::plan::{Plan, PlanToolchain, Source, StagedFile, TargetRequest, plan};
 use crate::workers::InTurn;
 
 fn toolchain() -> PlanToolchain {

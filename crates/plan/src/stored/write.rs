@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gfxpack_model::{Digest, JobId, KernelKey, SourceId};
 use sha2::{Digest as _, Sha256};
 
-use super::{Group, Rows, StoredKdb};
+use super::lines::{Group, Rows, StoredKdb};
 use crate::arguments::compile_target;
 use crate::clock::Clock;
 use crate::expand::KeyRequest;

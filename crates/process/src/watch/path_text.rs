@@ -44,14 +44,14 @@ pub(super) mod option {
     use super::*;
 
     #[expect(clippy::ref_option, reason = "serde hands it over so")]
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         path: &Option<PathBuf>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         path.as_deref().map(PathText::from).serialize(to)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<PathText<'_>>::deserialize(from)?.map(Into::into))
@@ -62,14 +62,14 @@ pub(super) mod option {
 pub(super) mod pairs {
     use super::*;
 
-    pub(in super::super) fn serialize<T: Serialize, S: Serializer>(
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
         pairs: &[(PathBuf, T)],
         to: S,
     ) -> Result<S::Ok, S::Error> {
         to.collect_seq(pairs.iter().map(|(path, other)| (PathText::from(path.as_path()), other)))
     }
 
-    pub(in super::super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Vec<(PathBuf, T)>, D::Error> {
         let pairs = Vec::<(PathText<'_>, T)>::deserialize(from)?;

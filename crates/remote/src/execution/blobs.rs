@@ -14,36 +14,14 @@ use tonic::{Code, Status};
 use uuid::Uuid;
 
 use super::connection::{Connection, Purpose};
+use super::limits::{Limits, ROOM_PER_BLOB};
 use super::tree::Blob;
-
-/// What gRPC servers take in one message where they do not say otherwise.
-const USUAL_BATCH: u64 = 4 << 20;
-/// Of a message, for what is not content: names, and the call itself.
-const ROOM: u64 = 64 << 10;
-/// The same for each blob.
-const ROOM_PER_BLOB: u64 = 256;
 /// Of a stream, at once.
 const CHUNK: usize = 1 << 20;
 /// Digests that are asked for in one call.
 const QUESTIONS: usize = 10_000;
 /// Larger blobs than any object are taken for nonsense.
 const MAX_READ: u64 = 2 << 30;
-
-/// How much the server takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Bytes of blobs in one call.
-    batch: u64,
-}
-
-impl Limits {
-    pub(crate) fn of(cache: &api::CacheCapabilities) -> Self {
-        // 0 is no limit of its own; that of the protocol stays.
-        let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
-        let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };
-        Self { batch: batch.saturating_sub(ROOM).max(ROOM_PER_BLOB) }
-    }
-}
 
 /// What is known of the service's store.
 #[derive(Default)]
@@ -363,6 +341,7 @@ fn read(content: &Content) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execution::limits::{ROOM, USUAL_BATCH};
 
     #[test]
     fn streams_are_parted_and_finished() {

@@ -16,10 +16,11 @@ use tonic::metadata::{
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use uuid::Uuid;
 
-use super::RemoteOptions;
 use super::address::Address;
-use super::blobs::Limits;
+use super::limits::Limits;
+use super::options::RemoteOptions;
 use super::retry::Retry;
+use super::tls::Tls;
 
 /// How long it may take until a server accepts a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
@@ -37,16 +38,6 @@ const WINDOW: u32 = 8 << 20;
 /// Larger messages are taken for nonsense.
 const MAX_MESSAGE: usize = 128 << 20;
 const METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
-
-/// What it takes to trust the server, and to be trusted by it.
-#[derive(Debug, Clone, Default)]
-pub struct Tls {
-    /// Certificates, in PEM, of those who vouch for the server, in place of
-    /// the system's.
-    pub ca: Option<PathBuf>,
-    /// Our certificate and its key, in PEM.
-    pub identity: Option<(PathBuf, PathBuf)>,
-}
 
 /// A connection, made when it is first needed and again when it was lost.
 pub(crate) struct Connection {

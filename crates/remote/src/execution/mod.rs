@@ -8,67 +8,40 @@ mod actions;
 mod address;
 mod blobs;
 mod connection;
+mod limits;
+mod options;
 mod retry;
 mod run;
+mod service;
+mod tls;
 mod tree;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
-use gfxpack_model::Digest;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-pub use self::address::Address;
 use self::blobs::Blobs;
 use self::connection::Connection;
-pub use self::connection::Tls;
 use self::run::Running;
-use self::tree::Tree;
+use self::service::Service;
+
+pub use self::address::Address;
+pub use self::options::RemoteOptions;
+pub use self::tls::Tls;
 
 /// How often a waiting job looks whether someone asked to stop.
 const TICK: Duration = Duration::from_millis(50);
 /// Threads that move bytes; those that wait for jobs are the caller's.
 const THREADS: usize = 2;
 
-/// How a service is used.
-#[derive(Debug, Clone)]
-pub struct RemoteOptions {
-    /// Where it is.
-    pub address: Address,
-    /// How many actions are asked for at once, at least 1.
-    pub jobs: usize,
-    /// Sent with every call: authorization and the like.
-    pub headers: Vec<(String, String)>,
-    /// What it takes to trust the server, and to be trusted.
-    pub tls: Tls,
-    /// What workers must have.
-    pub platform: Vec<(String, String)>,
-    /// Where the compiler comes from.
-    pub toolchain: ToolchainSource,
-    /// Whether only what the action cache has is taken, and nothing run.
-    pub cache_only: bool,
-    /// How long a server that does not answer is waited for.
-    pub wait_limit: Duration,
-}
-
 /// A service that runs actions; connected to when the first is to run.
 pub struct RemoteExecution {
     service: Arc<Service>,
     runtime: Option<Runtime>,
-}
-
-/// What all actions share.
-struct Service {
-    options: RemoteOptions,
-    connection: Connection,
-    /// Set once the server said what it can do.
-    learnt: OnceCell<()>,
-    blobs: Blobs,
-    trees: Mutex<HashMap<Digest, Arc<Tree>>>,
 }
 
 impl fmt::Debug for RemoteExecution {
@@ -150,16 +123,6 @@ impl Service {
         };
         self.learnt.get_or_try_init(learn).await?;
         run::run(self, action, running).await
-    }
-
-    /// The tree of an input root, made once.
-    fn tree(&self, action: &Action) -> Arc<Tree> {
-        let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
-        known.unwrap_or_else(|| {
-            let tree = Arc::new(Tree::of(&action.root));
-            let mut trees = self.trees.lock().expect("no panic inside");
-            Arc::clone(trees.entry(action.root.digest).or_insert(tree))
-        })
     }
 }
 

@@ -9,10 +9,10 @@ use gfxpack_compile::{Action, ActionOutcome, RemoteError};
 use prost::Message;
 use tonic::{Code, Status, Streaming};
 
-use super::Service;
 use super::actions::{self, Ask, End};
 use super::connection::{Connection, Purpose, told};
 use super::retry::{is_absence, is_passing};
+use super::service::Service;
 use super::tree::Tree;
 
 /// How long a server may take to hear that nobody waits any more.

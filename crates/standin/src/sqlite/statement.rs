@@ -11,7 +11,7 @@ use md5::{Digest as _, Md5};
 
 use super::query::{Column, Lookup};
 use super::real::{Db, Stmt};
-use super::{KernelDatabases, REAL, answer, mode, set_last_found};
+use super::state::{KernelDatabases, REAL, answer, mode, set_last_found};
 use crate::code_object::{STAND_IN_BYTES, stand_in};
 use crate::record::{Event, record};
 

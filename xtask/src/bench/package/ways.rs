@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Setting, Way};
+use super::way::{Setting, Way};
 use crate::root::root;
 
 /// Where `--setup` puts cargo-deb, below the checkout.

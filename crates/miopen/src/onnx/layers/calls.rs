@@ -3,7 +3,7 @@
 use tract_onnx::pb::NodeProto;
 
 use super::super::axes::Attributes;
-use super::super::shapes::Shapes;
+use super::super::shape_table::Shapes;
 use crate::calls::{Activation, Call, Pool, PoolKind, Shape};
 
 /// The call of a layer, where MIOpen has it: of images, or of rows.

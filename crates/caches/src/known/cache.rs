@@ -1,0 +1,148 @@
+//! A tool's cache: its places, and what of them belongs to the tool.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::moves::Move;
+use crate::surroundings::Surroundings;
+use crate::switch::{Switch, SwitchedOff};
+
+/// A tool's cache.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Cache {
+    /// `pocl`.
+    pub name: &'static str,
+    /// What it holds: completes "holds …".
+    pub about: &'static str,
+    /// Where it is for this user, the usual place first. They may not exist;
+    /// there are none where the tool keeps nothing.
+    pub places: Vec<Place>,
+    /// Variables that switch it off.
+    pub switches: Vec<Switch>,
+    /// What these variables do not do, in words; or empty.
+    pub disable_note: &'static str,
+    /// Variables that put it elsewhere.
+    pub moves: Vec<Move>,
+    /// What else these variables do, in words; or empty.
+    pub move_note: &'static str,
+}
+
+impl Cache {
+    /// The variables that switch it, or a part of it, off now; none where it is
+    /// in use.
+    #[must_use]
+    pub fn switched_off(&self, surroundings: &Surroundings) -> Vec<SwitchedOff> {
+        self.switches.iter().filter_map(|switch| switch.in_effect(surroundings)).collect()
+    }
+}
+
+/// A directory in which a tool keeps things, among others' perhaps.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Place {
+    /// Absolute.
+    pub dir: PathBuf,
+    /// The rule that names it: `XDG_CACHE_HOME`.
+    pub rule: &'static str,
+    /// Whether these are results of tuning, which take long to get again.
+    pub tuning: bool,
+    /// Whether many users share the directory.
+    pub(crate) shared: bool,
+    pub(crate) belongs: Belongs,
+    /// What must hold beside it as well: where users choose the directory,
+    /// some names could be anybody's.
+    pub(super) beside: Option<fn(&Item<'_>) -> bool>,
+}
+
+/// What of a directory is the tool's.
+#[derive(Debug, Clone)]
+pub(crate) enum Belongs {
+    /// Whatever this says yes to.
+    Items(fn(&Item<'_>) -> bool),
+    /// The file of this name, if it is SQLite.
+    Database(String),
+}
+
+/// Something in a directory.
+pub(crate) struct Item<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) is_dir: bool,
+}
+
+impl Place {
+    pub(super) fn new(dir: PathBuf, rule: &'static str, belongs: fn(&Item<'_>) -> bool) -> Self {
+        let belongs = Belongs::Items(belongs);
+        Self { dir, rule, tuning: false, shared: false, belongs, beside: None }
+    }
+
+    pub(super) fn beside(mut self, holds: fn(&Item<'_>) -> bool) -> Self {
+        self.beside = Some(holds);
+        self
+    }
+
+    pub(super) fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    pub(super) fn tuning(mut self) -> Self {
+        self.tuning = true;
+        self
+    }
+
+    /// Whether something in the directory is the tool's, by what stands beside
+    /// it too. Not to be asked once any of that has been removed.
+    pub(crate) fn finds(&self, item: &Item<'_>) -> bool {
+        self.owns(item) && self.beside.is_none_or(|holds| holds(item))
+    }
+
+    /// Whether something in the directory is the tool's, by itself.
+    pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
+        match &self.belongs {
+            Belongs::Items(owns) => owns(item),
+            Belongs::Database(name) => !item.is_dir && item.name == name && is_sqlite(item.path),
+        }
+    }
+}
+
+/// Whether the file begins as SQLite's do.
+pub(crate) fn is_sqlite(path: &Path) -> bool {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let regular = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut first = [0; 16];
+    regular
+        && fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *MAGIC
+}
+
+/// The names in a directory; none where it can't be read.
+pub(super) fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    // What is not UTF-8, or can't be read, is a name that nobody knows.
+    entries
+        .map(|entry| entry.map(|entry| entry.file_name().into_string().unwrap_or_default()))
+        .map(Result::unwrap_or_default)
+        .collect()
+}
+
+/// Whether there is something in the directory, and all of it is named so.
+pub(super) fn holds_only(dir: &Path, named: impl Fn(&str) -> bool) -> bool {
+    let names = names(dir);
+    !names.is_empty() && names.iter().all(|name| named(name))
+}
+
+/// Whether a text is that many characters of those, and nothing else.
+pub(super) fn is_made_of(
+    text: &str,
+    count: std::ops::RangeInclusive<usize>,
+    of: fn(u8) -> bool,
+) -> bool {
+    count.contains(&text.len()) && text.bytes().all(of)
+}
+
+pub(super) fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}

@@ -1,0 +1,131 @@
+//! What those are asked who run jobs elsewhere.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
+use gfxpack_process::Cancel;
+
+use crate::remote_error::RemoteError;
+
+/// Where the compiler that runs elsewhere comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolchainSource {
+    /// This machine's is sent along: programs, libraries, bitcode, headers.
+    #[default]
+    Sent,
+    /// The workers have the same one under the same paths; its digest goes
+    /// into what is asked, so that answers for another one are never taken.
+    Installed,
+}
+
+/// Runs actions elsewhere, several at once.
+pub trait RemoteWorkers: fmt::Debug + Send + Sync {
+    /// How many actions may be asked for at once, at least 1.
+    fn count(&self) -> usize;
+
+    /// Where the compiler comes from.
+    fn toolchain(&self) -> ToolchainSource;
+
+    /// Runs an action to its end.
+    ///
+    /// # Errors
+    /// [`RemoteError`]; a compiler that says no is no error but an exit code.
+    fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError>;
+}
+
+/// A command with all that it reads and writes.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// The program and its arguments; paths are relative to `directory`.
+    pub arguments: Vec<String>,
+    /// The directory it runs in, below the root.
+    pub directory: &'static str,
+    /// The files it writes, relative to `directory`: an object, and the record
+    /// of what the compilers asked of the file system, which may be missing.
+    pub outputs: [&'static str; 2],
+    /// Every file it may read.
+    pub root: Arc<InputRoot>,
+    /// How long it may take.
+    pub time_limit: Duration,
+    /// What decides its outcome besides all that.
+    pub salt: Option<Digest>,
+    /// For people who watch the service: the kernel's name.
+    pub name: String,
+    /// The target, likewise.
+    pub target: String,
+}
+
+/// A directory tree that an action reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRoot {
+    /// Identity of the tree.
+    pub digest: Digest,
+    /// Sorted by path, each once.
+    pub files: Vec<InputFile>,
+    /// Directories that must be there although nothing may lie in them.
+    pub directories: Vec<String>,
+}
+
+/// A file of an [`InputRoot`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    /// Relative to the root.
+    pub path: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it may be run.
+    pub executable: bool,
+    /// Where the content is.
+    pub content: Content,
+}
+
+/// Where the content of an [`InputFile`] is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// In memory.
+    Bytes(Arc<[u8]>),
+}
+
+impl InputRoot {
+    /// Puts files and directories in order.
+    #[must_use]
+    pub fn new(mut files: Vec<InputFile>, mut directories: Vec<String>) -> Self {
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files.dedup_by(|a, b| a.path == b.path);
+        directories.sort();
+        directories.dedup();
+        let executable = files.iter().map(|file| [u8::from(file.executable)]);
+        let digest = Hasher::new("gfxpack input root 1")
+            .list(files.iter().map(|file| file.path.as_bytes()))
+            .list(files.iter().map(|file| file.digest))
+            .list(executable)
+            .list(directories.iter().map(String::as_bytes))
+            .finish();
+        Self { digest, files, directories }
+    }
+}
+
+/// How an action ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionOutcome {
+    /// The exit code of its command.
+    pub exit_code: i32,
+    /// What the command wrote, standard error first.
+    pub words: String,
+    /// The content of [`Action::outputs`], digests checked.
+    pub outputs: [Option<Vec<u8>>; 2],
+    /// The worker, as the service calls it.
+    pub worker: String,
+    /// Whether the service had the outcome already.
+    pub cached: bool,
+    /// How long the command ran, where the service says.
+    pub duration: Option<Duration>,
+}

@@ -1,0 +1,44 @@
+//! The shapes that are known.
+
+use std::collections::HashMap;
+
+use tract_onnx::pb::tensor_proto::DataType as Element;
+use tract_onnx::prelude::DatumType;
+
+/// What is known of tensors.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    pub(super) sizes: HashMap<String, Vec<u64>>,
+    pub(super) types: HashMap<String, DatumType>,
+    /// Values of those with one element.
+    pub(super) scalars: HashMap<String, f32>,
+}
+
+impl Shapes {
+    /// All sizes of a tensor.
+    pub(super) fn of(&self, name: &str) -> Option<&[u64]> {
+        self.sizes.get(name).map(Vec::as_slice)
+    }
+
+    /// The type that a tensor was inferred to have: a number of
+    /// `TensorProto.DataType`; none for those that MIOpen does not compute.
+    pub(super) fn element(&self, name: &str) -> Option<i32> {
+        let element = match self.types.get(name)? {
+            DatumType::F32 => Element::Float,
+            DatumType::F16 => Element::Float16,
+            DatumType::F64 => Element::Double,
+            DatumType::I8 => Element::Int8,
+            DatumType::U8 => Element::Uint8,
+            DatumType::I32 => Element::Int32,
+            DatumType::I64 => Element::Int64,
+            DatumType::Bool => Element::Bool,
+            _ => return None,
+        };
+        Some(element as i32)
+    }
+
+    /// The value of a tensor with one element.
+    pub(super) fn scalar(&self, name: &str) -> Option<f32> {
+        self.scalars.get(name).copied()
+    }
+}

@@ -1,0 +1,19 @@
+//! A package to be written.
+
+use std::path::PathBuf;
+
+use gfxpack_model::Target;
+use gfxpack_model::package::PackageSpec;
+
+use crate::build::MadeKdb;
+
+/// A package to be written.
+pub(crate) struct Planned<'a> {
+    pub(crate) spec: PackageSpec,
+    /// What it was made from, if it holds a kdb.
+    pub kdb: Option<&'a MadeKdb>,
+    /// The target it is for, if it is one's alone.
+    pub target: Option<Target>,
+    /// The performance and find databases in it, by their names there.
+    pub tuning: Vec<(String, PathBuf)>,
+}

@@ -1,0 +1,44 @@
+//! What all specs of a release have alike.
+
+use std::collections::BTreeSet;
+
+use gfxpack_model::Target;
+use gfxpack_model::package::{ChangelogEntry, PackageSpec};
+
+use super::conjunction::conjunction;
+use super::release::Release;
+
+/// What all specs of a release have alike.
+pub(super) fn bare(release: &Release, name: String, version: String) -> PackageSpec {
+    let licenses: BTreeSet<&str> =
+        release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
+    PackageSpec {
+        name,
+        summary: String::new(),
+        description: String::new(),
+        license: conjunction(&licenses),
+        homepage: release.homepage.clone(),
+        maintainer: release.maintainer.clone(),
+        section: "libs".to_owned(),
+        relations: Vec::new(),
+        deb_fields: Vec::new(),
+        files: Vec::new(),
+        copyright: super::copyright::copyright(release),
+        changelog: vec![ChangelogEntry {
+            version: format!("{version}-{}", release.revision),
+            date: release.source_date_epoch,
+            changes: vec![format!("{} {}, built from source.", release.library, release.version)],
+        }],
+        source_date_epoch: release.source_date_epoch,
+        version,
+        revision: release.revision.clone(),
+    }
+}
+
+/// `gfx90a with 104 compute units`.
+pub(super) fn in_words(target: &Target) -> String {
+    let xnack = if target.id().xnack() == Some(true) { " (XNACK on)" } else { "" };
+    let count = target.compute_units();
+    let count = count.map(|count| format!(" with {count} compute units")).unwrap_or_default();
+    format!("{}{xnack}{count}", target.id().processor())
+}

@@ -1,0 +1,125 @@
+//! The lines of a stored plan.
+
+use gfxpack_model::args::Args;
+use gfxpack_model::compiler::Program;
+use gfxpack_model::{Digest, JobId, Language, SourceId, Target, TargetId, ToolchainId};
+use serde::{Deserialize, Serialize};
+
+use super::tree::{SourceTrees, Tree};
+use crate::plan::{PlanToolchain, Source};
+
+/// The version of the format that is written, and the only one that is read.
+pub const FORMAT: u32 = 3;
+
+/// What jobs have in common; `A` is what whoever stores the plan says of it
+/// besides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header<A> {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The program that wrote it, with its version.
+    pub generator: String,
+    /// The plan's identity, as [`crate::plan::Plan::digest`] gives it.
+    pub digest: Digest,
+    /// How many jobs there are.
+    pub jobs: usize,
+    /// SHA-256 of the jobs' lines.
+    pub jobs_sha256: Digest,
+    /// The compilers.
+    pub toolchains: Vec<StoredToolchain>,
+    /// The sources; the files' contents lie beside, by digest.
+    pub sources: Vec<Source>,
+    /// What lies below the directories that they come from.
+    pub trees: Vec<Tree>,
+    /// Which of those directories are whose, by source.
+    pub source_trees: Vec<SourceTrees>,
+    /// What many jobs have in common.
+    pub groups: Vec<Group>,
+    /// One per target.
+    pub kdbs: Vec<StoredKdb>,
+    /// What else is known of the plan.
+    pub about: A,
+}
+
+/// A compiler, with all that its digest covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredToolchain {
+    /// What the plan knows of it.
+    #[serde(flatten)]
+    pub toolchain: PlanToolchain,
+    /// Every file of it with the SHA-256 of its content.
+    pub closure: Vec<(String, Digest)>,
+}
+
+/// What jobs have in common that differ in the options of their keys alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Group {
+    /// The keys' kernel name.
+    pub kernel_name: String,
+    /// The source's language.
+    pub language: Language,
+    /// The target that objects must be for.
+    pub target_id: TargetId,
+    /// Index into [`Header::sources`].
+    pub source: SourceId,
+    /// Index into [`Header::toolchains`].
+    pub toolchain: ToolchainId,
+    /// Which of its programs.
+    pub program: Program,
+    /// Arguments before those that the key's options are.
+    pub before: Args,
+    /// Arguments after them.
+    pub after: Args,
+}
+
+/// One kdb.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredKdb {
+    /// Which devices it serves.
+    pub target: Target,
+    /// Index into [`Header::toolchains`].
+    pub toolchain: ToolchainId,
+    /// Its rows, in canonical order.
+    pub rows: Vec<Rows>,
+}
+
+/// Rows of a kdb that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Rows {
+    /// From this job on, so many, under their own keys.
+    Run(JobId, usize),
+    /// This job under a key that is not its own: name and arguments.
+    Other(JobId, String, String),
+}
+
+/// Why a stored plan can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoredError {
+    /// A version that is not known here.
+    #[error("failed to read plan format {0}: only format {FORMAT} is known")]
+    Format(u32),
+    /// Something in it contradicts the rest.
+    #[error("failed to trust the plan: {0}")]
+    Damaged(String),
+    /// It has no such job.
+    #[error("failed to find job `{0}` in the plan")]
+    NoJob(Digest),
+    /// It could not be read.
+    #[error("failed to read the plan's jobs")]
+    Io(#[source] std::io::Error),
+}
+
+impl StoredError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Format(_) => "use the gfxpack that wrote it, or make the plan anew",
+            Self::Damaged(_) => "copy it again, or make it anew with `gfxpack plan --out`",
+            Self::NoJob(_) => "use the plan that the job is of",
+            Self::Io(_) => "check the directory",
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What all actions on a service share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use gfxpack_compile::Action;
+use gfxpack_model::Digest;
+use tokio::sync::OnceCell;
+
+use super::blobs::Blobs;
+use super::connection::Connection;
+use super::options::RemoteOptions;
+use super::tree::Tree;
+
+/// What all actions share.
+pub(super) struct Service {
+    pub(super) options: RemoteOptions,
+    pub(super) connection: Connection,
+    /// Set once the server said what it can do.
+    pub(super) learnt: OnceCell<()>,
+    pub(super) blobs: Blobs,
+    pub(super) trees: Mutex<HashMap<Digest, Arc<Tree>>>,
+}
+
+impl Service {
+    /// The tree of an input root, made once.
+    pub(super) fn tree(&self, action: &Action) -> Arc<Tree> {
+        let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
+        known.unwrap_or_else(|| {
+            let tree = Arc::new(Tree::of(&action.root));
+            let mut trees = self.trees.lock().expect("no panic inside");
+            Arc::clone(trees.entry(action.root.digest).or_insert(tree))
+        })
+    }
+}
