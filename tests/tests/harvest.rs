@@ -188,6 +188,8 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     let more = ["--out", "new", "--format", "deb", "--allow-partial", "--report", "report.html"];
     let made = run(&dist, &more).expect_code(0);
     assert!(made.stderr.contains("1 whose source was not found (1 source)"), "{}", made.stderr);
+    let warning = format!("takes the place of `{old}`, and has only what that lacks");
+    assert!(made.stderr.contains(&warning), "{}", made.stderr);
     let missing: BTreeSet<KernelKey> =
         keys.iter().filter(|key| !there.contains(key)).cloned().collect();
     let new = "new/kdb/gfx906_60.kdb";
@@ -439,8 +441,11 @@ fn a_run_tells_which_kernels_were_found_and_keeps_the_keys_of_the_others() {
     );
     let found = format!("2 kernels: found 1 (1 in {}), compiled 1 in", kdb.display());
     assert!(run.stderr.contains(&found), "{}", run.stderr);
-    assert!(run.stderr.contains("gfxpack dist --keys missed.jsonl"), "{}", run.stderr);
+    // MIOpen opens one installed kdb: what it has must stay.
+    assert!(run.stderr.contains("gfxpack build --keys missed.jsonl"), "{}", run.stderr);
     assert!(run.stderr.contains("--target gfx906@60"), "{}", run.stderr);
+    let merge = format!("gfxpack kdb merge {} new/kdb/gfx906_60.kdb", kdb.display());
+    assert!(run.stderr.contains(&merge), "{}", run.stderr);
     assert!(!run.stderr.contains("Info2"), "{}", run.stderr);
     let missed = keys_in(&project, "missed.jsonl");
     assert_eq!(missed, [KernelKey::for_source("b.s", "", "gfx906")]);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use gfxpack_compile::{Cancel, Summary};
+use gfxpack_miopen::LibrarySource;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
@@ -15,7 +16,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::kdb_check::{Checked, KdbCheck};
-use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
+use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Prepared, Work};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
@@ -104,8 +105,47 @@ impl<'a> Dist<'a> {
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, targets.iter(), options)?;
+        self.warn_of_hidden_kdbs(&targets, progress);
+        self.note_other_place(options, progress);
         let shipped = Shipped::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackagePlan { options, release, shipped }))
+    }
+
+    /// MIOpen opens one installed kdb: what only has what another one lacks must
+    /// not take that one's place.
+    fn warn_of_hidden_kdbs(&self, targets: &[Target], progress: &dyn Progress) {
+        for path in &self.options.prepare.inputs.missing_from {
+            let Some(of) = packages::target_of(path).ok() else { continue };
+            let (path, wide) = (path.display(), of.compute_units().is_none());
+            for target in targets.iter().filter(|target| target.id() == of.id()) {
+                let name = target.kdb_file_name();
+                let what = if *target == of {
+                    format!("the package's `{name}` takes the place of `{path}`")
+                } else if wide {
+                    format!(
+                        "where the package's `{name}` is installed, MIOpen does not open `{path}`"
+                    )
+                } else {
+                    continue;
+                };
+                progress.warning(&format!(
+                    "{what}, and has only what that lacks: build without packages, put both together \
+                     with `gfxpack kdb merge`, and package what comes out"
+                ));
+            }
+        }
+    }
+
+    /// Debian's MIOpen does not look where other layouts install.
+    fn note_other_place(&self, options: &PackageOptions, progress: &dyn Progress) {
+        let source = &self.options.prepare.inputs.library.source;
+        let debians = matches!(source, Some(LibrarySource::Debian { .. } | LibrarySource::Lock(_)));
+        if self.prepared.asked.is_some() && debians && options.layout != LayoutChoice::Debian {
+            progress.note(
+                "the keys are those of Debian's MIOpen, which looks for kdbs in \
+                 /usr/lib/share/miopen/db: with --layout debian the packages install there",
+            );
+        }
     }
 
     /// Compiles, assembles, verifies, packages and records.

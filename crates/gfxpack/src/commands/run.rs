@@ -94,19 +94,32 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         ));
     }
     if missed > 0 {
-        advise(&args.out, missed, ran.target.as_ref(), output);
+        advise(&args.out, missed, ran, output);
     }
 }
 
-/// How to get a package that has what was missing.
-fn advise(keys: &Path, missed: usize, target: Option<&Target>, output: &Output) {
-    let target = target.map_or_else(|| "TARGET".to_owned(), ToString::to_string);
+/// How to get a package that has what was missing. MIOpen opens one installed
+/// kdb, so what an installed one has must be in the package too.
+fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
+    let keys = keys.display();
+    let target = ran.target.as_ref();
+    let of = target.map_or_else(|| "TARGET".to_owned(), ToString::to_string);
+    let name = target.map_or_else(|| "TARGET.kdb".to_owned(), Target::kdb_file_name);
+    let sources = format!("--keys {keys} --source-dir MIOpen/src/kernels --target {of}");
+    let installed = ran.found.keys().find(|kdb| kdb.extension().is_some_and(|it| it == "kdb"));
+    let commands = match installed {
+        None => format!("gfxpack dist {sources} --license MIT --out dist"),
+        Some(installed) => format!(
+            "gfxpack build {sources} --out new\n  \
+             gfxpack kdb merge {} new/kdb/{name} --out all/{name}\n  \
+             gfxpack package all/{name} --license MIT --out dist",
+            installed.display()
+        ),
+    };
     output.say(&format!(
-        "{} of those that were compiled in {}; a package that has them is made by\n  \
+        "{} of those that were compiled in {keys}; a package that has them is made by\n  \
          git clone --depth 1 --branch TAG https://github.com/ROCm/MIOpen     # TAG: this MIOpen's release\n  \
-         gfxpack dist --keys {} --source-dir MIOpen/src/kernels --license MIT --target {target} --out dist",
+         {commands}",
         counted(missed, "key"),
-        keys.display(),
-        keys.display()
     ));
 }
