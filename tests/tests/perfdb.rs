@@ -190,7 +190,7 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
         maintainer: "A <a@example.org>".to_owned(),
         licenses: [("conv.cl".to_owned(), license)].into(),
         layout: InstallLayout::Rocm { version: None },
-        reader: gfxpack_plan::manifest::Reader::Miopen,
+        reader: gfxpack_plan::consumer::Consumer::Miopen,
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_model::{KernelKey, SourceId, Target, ToolchainId, processors, relative_path};
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::expand::{self, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
-use gfxpack_plan::manifest::{self, Manifest, Reader as KernelReader};
+use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 
@@ -30,9 +31,10 @@ use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 use excluded::Excluded;
 use key_list::read_keys;
-pub use reader::LeftOut;
 use reader::Reader;
 use text_file::read_text;
+
+pub use reader::LeftOut;
 
 /// What the inputs come to.
 pub struct Read {
@@ -264,9 +266,9 @@ impl Reader {
             self.library.maintainer = said.maintainer.clone();
             self.library.description = said.description.clone();
             self.library.homepage = said.homepage.clone();
-            self.library.reader = if self.for_miopen { KernelReader::Miopen } else { said.reader };
+            self.library.reader = if self.for_miopen { Consumer::Miopen } else { said.reader };
         } else if said.reader.is_miopen() {
-            self.library.reader = KernelReader::Miopen;
+            self.library.reader = Consumer::Miopen;
         }
     }
 

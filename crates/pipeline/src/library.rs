@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::Target;
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
-use gfxpack_plan::manifest::Reader;
 use serde::{Deserialize, Serialize};
 
 use crate::asked_facts::AskedFacts;
@@ -24,8 +24,8 @@ pub struct Library {
     /// Its home page.
     pub homepage: Option<String>,
     /// Who reads the kdbs.
-    #[serde(default, skip_serializing_if = "Reader::is_miopen")]
-    pub reader: Reader,
+    #[serde(default, skip_serializing_if = "Consumer::is_miopen")]
+    pub reader: Consumer,
     /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,

@@ -15,7 +15,7 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_model::{Target, processors};
 
 use self::bare::{bare, in_words};
-use crate::manifest::Reader;
+use crate::consumer::Consumer;
 
 pub use self::release::{Release, SourceLicense};
 pub use hardware::modaliases;
@@ -50,9 +50,9 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
     let aliases = match (release.layout.version(), release.reader) {
-        (None, Reader::Miopen) => hardware::modaliases(target),
+        (None, Consumer::Miopen) => hardware::modaliases(target),
         // Only who has a program that reads them wants them.
-        (_, Reader::Runtime) | (Some(_), _) => Vec::new(),
+        (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
     };
     let mut spec = bare(release, release.package_name(target), release.version.clone());
     spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
@@ -84,12 +84,12 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
         .map(|processor| format!(" These are, among others: {}.", processor.products.join(", ")))
         .unwrap_or_default();
     let why = match release.reader {
-        Reader::Miopen => {
+        Consumer::Miopen => {
             "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds \
              to minutes, unless it finds them in a kernel database."
                 .to_owned()
         }
-        Reader::Runtime => format!(
+        Consumer::Runtime => format!(
             "Programs that use gfxpack's runtime library find the GPU kernels of {} in a kernel \
              database, and need not compile them.",
             release.library
@@ -154,7 +154,7 @@ mod tests {
                 })
                 .collect(),
             layout: InstallLayout::Rocm { version: Some("6.4.1".to_owned()) },
-            reader: Reader::Miopen,
+            reader: Consumer::Miopen,
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
             source_date_epoch: 0,
         }
@@ -187,9 +187,9 @@ mod tests {
     fn kernels_of_programs_own_stand_apart_from_miopens() {
         let mut release = release(&[("a.cl", "MIT")]);
         release.layout = InstallLayout::Fhs;
-        release.reader = Reader::Runtime;
+        release.reader = Consumer::Runtime;
         release.library = "our-kernels".to_owned();
-        release.name_template = default_name_template(Reader::Runtime, "our-kernels");
+        release.name_template = default_name_template(Consumer::Runtime, "our-kernels");
         let spec = spec(&release, &contents("gfx1030"));
         assert_eq!(spec.name, "our-kernels-gfx1030");
         let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();

@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod clock;
+pub mod consumer;
 pub mod device_wide;
 pub mod expand;
 pub mod include;

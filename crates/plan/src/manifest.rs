@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::Spanned;
 
+use crate::consumer::Consumer;
 use crate::license;
 use crate::location::{InputError, InputFault, Location};
 
@@ -49,32 +50,10 @@ pub struct Library {
     pub description: Option<String>,
     /// Who asks for these kernels at run time.
     #[serde(default)]
-    pub reader: Reader,
+    pub reader: Consumer,
     /// Include directories, relative to the manifest.
     #[serde(default)]
     pub include_dirs: Vec<PathBuf>,
-}
-
-/// Who asks for kernels at run time: that decides where their kdb is
-/// installed, and what its package is called.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reader {
-    /// MIOpen: the kdb goes where MIOpen looks, and its package stands in for
-    /// AMD's.
-    #[default]
-    Miopen,
-    /// Programs that use gfxpack's runtime crate: the kdb goes into the
-    /// library's own directory, where MIOpen does not look.
-    Runtime,
-}
-
-impl Reader {
-    /// Whether it is MIOpen.
-    #[must_use]
-    pub fn is_miopen(&self) -> bool {
-        *self == Self::Miopen
-    }
 }
 
 /// One `[[kernel]]`: a source and its variants.

@@ -22,11 +22,6 @@ use paths::Scope;
 /// Uses that close a circle and have not been mended: the file, and what it
 /// uses. An entry that closes none any more is a finding too.
 const KNOWN: &[(&str, &str)] = &[
-    ("crates/compile/src/store/adopt.rs", "crates/compile/src/store.rs"),
-    ("crates/compile/src/store/entry.rs", "crates/compile/src/store.rs"),
-    ("crates/compile/src/store/refusal.rs", "crates/compile/src/job.rs"),
-    ("crates/compile/src/store/refusal.rs", "crates/compile/src/store.rs"),
-    ("crates/compile/src/store/upkeep.rs", "crates/compile/src/store.rs"),
     ("crates/kdb/src/user/damage.rs", "crates/kdb/src/user/mod.rs"),
     ("crates/kdb/src/user/snapshot.rs", "crates/kdb/src/user/mod.rs"),
     ("crates/miopen-probe/src/settings.rs", "crates/miopen-probe/src/convolution.rs"),
@@ -34,10 +29,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/library.rs"),
     ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/settings.rs"),
     ("crates/miopen/src/library/debian.rs", "crates/miopen/src/library.rs"),
-    ("crates/plan/src/manifest.rs", "crates/plan/src/license.rs"),
-    ("crates/plan/src/manifest.rs", "crates/plan/src/location.rs"),
-    ("crates/process/src/watch/looks.rs", "crates/process/src/watch/answers.rs"),
-    ("crates/process/src/watch/path_text.rs", "crates/process/src/watch/mod.rs"),
     ("crates/toolchain/src/probe_cache.rs", "crates/toolchain/src/probe.rs"),
 ];
 

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use gfxpack_model::Digest;
 
-use super::{ObjectInfo, ObjectStore, object_path};
+use super::entry::ObjectInfo;
+use super::object_store::ObjectStore;
+use super::places::object_path;
 use crate::error::CompileError;
 
 impl ObjectStore {

@@ -9,7 +9,7 @@ use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
 
-use super::answers_path;
+use super::places::answers_path;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;

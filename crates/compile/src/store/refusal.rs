@@ -2,15 +2,16 @@
 //! are, in files of the same form, and out of date when an object would be.
 
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_model::Digest;
 use gfxpack_process::Usage;
 use serde::{Deserialize, Serialize};
 
+use super::entry::About;
 use super::entry::{ObjectInfo, read_header, read_object};
-use super::{About, Now, ObjectStore, RestsOn};
+use super::object_store::{Now, ObjectStore, RestsOn};
+use super::places::refusal_path;
 use crate::error::CompileError;
 use crate::job::Site;
 use crate::job::{Failure, FailureKind};
@@ -111,12 +112,6 @@ impl ObjectStore {
     pub fn adopt_refusal(&self, from: &Self, job: Digest) -> Result<bool, CompileError> {
         self.adopt_file(from, job, &refusal_path(job)).map(|info| info.is_some())
     }
-}
-
-/// Below the store's directory.
-pub(super) fn refusal_path(job: Digest) -> PathBuf {
-    let name = job.to_string();
-    Path::new("refusals").join(&name[..2]).join(name)
 }
 
 #[cfg(test)]

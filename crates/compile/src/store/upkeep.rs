@@ -10,7 +10,9 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{COMMANDS, HEADERS, LOCK, ObjectStore, TEMP, VERSION, about, read_object, sweep};
+use super::entry::{about, read_object};
+use super::object_store::ObjectStore;
+use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, sweep};
 use crate::error::CompileError;
 
 /// Directories whose files may go: each can be made again.

@@ -14,7 +14,7 @@ use super::bare::{bare, in_words};
 use super::hardware;
 use super::names;
 use super::release::Release;
-use crate::manifest::Reader;
+use crate::consumer::Consumer;
 
 /// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,8 +68,8 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
     let aliases = match release.reader {
-        Reader::Miopen => hardware::modaliases(target),
-        Reader::Runtime => Vec::new(),
+        Consumer::Miopen => hardware::modaliases(target),
+        Consumer::Runtime => Vec::new(),
     };
     spec.summary =
         format!("precompiled {} for {} (metapackage)", release.kernels(), in_words(target));

@@ -6,15 +6,15 @@ use gfxpack_model::package_name::{DEFAULT_NAME_TEMPLATE, expand};
 use gfxpack_model::{InstallLayout, Target};
 
 use super::release::Release;
-use crate::manifest::Reader;
+use crate::consumer::Consumer;
 
 /// What packages are called whose maker names no template: as AMD's where
 /// MIOpen reads them, else after the library.
 #[must_use]
-pub fn default_name_template(reader: Reader, library: &str) -> String {
+pub fn default_name_template(reader: Consumer, library: &str) -> String {
     match reader {
-        Reader::Miopen => DEFAULT_NAME_TEMPLATE.to_owned(),
-        Reader::Runtime => format!("{library}-{{gfx}}"),
+        Consumer::Miopen => DEFAULT_NAME_TEMPLATE.to_owned(),
+        Consumer::Runtime => format!("{library}-{{gfx}}"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gfxpack_model::InstallLayout;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::Reader;
+use crate::consumer::Consumer;
 
 /// A licence with whose it is and what it covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct Release {
     /// Where the kdb goes.
     pub layout: InstallLayout,
     /// Who asks for the kernels at run time.
-    pub reader: Reader,
+    pub reader: Consumer,
     /// Package name, `{gfx}` standing for the target and `{rocm}` for the
     /// layout's ROCm version, which else goes to the end.
     pub name_template: String,
@@ -50,16 +50,16 @@ impl Release {
     #[must_use]
     pub fn kdb_dir(&self) -> String {
         match self.reader {
-            Reader::Miopen => self.layout.kdb_dir(),
-            Reader::Runtime => self.layout.dir_of(&self.library),
+            Consumer::Miopen => self.layout.kdb_dir(),
+            Consumer::Runtime => self.layout.dir_of(&self.library),
         }
     }
 
     /// What the kernels are called in a summary.
     pub(super) fn kernels(&self) -> String {
         match self.reader {
-            Reader::Miopen => "MIOpen kernels".to_owned(),
-            Reader::Runtime => format!("kernels of {}", self.library),
+            Consumer::Miopen => "MIOpen kernels".to_owned(),
+            Consumer::Runtime => format!("kernels of {}", self.library),
         }
     }
 }

@@ -12,7 +12,7 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 
 use super::FileState;
-use super::answers::{Answer, Query};
+use super::answer::{Answer, Query};
 use crate::file_digest::{FileDigests, Identity};
 
 /// What the file system says of paths. Each path is asked once, and again

@@ -7,6 +7,7 @@
 //!
 //! [`environment`]: Recorder::environment
 
+mod answer;
 mod answers;
 mod driver;
 mod entries;
@@ -28,16 +29,17 @@ use rustix::fs::{FallocateFlags, MemfdFlags, StatVfsMountFlags, fallocate, memfd
 use rustix::process::{Resource, getrlimit};
 use tempfile::TempPath;
 
-pub use answers::{Answer, Answers, KeptAnswers, Query};
+use self::entries::Head;
+use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
+
+pub use answer::{Answer, Query};
+pub use answers::{Answers, KeptAnswers};
 pub use driver::{driver_places, settle_driver};
 pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::Looks;
 pub use place::{Judgement, Place, Places, tidy_below};
 pub use record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
-
-use self::entries::Head;
-use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
 /// How long a record may be. The longest that was seen, a HIP kernel by
 /// hipcc with everything of the C++ library, is a hundredth of it. It takes

@@ -41,7 +41,11 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf,
 
 /// The same of a path that may be missing.
 pub(super) mod option {
-    use super::*;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::watch::path_text::PathText;
 
     #[expect(clippy::ref_option, reason = "serde hands it over so")]
     pub(crate) fn serialize<S: Serializer>(
@@ -60,7 +64,11 @@ pub(super) mod option {
 
 /// The same of paths that come with something else.
 pub(super) mod pairs {
-    use super::*;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::watch::path_text::PathText;
 
     pub(crate) fn serialize<T: Serialize, S: Serializer>(
         pairs: &[(PathBuf, T)],

@@ -1,0 +1,471 @@
+//! The object store itself.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use gfxpack_launch::{Command, Drivers};
+use gfxpack_model::{Digest, SourceId};
+use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
+use gfxpack_process::{note_use, write_atomic_by};
+use rayon::prelude::*;
+use rustix::fs::{FlockOperation, flock};
+
+use super::entry::{About, ObjectInfo, about, read_header, read_object};
+use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
+use crate::error::CompileError;
+use crate::source::SourceSet;
+
+/// Code objects by job digest, in a directory that any number of builds may
+/// share. Files are written whole and never changed; damage is found by
+/// digest when the bytes are read. When a file was used last is its
+/// modification time, to the hour.
+#[derive(Debug)]
+pub struct ObjectStore {
+    pub(super) dir: PathBuf,
+    /// A store that is read and never written.
+    pub(super) below: Option<PathBuf>,
+    /// Whether each known set of answers would be given now: of those about
+    /// sources, for each source.
+    hold: Mutex<HashMap<(Digest, Option<SourceId>), bool>>,
+    /// Sets of answers that are surely on disk.
+    written: Mutex<HashSet<Digest>>,
+    /// Shared by all builds.
+    pub(super) lock: Option<File>,
+}
+
+/// Where what the store has of a job is asked about again.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// The file system.
+    pub looks: &'a Looks<'a>,
+    /// The plan's sources, and which is the job's.
+    pub source: Option<(&'a SourceSet, SourceId)>,
+    /// What names what the job's driver would run, if that is known.
+    pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
+}
+
+impl<'a> Now<'a> {
+    /// Where no sources and no drivers are at hand.
+    #[must_use]
+    pub fn of_files(looks: &'a Looks<'a>) -> Self {
+        Self { looks, source: None, driver: None }
+    }
+
+    /// What the job's driver would run, if that is known; it may have to be
+    /// asked.
+    pub(crate) fn commands(&self) -> Option<Digest> {
+        self.driver.and_then(|(drivers, command)| drivers.commands_digest(&command))
+    }
+}
+
+/// A directory that is always there: what rests on its absence is for one build.
+pub(super) const NEVER: &str = "/";
+
+/// What a job's outcome rests on besides its digest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestsOn {
+    /// What its driver would run, if that is known.
+    pub commands: Option<Digest>,
+    /// What its compiler was told of the file system.
+    pub system: Answers,
+    /// What it found, and did not find, where its sources lie.
+    pub sources: Answers,
+    /// The same of what was made for it before: precompiled headers.
+    pub shared: Vec<Arc<KeptAnswers>>,
+}
+
+impl RestsOn {
+    /// Something that is never so: what was made is for one build alone.
+    pub(crate) fn nothing_known() -> Self {
+        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
+        Self { system: Answers::of_separate(never), ..Self::default() }
+    }
+}
+
+impl ObjectStore {
+    /// The store below a cache directory, which is made if need be. While
+    /// this value lives, nobody evicts from it.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where the directory can't be made or written.
+    pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
+        let mut store = Self::open_to_look(cache_dir);
+        let temp = store.dir.join(TEMP);
+        fs::create_dir_all(&temp).map_err(CompileError::io("create", &temp))?;
+        let path = store.dir.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&path);
+        let lock = lock.map_err(CompileError::io("write", &path))?;
+        // Waits for whoever evicts. Where locks are not to be had, what goes
+        // too early is compiled again.
+        flock(&lock, FlockOperation::LockShared).ok();
+        store.lock = Some(lock);
+        sweep(&temp);
+        Ok(store)
+    }
+
+    /// The store in a directory that can't be written, with another one above
+    /// it that takes what is made.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where the one above can't be made.
+    pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, CompileError> {
+        let mut store = Self::open(above)?;
+        store.below = Some(cache_dir.join(VERSION));
+        Ok(store)
+    }
+
+    /// The store as it is, which need not exist: nothing is made or swept.
+    #[must_use]
+    pub fn open_to_look(cache_dir: &Path) -> Self {
+        let dir = cache_dir.join(VERSION);
+        Self { dir, below: None, hold: Mutex::default(), written: Mutex::default(), lock: None }
+    }
+
+    /// Forgets a job's object, and that it was refused.
+    pub fn remove(&self, job: Digest) {
+        fs::remove_file(self.dir.join(object_path(job))).ok();
+        fs::remove_file(self.dir.join(refusal_path(job))).ok();
+    }
+
+    /// A file of the store, or of the one below it.
+    pub(super) fn open_file(&self, path: &Path) -> io::Result<File> {
+        match (File::open(self.dir.join(path)), &self.below) {
+            (Err(error), Some(below)) if error.kind() == io::ErrorKind::NotFound => {
+                File::open(below.join(path))
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    /// Where what is made is put.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of the store, which is used thereby.
+    pub(crate) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut file = self.open_file(path)?;
+        note_use(&file);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// What the store has of a job's object, if all that its compiler was told
+    /// of files would be told again. The bytes are not read.
+    #[must_use]
+    pub fn lookup(&self, job: Digest, now: Now<'_>) -> Option<ObjectInfo> {
+        let info = self.info(job)?;
+        self.all_hold(&info, now).then_some(info)
+    }
+
+    /// What the store has of a job, were it out of date.
+    #[must_use]
+    pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
+        let mut file = BufReader::new(self.open_file(&object_path(job)).ok()?);
+        let (info, header) = read_header(&mut file).ok()?;
+        let length = file.get_ref().metadata().ok()?.len();
+        (Some(length) == info.length(header)).then_some(info)
+    }
+
+    /// What a stored object was made for; `None` where that can't be told.
+    #[must_use]
+    pub fn about(&self, job: Digest) -> Option<About> {
+        about(&mut BufReader::new(self.open_file(&object_path(job)).ok()?))
+    }
+
+    /// What the compiler of a stored object was told: of the file system by
+    /// absolute paths, of the sources by those seen from their directory.
+    #[must_use]
+    pub fn answers(&self, info: &ObjectInfo) -> Vec<Answers> {
+        info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
+    }
+
+    /// Whether these are the answers of an object that is for one build alone,
+    /// since it is not known what it rests on.
+    pub(crate) fn is_for_one_build(answers: &[Answers]) -> bool {
+        let never = (Path::new(NEVER), &Answer::Absent);
+        answers.iter().flat_map(Answers::iter).any(|answer| answer == never)
+    }
+
+    /// The job's object.
+    ///
+    /// # Errors
+    /// [`CompileError::CorruptObject`] where the bytes are not those that
+    /// were stored, or are gone; the entry is removed then, so that the next
+    /// build makes it anew. [`CompileError::Io`] where it can't be read.
+    pub fn read(&self, job: Digest) -> Result<Vec<u8>, CompileError> {
+        self.read_whole(job).map(|(_, bytes)| bytes)
+    }
+
+    pub(super) fn read_whole(&self, job: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
+        let path = object_path(job);
+        let file = match self.open_file(&path) {
+            // Evicted or cleaned up since it was looked up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(CompileError::CorruptObject(job));
+            }
+            opened => opened.map_err(CompileError::io("read", self.dir.join(&path)))?,
+        };
+        note_use(&file);
+        match read_object(file).map_err(CompileError::io("read", self.dir.join(&path)))? {
+            Some(whole) => Ok(whole),
+            None => {
+                self.drop_one(job, &path)?;
+                Err(CompileError::CorruptObject(job))
+            }
+        }
+    }
+
+    /// The job's object, where it is the one that somebody knows by its
+    /// SHA-256.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also where it
+    /// is another one, which stays.
+    pub fn read_known(&self, job: Digest, sha256: Digest) -> Result<Vec<u8>, CompileError> {
+        let (info, bytes) = self.read_whole(job)?;
+        if info.sha256 == sha256 { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
+    }
+
+    /// Reads the jobs' objects, in parallel, so that those that are damaged
+    /// are dropped.
+    pub fn drop_damaged(&self, jobs: &[Digest]) {
+        jobs.par_iter().for_each(|&job| {
+            self.read(job).ok();
+        });
+    }
+
+    /// Removes a damaged object; what can't be removed, because it lies in a
+    /// store that is only read, is hidden by what is made in its place.
+    pub(super) fn drop_one(&self, job: Digest, path: &Path) -> Result<(), CompileError> {
+        tracing::warn!(%job, "dropping a damaged object");
+        match fs::remove_file(self.dir.join(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.below.is_some() => {
+                // Too short to be looked up, so it is compiled again.
+                self.write(path, &[b"damaged below\n"])
+            }
+            removed => match removed {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other.map_err(CompileError::io("remove", self.dir.join(path))),
+            },
+        }
+    }
+
+    /// Stores the job's object, with what it rests on besides its digest.
+    ///
+    /// # Errors
+    /// [`CompileError::Io`] where it can't be written; nothing half-written
+    /// stays.
+    pub fn insert(
+        &self,
+        job: Digest,
+        bytes: &[u8],
+        about: &About,
+        rests_on: &RestsOn,
+    ) -> Result<ObjectInfo, CompileError> {
+        let answers = self.insert_answers(rests_on)?;
+        let (info, header, about) = ObjectInfo::of(bytes, about, answers, rests_on.commands);
+        self.write(&object_path(job), &[&header, bytes, &about])?;
+        Ok(info)
+    }
+
+    /// Stores the sets of answers that are not empty, and gives their names.
+    pub(super) fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
+        let own = [&rests_on.system, &rests_on.sources].into_iter();
+        let own: Vec<_> = own.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect();
+        let mut names = Vec::new();
+        for KeptAnswers { name, text } in own.iter().chain(rests_on.shared.iter().map(Arc::as_ref))
+        {
+            // On disk once per build at most, but anew where what lies there
+            // was found to be gone or damaged.
+            if !self.written.lock().expect("no panic inside").contains(name) {
+                self.write(&answers_path(*name), &[text])?;
+                self.written.lock().expect("no panic inside").insert(*name);
+            }
+            names.push(*name);
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
+        let path = self.dir.join(path);
+        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
+    }
+
+    pub(super) fn read_answers(&self, name: Digest) -> Option<Answers> {
+        Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
+    }
+
+    /// Whether all that an outcome rests on would be answered the same now.
+    pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
+        info.answers.iter().all(|name| self.holds(*name, now)) && info.commands == now.commands()
+    }
+
+    pub(super) fn holds(&self, name: Digest, now: Now<'_>) -> bool {
+        // Held while files are hashed: else every worker would hash them.
+        let mut known = self.hold.lock().expect("no panic inside");
+        let source = now.source.map(|(_, source)| source);
+        let of = |source| known.get(&(name, source)).copied();
+        if let Some(holds) = of(None).or_else(|| of(source)) {
+            return holds;
+        }
+        let Some(answers) = self.read_answers(name) else { return false };
+        let is_of_sources = answers.are_relative();
+        let holds = match (is_of_sources, now.source) {
+            (true, Some((sources, source))) => {
+                sources.first_change(source, &answers, now.looks.digests()).is_none()
+            }
+            (true, None) => false,
+            (false, _) => answers.hold(now.looks),
+        };
+        known.insert((name, source.filter(|_| is_of_sources)), holds);
+        holds
+    }
+}
+
+impl ObjectStore {
+    /// Where a job's object is, below the store's directory.
+    pub(crate) fn entry_name(job: Digest) -> String {
+        object_path(job).to_str().expect("hexadecimal").to_owned()
+    }
+
+    /// Whether a set of answers is here, undamaged.
+    pub(crate) fn has_answers(&self, name: Digest) -> bool {
+        self.read_answers(name).is_some()
+    }
+
+    /// A set was written anew: what was known of it holds no more.
+    pub(crate) fn forget_answers(&self, name: Digest) {
+        self.hold.lock().expect("no panic inside").retain(|(known, _), _| *known != name);
+        self.written.lock().expect("no panic inside").remove(&name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_model::KernelKey;
+    use gfxpack_process::FileDigests;
+
+    use super::*;
+
+    struct Fixture {
+        dir: tempfile::TempDir,
+        store: ObjectStore,
+        job: Digest,
+    }
+
+    fn about_it() -> About {
+        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
+        let arguments = ["-DA", "a.cl"].into_iter().collect();
+        About { key, target_id: "gfx906".parse().unwrap(), arguments }
+    }
+
+    /// What another build finds.
+    fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
+        let digests = FileDigests::in_memory();
+        store.lookup(job, Now::of_files(&Looks::new(&digests)))
+    }
+
+    fn fixture() -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ObjectStore::open(dir.path()).unwrap();
+        Fixture { store, dir, job: Digest::of(b"job") }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back() {
+        let f = fixture();
+        assert_eq!(found(&f.store, f.job), None);
+        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it(), &RestsOn::default()).unwrap();
+        assert_eq!(found(&f.store, f.job), Some(info));
+        assert_eq!(f.store.read(f.job).unwrap(), b"\x7fELF\nx");
+        assert_eq!(f.store.about(f.job), Some(about_it()));
+    }
+
+    #[test]
+    fn what_is_gone_since_it_was_looked_up_is_made_again() {
+        let f = fixture();
+        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
+        f.store.remove(f.job);
+        assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
+    }
+
+    #[test]
+    fn a_store_that_is_only_read_serves_and_is_never_touched() {
+        let f = fixture();
+        f.store.insert(f.job, b"below", &about_it(), &RestsOn::default()).unwrap();
+        let path = f.store.dir.join(object_path(f.job));
+        let above = tempfile::tempdir().unwrap();
+        let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
+        assert!(found(&store, f.job).is_some());
+        assert_eq!(store.read(f.job).unwrap(), b"below");
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(5).position(|five| five == b"below").unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(found(&store, f.job), None, "it is compiled again");
+        store.insert(f.job, b"above", &about_it(), &RestsOn::default()).unwrap();
+        assert_eq!(store.read(f.job).unwrap(), b"above");
+    }
+
+    #[test]
+    fn every_damage_is_found_and_dropped() {
+        let whole = {
+            let f = fixture();
+            f.store.insert(f.job, b"some object", &about_it(), &RestsOn::default()).unwrap();
+            fs::read(f.store.dir.join(object_path(f.job))).unwrap()
+        };
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
+        damaged.extend((0..whole.len()).map(|at| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x04;
+            bytes
+        }));
+        let f = fixture();
+        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
+        for bytes in damaged {
+            fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
+            match f.store.read(f.job) {
+                // Only damage that leaves the meaning alone may pass.
+                Ok(read) => assert_eq!(read, b"some object"),
+                Err(CompileError::CorruptObject(_)) => {
+                    assert!(!f.store.dir.join(object_path(f.job)).exists());
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_answer_makes_it_a_miss() {
+        let f = fixture();
+        let (header, later) = (f.dir.path().join("limits"), f.dir.path().join("later.h"));
+        fs::write(&header, "1").unwrap();
+        let file = Answer::File { digest: Digest::of(b"1"), real: None };
+        let system = [(header.clone(), file), (later.clone(), Answer::Absent)].into();
+        let rests_on = RestsOn { system: Answers::of_separate(system), ..RestsOn::default() };
+        f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
+        let is_there = || found(&ObjectStore::open(f.dir.path()).unwrap(), f.job).is_some();
+        assert!(is_there());
+        fs::write(&header, "2").unwrap();
+        assert!(!is_there());
+        fs::write(&header, "1").unwrap();
+        assert!(is_there());
+        fs::write(&later, "").unwrap();
+        assert!(!is_there());
+    }
+
+    #[test]
+    fn what_rests_on_nothing_known_is_for_one_build() {
+        let f = fixture();
+        f.store.insert(f.job, b"object", &about_it(), &RestsOn::nothing_known()).unwrap();
+        assert_eq!(f.store.read(f.job).unwrap(), b"object");
+        assert_eq!(found(&ObjectStore::open(f.dir.path()).unwrap(), f.job), None);
+    }
+}
