@@ -12,7 +12,8 @@ use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes;
 use crate::process::{End, close, fork};
-use crate::steps::{self, Step};
+use crate::step::Step;
+use crate::steps;
 
 /// The directory that the library takes for the user's.
 const DIRECTORY: &str = "problem";

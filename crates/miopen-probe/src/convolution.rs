@@ -8,7 +8,7 @@
 //! and one for each axis; then the layouts of these three (0 channels first, 1
 //! channels last).
 
-use crate::settings::number;
+use crate::number::number;
 
 /// A convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use crate::find_db::FindDb;
 use crate::miopen::{MiOpen, Object};
 use crate::notes;
 use crate::settings::{Settings, Solvers};
-use crate::steps::{self, Step};
+use crate::step::Step;
+use crate::steps;
 
 /// A loaded library.
 #[derive(Debug)]

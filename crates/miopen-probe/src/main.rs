@@ -12,9 +12,11 @@ mod find_db;
 mod library;
 mod miopen;
 mod notes;
+mod number;
 mod process;
 mod protocol;
 mod settings;
+mod step;
 mod steps;
 mod worker;
 

@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::convolution::Convolution;
-use crate::steps::Step;
+use crate::number::number;
+use crate::step::Step;
 
 /// The settings of this process.
 #[derive(Debug)]
@@ -100,9 +101,4 @@ impl Settings {
         }
         Some(())
     }
-}
-
-/// A decimal number.
-pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

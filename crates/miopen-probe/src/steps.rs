@@ -11,23 +11,7 @@ use crate::convolution::{Convolution, Direction, Tensor};
 use crate::library::Loaded;
 use crate::miopen::{Found, Functions, MiOpen, Object, Solution, Status};
 use crate::notes::{note, step};
-
-/// One thing to do with a problem, in each of its directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// `search`: a search through all applicable solvers.
-    Search,
-    /// `immediate`: after a search, each of its solutions in immediate mode.
-    Immediate,
-    /// `hit`: after a search, what the find database records instead.
-    Hit,
-    /// `mode-N`: what a program that searches in find mode N does, twice.
-    Mode(c_int),
-    /// `unprepared`: what a program that searches nothing does.
-    Unprepared,
-    /// `bias`: adding the bias, for which no solver of convolutions will do.
-    Bias,
-}
+use crate::step::Step;
 
 /// Bytes of workspace that are offered: more than any solver asks for.
 const WORKSPACE: usize = 64 << 30;
@@ -39,24 +23,6 @@ const MODE_NORMAL: c_int = 1;
 const MODE_HYBRID: c_int = 3;
 /// `miopenStatusBadParm`.
 const BAD_PARAMETER: Status = 3;
-
-impl Step {
-    /// Steps separated by commas.
-    pub(crate) fn parse_list(text: &[u8]) -> Option<Vec<Self>> {
-        text.split(|&byte| byte == b',').map(Self::parse).collect()
-    }
-
-    fn parse(text: &[u8]) -> Option<Self> {
-        Some(match text {
-            b"search" => Self::Search,
-            b"immediate" => Self::Immediate,
-            b"hit" => Self::Hit,
-            b"unprepared" => Self::Unprepared,
-            b"bias" => Self::Bias,
-            _ => Self::Mode(crate::settings::number(text.strip_prefix(b"mode-")?)?),
-        })
-    }
-}
 
 /// A problem in MIOpen's terms.
 struct Problem<'a> {

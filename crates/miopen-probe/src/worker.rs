@@ -12,10 +12,11 @@ use crate::child::{self, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
+use crate::number::number;
 use crate::process::{Child, End, close, fork, ignore_children, receive_socket, wait_readable};
 use crate::protocol::{read_line, write_line};
-use crate::settings::number;
-use crate::steps::{self, Step};
+use crate::step::Step;
+use crate::steps;
 
 /// Forks a worker for each socket that is sent over this one, until it is closed.
 ///

@@ -58,8 +58,8 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
         "kernels": log.kernels.len(), "found": log.kernels.len() - missed, "files": files,
-        "compiled": missed, "compile_ms": log.compiled.as_millis() as u64,
-        "searches": log.searches, "search_ms": log.searched.as_millis() as u64,
+        "compiled": missed, "compile_milliseconds": log.compiled.as_millis() as u64,
+        "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
     });
     output.message("run", &body);

@@ -16,12 +16,12 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
 
 use super::beside::has_log;
-use super::{UserKdb, UserOptions, connect};
-use crate::schema::MIN_FILE_BYTES;
-
+use super::connect;
+use super::user_kdb::{UserKdb, UserOptions};
 use crate::error::ReadError;
 use crate::header::{HEADER_BYTES, Header, Journal, page_count};
 use crate::open::{self, sqlite_error};
+use crate::schema::MIN_FILE_BYTES;
 
 /// Bytes of a file that is read into memory. Of a larger one only the header
 /// is looked at.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use gfxpack_model::KernelKey;
 
 use super::beside::has_log;
+use super::connect;
 use super::private_dir::PrivateDir;
-use super::{connect, reader};
-
+use super::user_kdb::reader;
 use crate::error::ReadError;
 use crate::header::Journal;
 use crate::open::sqlite_error;

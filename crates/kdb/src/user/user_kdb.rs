@@ -1,0 +1,345 @@
+//! The user's own kdb.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use gfxpack_model::KernelKey;
+use rusqlite::Connection;
+
+use crate::encode::{Blob, encode};
+use crate::error::{ReadError, WriteError};
+use crate::fault::Fault;
+use crate::header::{Header, Journal};
+use crate::key::check_key;
+use crate::open::{StepBudget, sqlite_error};
+use crate::read::{ReadOptions, Reader};
+use crate::schema::{CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE};
+use crate::table::missing_column;
+use crate::user::beside::{has_log, size_beside};
+use crate::user::connect::ReadMode;
+use crate::user::transaction::{Transaction, WRITE, hold_locks};
+use crate::user::{busy_handler, connect, transaction, usage};
+
+/// How a user's kdb is used.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UserOptions {
+    /// Largest code object that is handed out or stored, in bytes.
+    pub max_object_bytes: u64,
+    /// Bytes that the file may take; what was used longest ago goes first.
+    pub limit_bytes: u64,
+    /// How long to wait for others who have the file locked. Nobody is waited
+    /// for who has it open in WAL mode: that may be for as long as a program
+    /// runs.
+    pub busy: Duration,
+    /// Whether nothing is made, changed or removed, here or beside the file:
+    /// no file or table where there is none, no log written back, no journal
+    /// rolled back. Such a file can't be stored into, and is to be closed soon:
+    /// it stays locked against writing, and one that is at rest in WAL mode
+    /// must not change while it is open.
+    pub look_only: bool,
+}
+
+impl Default for UserOptions {
+    fn default() -> Self {
+        Self {
+            max_object_bytes: MAX_OBJECT_BYTES,
+            limit_bytes: u64::MAX,
+            busy: Duration::from_secs(10),
+            look_only: false,
+        }
+    }
+}
+
+/// A user's kdb open for reading and writing. After an error it is to be
+/// closed.
+///
+/// The file is never opened but through SQLite: closing any other handle on it
+/// would drop the locks that this process has. Only [`DamagedKdb::confirm`] and
+/// [`KdbSnapshot::copy`] do that, while no thread of the process uses the file.
+///
+/// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
+///
+/// [`DamagedKdb::confirm`]: crate::DamagedKdb::confirm
+/// [`KdbSnapshot::copy`]: crate::KdbSnapshot::copy
+pub struct UserKdb {
+    reader: Reader,
+    limit_bytes: u64,
+    max_object_bytes: u64,
+    busy: Duration,
+    /// Whether the file stays locked as long as it is open.
+    keeps_lock: bool,
+}
+
+pub(super) const DELETE_ONE: &str =
+    "DELETE FROM kern_db WHERE kernel_name = ?1 AND kernel_args = ?2";
+
+pub(super) const INSERT_ONE: &str = "INSERT INTO kern_db \
+    (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) \
+    VALUES (?1, ?2, ?3, ?4, ?5)";
+
+impl UserKdb {
+    /// Opens the file, which is made with mode 0600 where it is absent, and
+    /// given MIOpen's table where it has none.
+    ///
+    /// The file has a rollback journal. One that MIOpen put into WAL mode is
+    /// taken out of it, now and later, as soon as nobody else has it open; MIOpen
+    /// puts it back when it opens it. Memory that is shared with other programs
+    /// is never mapped. No symbolic link in `path` is followed, so its directory
+    /// must be given by its real name.
+    ///
+    /// # Errors
+    /// [`ReadError`] as for [`Reader::open`], and where the file can't be made
+    /// or others have it locked, or open in WAL mode: [`Fault::Busy`]. With
+    /// [`UserOptions::look_only`] also where what it holds can't be told without
+    /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`] for
+    /// a log, of which [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
+    pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
+        let size = probe(path, !options.look_only)?;
+        if options.look_only {
+            return Self::look(path, size, options);
+        }
+        let connect = || {
+            let connected = connect::connect_to_write(path, options.max_object_bytes);
+            let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
+            Self::over(path, connection, budget, options)
+        };
+        busy_handler::wait_up_to(Duration::ZERO);
+        match connect() {
+            Err(error) if error.fault() == Fault::Busy && !has_log(path) => {
+                busy_handler::wait_up_to(options.busy);
+                connect()
+            }
+            other => other,
+        }
+    }
+
+    /// Opens the file for [`UserOptions::look_only`].
+    ///
+    /// The journal mode is not read from the header: closing a handle of our own on
+    /// the file would drop this process's locks. SQLite has no call that tells it
+    /// without opening the log, so it is found out by trying.
+    fn look(path: &Path, size: u64, options: &UserOptions) -> Result<Self, ReadError> {
+        if size == 0 {
+            // SQLite would take a journal beside it for a remnant.
+            return Err(ReadError::Schema { path: path.to_owned(), column: "kernel_name" });
+        }
+        busy_handler::wait_up_to(options.busy);
+        let connect = |look| connect::connect_read_only(path, look, options.max_object_bytes);
+        let is_wal = || {
+            let error = connect(ReadMode::WithoutLocks).err();
+            let code = error.and_then(|error| error.sqlite_error_code());
+            code == Some(rusqlite::ErrorCode::CannotOpen)
+        };
+        let (look, journal) = match size_beside(path, "-wal") {
+            Some(1..) => {
+                let mode = Journal::Wal.name();
+                return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+            }
+            Some(0) => (ReadMode::AtRest, Journal::Wal),
+            None if is_wal() => (ReadMode::AtRest, Journal::Wal),
+            None => (ReadMode::Live, Journal::Delete),
+        };
+        let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
+        let reader = reader(path, connection, budget, journal, options.max_object_bytes)?;
+        Ok(Self::with(reader, options, true))
+    }
+
+    /// A file that was just opened, by a connection that [holds](transaction::hold_locks)
+    /// its locks.
+    pub(crate) fn over(
+        path: &Path,
+        connection: Connection,
+        budget: StepBudget,
+        options: &UserOptions,
+    ) -> Result<Self, ReadError> {
+        let sqlite = |source| sqlite_error(path, source);
+        // A lost power supply may take the last kernels: they are compiled
+        // again, and hashes tell.
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
+        if missing_column(&connection).map_err(sqlite)?.is_some() {
+            create_table(&connection).map_err(sqlite)?;
+            hold_locks(&connection).map_err(sqlite)?;
+        }
+        let reader = reader(path, connection, budget, Journal::Delete, options.max_object_bytes)?;
+        transaction::release_locks(reader.connection()).map_err(sqlite)?;
+        Ok(Self::with(reader, options, false))
+    }
+
+    fn with(reader: Reader, options: &UserOptions, keeps_lock: bool) -> Self {
+        let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
+        Self { reader, limit_bytes, max_object_bytes, busy, keeps_lock }
+    }
+
+    /// Changes [`UserOptions::busy`], how long to wait for others.
+    pub fn set_busy(&mut self, busy: Duration) {
+        self.busy = busy;
+    }
+
+    /// The code object of one key, decoded and held against its hash; none
+    /// where the file does not have the key.
+    ///
+    /// # Errors
+    /// As [`Reader::get`]; [`Fault::Busy`] as for [`UserKdb::open`].
+    pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
+        if self.keeps_lock {
+            return self.reader.get(key);
+        }
+        let sqlite = |source| self.reader.sqlite(source);
+        let transaction = self.begin().map_err(sqlite)?;
+        let found = self.reader.get(key)?;
+        transaction.commit().map_err(sqlite)?;
+        Ok(found)
+    }
+
+    /// Begins a transaction that reads, and lets the thread wait as long in it.
+    fn begin(&self) -> Result<Transaction<'_>, rusqlite::Error> {
+        busy_handler::wait_up_to(Duration::ZERO);
+        let begun = match transaction::begin(self.reader.connection()) {
+            Err(error)
+                if Fault::from_sqlite(&error) == Fault::Busy && !has_log(self.reader.path()) =>
+            {
+                busy_handler::wait_up_to(self.busy);
+                return transaction::begin(self.reader.connection());
+            }
+            other => other?,
+        };
+        busy_handler::wait_up_to(self.busy);
+        Ok(begun)
+    }
+
+    /// Stores a code object in place of what the key had, as last used at `now`
+    /// (seconds since the epoch), and notes when the kernels of `used` were used.
+    /// If the file would grow beyond its limit, the least recently used kernels
+    /// are deleted first. Returns how many.
+    ///
+    /// # Errors
+    /// [`WriteError`] for a key or size that no kdb takes, a full disk, a file
+    /// that others have locked, or a damaged one. The file is then as it was.
+    pub fn store(
+        &mut self,
+        key: &KernelKey,
+        code_object: &[u8],
+        now: u64,
+        used: &[(KernelKey, u64)],
+    ) -> Result<u64, WriteError> {
+        self.check(key, code_object)?;
+        // Takes longest, so before anything is locked.
+        let encoded = encode(code_object.to_vec(), Blob::Smaller);
+        let path = self.reader.path().to_owned();
+        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        // Waits for others, but not for who has it in WAL mode.
+        drop(self.begin().map_err(sqlite)?);
+        let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
+        let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
+        let transaction =
+            transaction::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+        let size = encoded.uncompressed_size as i64;
+        let text = (&key.kernel_name, &key.kernel_args);
+        transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
+        transaction
+            .execute(INSERT_ONE, (text.0, text.1, &encoded.blob, &encoded.hash, size))
+            .map_err(sqlite)?;
+        let used = used.iter().map(|(key, seconds)| (key, *seconds)).chain([(key, now)]);
+        usage::note(&transaction, used).map_err(sqlite)?;
+        transaction.commit().map_err(sqlite)?;
+        match self.get(key) {
+            // Another process may have stored its own meanwhile.
+            Ok(Some(_)) => Ok(gone),
+            Err(error) if error.fault() == Fault::Busy => Ok(gone),
+            Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
+        }
+    }
+
+    /// Notes when kernels were used, in one short transaction; at once or not
+    /// at all.
+    ///
+    /// # Errors
+    /// [`WriteError::Sqlite`].
+    pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), WriteError> {
+        let path = self.reader.path().to_owned();
+        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        // Not worth a wait.
+        busy_handler::wait_up_to(Duration::ZERO);
+        let transaction =
+            transaction::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+        usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
+            .and_then(|()| transaction.commit())
+            .map_err(sqlite)
+    }
+
+    fn check(&self, key: &KernelKey, code_object: &[u8]) -> Result<(), WriteError> {
+        check_key(key)?;
+        let size = code_object.len() as u64;
+        if !(1..=self.max_object_bytes).contains(&size) {
+            return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
+        }
+        Ok(())
+    }
+}
+
+/// What a row takes beside its blob: key, index entry, hash and the rest of
+/// its last page.
+pub(super) const ROW_OVERHEAD_BYTES: u64 = 8192;
+
+/// The size of the file in bytes, without opening it; it is created if it is
+/// absent and `create` says so.
+pub(super) fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let metadata = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+            // Neither opens the file nor follows a link.
+            use rustix::fs::{CWD, FileType, Mode, mknodat};
+            return match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
+                // Another process was faster.
+                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(0),
+                Err(error) => Err(io(error.into())),
+            };
+        }
+        other => other.map_err(io)?,
+    };
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile { path: path.to_owned() });
+    }
+    // Without bytes it is new, and another process about to fill it.
+    match metadata.len() {
+        size @ 1..MIN_FILE_BYTES => Err(ReadError::TooSmall { path: path.to_owned(), size }),
+        size => Ok(size),
+    }
+}
+
+/// A reader over a connection whose file may grow.
+pub(crate) fn reader(
+    path: &Path,
+    connection: Connection,
+    budget: StepBudget,
+    journal: Journal,
+    max_object_bytes: u64,
+) -> Result<Reader, ReadError> {
+    let page_size = connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
+    let page_size = page_size.map_err(|source| sqlite_error(path, source))?;
+    let header = Header { page_size, journal, sqlite_version: 0 };
+    let read = ReadOptions { max_object_bytes, wal: true };
+    // Its size bounds nothing.
+    Reader::over(path, connection, budget, header, u64::MAX, read)
+}
+
+/// Creates MIOpen's table in a file that has none. A table with other columns
+/// stays as it is, and opening fails on it.
+pub(super) fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
+    if connection.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? > 0 {
+        return Ok(());
+    }
+    let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
+    // Another process may be faster.
+    let if_absent = |sql: &str, kind| sql.replacen(kind, &format!("{kind} IF NOT EXISTS"), 1);
+    let table = if_absent(CREATE_TABLE, "TABLE");
+    // Can only be chosen now: the file can be cut later.
+    let first = if pages == 0 { "PRAGMA auto_vacuum = INCREMENTAL" } else { &table };
+    let transaction = transaction::begin_writing(connection, first)?;
+    transaction.execute_batch(&table)?;
+    transaction.execute_batch(&if_absent(CREATE_INDEX, "INDEX"))?;
+    transaction.commit()
+}
