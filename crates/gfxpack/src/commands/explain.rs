@@ -2,6 +2,7 @@
 //! the keys that come nearest.
 
 use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
+use gfxpack_pipeline::text::elided;
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
 use serde_json::json;
@@ -99,8 +100,8 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
         if !output.json {
             let word = if *differing_words == 1 { "word differs" } else { "words differ" };
             output.data(&format!("{differing_words} {word} in {}", file.display()));
-            output.data(&format!("  asked   {asked}"));
-            output.data(&format!("  stored  {stored}"));
+            output.data(&format!("  asked   {}", elided(asked)));
+            output.data(&format!("  stored  {}", elided(stored)));
         }
     }
 }
