@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use gfxpack_compile::{Cancel, Summary};
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_miopen::Library;
+use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
+use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{Coverage, coverage};
@@ -15,7 +17,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::kdb_check::{Checked, KdbCheck};
-use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
+use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Prepared, Work};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
@@ -23,7 +25,7 @@ use crate::report::{self, Facts};
 use crate::shards::stored::Stored;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
-use crate::{packages, record};
+use crate::{hidden, packages, record};
 
 /// What a run is made from and makes.
 #[derive(Debug)]
@@ -101,11 +103,30 @@ impl<'a> Dist<'a> {
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackagePlan<'a>>> {
         let Some(options) = &self.options.package else { return Ok(None) };
         let release = packages::release(options, &self.prepared.inputs.library, progress)?;
+        self.check_layout(options, &release, progress);
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, targets.iter(), options)?;
         let shipped = Shipped::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackagePlan { options, release, shipped }))
+    }
+
+    /// Warns where the library that was asked does not look for kernels where
+    /// the packages put them.
+    fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
+        let library = self.prepared.asked.as_ref().map(|asked| &asked.library);
+        let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
+        if elsewhere
+            && library.is_some_and(Library::is_multiarch)
+            && release.reader == Reader::Miopen
+        {
+            progress.warning(&format!(
+                "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \
+                 packages install into {}: say --layout debian if they are for it",
+                InstallLayout::Debian.kdb_dir(),
+                release.layout.kdb_dir()
+            ));
+        }
     }
 
     /// Compiles, assembles, verifies, packages and records.
@@ -172,6 +193,8 @@ impl<'a> Dist<'a> {
             (kdb, packages::of_target(release, options, &prepared.inputs.library, &kdb.target))
         });
         let releases: Vec<_> = releases.collect();
+        let inputs = &self.options.prepare.inputs;
+        hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
         let outputs = prepared.cache.outputs(out)?;
         writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)
