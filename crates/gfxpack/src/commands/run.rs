@@ -4,9 +4,8 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
+use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
-use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::program_run::{ProgramRun, Ran};
 use gfxpack_pipeline::text::brief;
@@ -18,15 +17,13 @@ use crate::fail::{Failure, Result};
 use crate::output::{Output, counted, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
-pub(crate) fn run(
-    args: &Run,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let (program, arguments) = args.command.split_first().expect("clap asks for one");
-    let run = ProgramRun { program, arguments, log_level: environment.miopen_log_level };
-    let ran = run.run(cancel, &mut |text| output.pass_on(text))?;
+pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Result {
+    let run = ProgramRun {
+        words: &args.command,
+        log_level: environment.miopen_log_level,
+        output_to_stderr: output.json,
+    };
+    let ran = run.run(&mut |text| output.pass_on(text))?;
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
     if !missed.is_empty() {
@@ -61,6 +58,7 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         "compiled": missed, "compile_ms": log.compiled.as_millis() as u64,
         "searches": log.searches, "search_ms": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
+        "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
     });
     output.message("run", &body);
     if log.kernels.is_empty() {
@@ -94,19 +92,16 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         ));
     }
     if missed > 0 {
-        advise(&args.out, missed, ran.target.as_ref(), output);
+        advise(&args.out, missed, ran, output);
     }
 }
 
 /// How to get a package that has what was missing.
-fn advise(keys: &Path, missed: usize, target: Option<&Target>, output: &Output) {
-    let target = target.map_or_else(|| "TARGET".to_owned(), ToString::to_string);
+fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
     output.say(&format!(
-        "{} of those that were compiled in {}; a package that has them is made by\n  \
-         git clone --depth 1 --branch TAG https://github.com/ROCm/MIOpen     # TAG: this MIOpen's release\n  \
-         gfxpack dist --keys {} --source-dir MIOpen/src/kernels --license MIT --target {target} --out dist",
+        "{} of those that were compiled in {}; a package that has them is made by\n  {}",
         counted(missed, "key"),
         keys.display(),
-        keys.display()
+        ran.commands(keys).join("\n  ")
     ));
 }
